@@ -62,6 +62,11 @@ def _close_in_order(
 ) -> None:
     """Close the i-th begin of a track in a group with its i-th end, if there are as many of both and none is early."""
     ours, theirs = (np.flatnonzero(np.isin(rows[SEQUENCE], grouped)) for rows in (begins, ends))
+    if not damage.size and _same_order(begins, ours, ends, theirs):
+        lasting = ends[TIME, theirs] - begins[TIME, ours]
+        if (lasting >= 0).all():
+            dur[ours], is_used[theirs] = lasting, True
+            return
     ours, theirs = _by_track(begins, ours), _by_track(ends, theirs)
     if not ours.size or not theirs.size:
         return
@@ -82,6 +87,15 @@ def _close_in_order(
         is_whole = np.ptp(np.searchsorted(damage, [begins[OFFSET, b[0]], ends[OFFSET, e[-1]]])) == 0
         if (lasting >= 0).all() and is_whole:
             dur[b], is_used[e] = lasting, True
+
+
+def _same_order(
+    begins: NDArray[np.int64], ours: NDArray[np.int64], ends: NDArray[np.int64], theirs: NDArray[np.int64]
+) -> bool:
+    """Whether the i-th end is of the same sequence, group and track as the i-th begin: so they are in torch's files."""
+    if ours.size != theirs.size:
+        return False
+    return all(np.array_equal(begins[column, ours], ends[column, theirs]) for column in (SEQUENCE, GROUP, TRACK))
 
 
 def _by_track(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -584,7 +584,7 @@ def _is(b: Any, i: Any, end: Any, what: Any) -> Any:
     return k == what.size
 
 
-@_compiled
+@_inlined
 def _read_annotation(
     b: Any, i: Any, end: Any, t: Tables, scope: Any, keys: Keys, row: Any, text: Any, out: Out, state: Any, stack: Any
 ) -> Any:
@@ -624,7 +624,7 @@ def _read_annotation(
     return 0
 
 
-@_compiled
+@_inlined
 def _read_extra(
     b: Any, i: Any, end: Any, keys: Keys, columns: Columns, row: Any, text: Any, out: Out, state: Any
 ) -> Any:
@@ -736,7 +736,7 @@ def _flow_row(flow: Any, phase: Any, row: Any, t: Tables, columns: Columns, text
     out.state[EVENTS] = at + 1
 
 
-@_compiled
+@_inlined
 def _read_event_fields(b: Any, i: Any, end: Any, track: Any, state: Any) -> Any:
     """Read the plain fields of a track event into the state; returns -1 if it is broken."""
     state[_KIND], state[_UUID], state[_NAME], state[_HAS_LINKS] = 0, track, -1, 0
@@ -768,7 +768,7 @@ def _read_event_fields(b: Any, i: Any, end: Any, track: Any, state: Any) -> Any:
     return 0
 
 
-@_compiled
+@_inlined
 def _note_slice(offset: Any, seq: Any, sequences: Any, table: Any, count: Any, state: Any) -> None:
     """Note the begin or end of a slice, and to which group of its sequence it belongs."""
     n, is_end = state[count], state[_KIND] == _END
@@ -787,7 +787,7 @@ def _note_slice(offset: Any, seq: Any, sequences: Any, table: Any, count: Any, s
     state[count] = n + 1
 
 
-@_compiled
+@_inlined
 def _place_event(b: Any, row: Any, seq: Any, offset: Any, t: Tables, text: Any, out: Out, state: Any) -> None:
     """Set the name, category and place of a track event."""
     scope, track = t.sequences[SEQ_SCOPE, seq], _by_id(t.track_slots, t.tracks, state[_UUID])
@@ -816,7 +816,7 @@ def _place_event(b: Any, row: Any, seq: Any, offset: Any, t: Tables, text: Any, 
             out.codes[column, row] = _new_code(text, at, after, out, state)
 
 
-@_compiled
+@_inlined
 def _read_links(
     b: Any,
     tag: Any,
@@ -850,7 +850,7 @@ def _read_links(
     return 0
 
 
-@_compiled
+@_inlined
 def _read_track_event(
     b: Any,
     offset: Any,
@@ -917,7 +917,7 @@ def _dimensions(b: Any, i: Any, end: Any, text: Any, at: Any) -> Any:
     return at + 1
 
 
-@_compiled
+@_inlined
 def _read_launch(
     b: Any, i: Any, end: Any, t: Tables, scope: Any, columns: Columns, row: Any, text: Any, out: Out, state: Any
 ) -> Any:
@@ -952,7 +952,7 @@ def _read_launch(
     return 0
 
 
-@_compiled
+@_inlined
 def _read_stage_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
     """Read the plain fields of device work into the state; returns -1 if it is broken."""
     for k in range(_ID, _STAGE_NAME + 1):
@@ -978,7 +978,7 @@ def _read_stage_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
     return 0
 
 
-@_compiled
+@_inlined
 def _place_stage(row: Any, seq: Any, offset: Any, t: Tables, text: Any, out: Out, state: Any) -> Any:
     """Set the name, category and place of device work; returns the entry of its name."""
     scope, gpu = t.sequences[SEQ_SCOPE, seq], state[_GPU]
@@ -997,7 +997,7 @@ def _place_stage(row: Any, seq: Any, offset: Any, t: Tables, text: Any, out: Out
     return name
 
 
-@_compiled
+@_inlined
 def _read_stage(
     b: Any,
     offset: Any,
@@ -1043,7 +1043,7 @@ def _read_stage(
     return 0
 
 
-@_compiled
+@_inlined
 def _read_samples(
     b: Any,
     i: Any,
@@ -1126,7 +1126,7 @@ def _changes_tables(tag: Any, value: Any) -> bool:
     )
 
 
-@_compiled
+@_inlined
 def _read_packet_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
     """Read the plain fields of a packet into the state; returns -1 if it is broken."""
     for k in range(_TIME, _IS_DROPPED + 1):
@@ -1211,7 +1211,7 @@ def _read_packet(
     return result
 
 
-@_compiled
+@_inlined
 def _undo(t: Tables, out: Out, rows: Any, saved: Any, state: Any) -> None:
     """Forget the rows and records of a packet."""
     while out.state[EVENTS] > rows:
@@ -1224,7 +1224,7 @@ def _undo(t: Tables, out: Out, rows: Any, saved: Any, state: Any) -> None:
         t.clocks[CLOCK_LAST, state[CLOCK_ROW]] = state[CLOCK_BEFORE]
 
 
-@_compiled
+@_inlined
 def _note_damage(offset: Any, length: Any, places: Any, state: Any) -> None:
     """Count damage where something whole precedes it, and the work of searching in it."""
     if not state[IS_LOST]:
