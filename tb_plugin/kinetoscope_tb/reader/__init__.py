@@ -2,6 +2,7 @@
 
 input               a file as blocks of decompressed UTF-8 text
 scan                text → sorted events, in several threads; damage and its repair
+perfetto            Perfetto's protobuf → the same sorted events
 frames              sorted events → the frames of a trace, on one time axis
 preview             counts of the events read so far
 event               one event as the file has it

@@ -7,14 +7,13 @@ rows of devices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
+from ...arrays.gather import NONE, gather, rows_by_id
 from ..scan.counters import CounterLines
 from ..scan.kinds import Kind
 from ..scan.rows import Noted, Part, Sorted
@@ -36,64 +35,71 @@ class Links:
         """Add the arrows to the events; return how many links lead to work that isn't in the file."""
         launches, waits, stages = (_pairs(parts) for parts in (self.launches, self.waits, self.stages))
         self.launches, self.waits, self.stages = [], [], []
-        if launches.is_empty() and waits.is_empty():
-            return 0
-        work = stages.unique("id", keep="first", maintain_order=True).rename({"offset": "work"})
-        rows = _rows(events)
-        launched = launches.join(work, "id", maintain_order="left").select("offset", "work")
-        waited = waits.join(work, "id", maintain_order="left").select(offset="work", work="offset")
-        lost = launches.height - launched.height + waits.height - waited.height
-        arrows = pl.concat(
-            [
-                _placed(launched, rows).with_columns(id=pl.col("correlation"), begin="ts"),
-                _placed(waited, rows).with_columns(
-                    id=_FIRST_EDGE + pl.int_range(pl.len()), begin=pl.col("ts") + pl.col("dur")
-                ),
-            ]
-        )
-        if arrows.height:
-            _append(events, arrows)
+        launched, waited = _work(stages, launches[1]), _work(stages, waits[1])
+        lost = int((launched < 0).sum() + (waited < 0).sum())
+        begins = np.concatenate([launches[0], waited])  # work that another waited for comes before it
+        ends = np.concatenate([launched, waits[0]])
+        is_edge = np.arange(begins.size) >= launched.size
+        begin, end = _columns_at(events, begins), _columns_at(events, ends)
+        chosen = np.flatnonzero(begin["found"] & end["found"])
+        if chosen.size:
+            number = _FIRST_EDGE + np.cumsum(is_edge) - 1
+            ids = np.where(is_edge, number, begin["correlation"])
+            begin["ts"] = begin["ts"] + np.where(is_edge, begin["dur"].clip(0), 0)
+            is_first = np.ones(chosen.size, bool)  # one launch may begin much work: its arrows begin once
+            is_first[1:] = (begin["offset"][chosen][1:] != begin["offset"][chosen][:-1]) | is_edge[chosen][1:]
+            _append(events, ids, begin, end, chosen, chosen[is_first])
         return lost
 
 
-def _pairs(parts: list[NDArray[np.int64]]) -> pl.DataFrame:
-    pairs = np.concatenate(parts, axis=1) if parts else np.empty((2, 0), np.int64)
-    return pl.DataFrame({"offset": pairs[0], "id": pairs[1]})
+def _pairs(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate(parts, axis=1) if parts else np.empty((2, 0), np.int64)
 
 
-def _rows(events: Sorted) -> pl.DataFrame:
-    """The place, time and correlation of the events that arrows link."""
-    frames = []
-    for name in _PLACED:
-        rows = events.frames[name]
-        columns = {column: rows[column].astype(np.int64) for column in ("offset", "ts", "dur", "pid", "tid")}
-        correlation = rows["correlation"].astype(np.int64) if "correlation" in rows else np.full(rows["ts"].size, -1)
-        frames.append(pl.DataFrame({**columns, "correlation": correlation}))
-    return pl.concat(frames).with_columns(pl.col("dur").clip(lower_bound=0)).unique("offset", keep="first")
+def _work(stages: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The offset of the work with each id, or -1; of several, the first."""
+    offsets: NDArray[np.int64] = gather(stages[0], rows_by_id(stages[1], ids), NONE)
+    return offsets
 
 
-def _placed(links: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Both events of each link; those that aren't in the frames are left out."""
-    begun = links.join(rows, "offset", maintain_order="left")
-    return begun.join(rows.rename({"offset": "work"}), "work", suffix="_to", maintain_order="left")
+def _columns_at(events: Sorted, offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """The place, time and correlation of the events at these offsets, and whether they are in a frame."""
+    columns = {name: np.full(offsets.size, NONE, np.int64) for name in ("ts", "dur", "pid", "tid", "correlation")}
+    columns |= {"offset": offsets, "found": np.zeros(offsets.size, bool)}
+    for frame in _PLACED:
+        rows = events.frames[frame]
+        at = rows["offset"].astype(np.int64)
+        if not at.size:
+            continue
+        place = np.minimum(np.searchsorted(at, offsets), at.size - 1)
+        here = np.flatnonzero(at[place] == offsets)
+        columns["found"][here] = True
+        for name in ("ts", "dur", "pid", "tid", "correlation"):
+            if name in rows:
+                columns[name][here] = rows[name][place[here]]
+    return columns
 
 
-def _append(events: Sorted, arrows: pl.DataFrame) -> None:
+def _append(
+    events: Sorted,
+    ids: NDArray[np.int64],
+    begin: dict[str, NDArray[Any]],
+    end: dict[str, NDArray[Any]],
+    chosen: NDArray[Any],
+    first: NDArray[Any],
+) -> None:
     known = {token: code for code, token in enumerate(events.tokens)}
     tokens = list(dict.fromkeys([*events.tokens, *_TOKENS]))
-    code = {token: known.get(token, tokens.index(token)) for token in _TOKENS}
-    first = arrows.unique(["offset", "id"], keep="first", maintain_order=True)  # one launch may begin much work
-    begins = _columns(first, code[b'"s"'], ("pid", "tid", "begin", "offset"))
-    ends = _columns(arrows, code[b'"f"'], ("pid_to", "tid_to", "ts_to", "work"))
-    columns: dict[str, NDArray[Any]] = {name: np.concatenate([begins[name], ends[name]]) for name in begins}
-    columns["category"] = np.full(columns["ts"].size, code[b'"ac2g"'])
-    columns["dur"] = np.full(columns["ts"].size, -1)
-    columns["length"] = np.zeros(columns["ts"].size, np.int32)
-    columns["kind"] = np.full(columns["ts"].size, Kind.FLOW, np.int8)
+    category, phase_s, phase_f = (known.get(token, tokens.index(token)) for token in _TOKENS)
+    size = first.size + chosen.size
+    columns: dict[str, NDArray[Any]] = {
+        name: np.concatenate([begin[name][first], end[name][chosen]]) for name in ("pid", "tid", "ts", "offset")
+    }
+    columns["id"] = np.concatenate([ids[first], ids[chosen]])
+    columns["phase"] = np.repeat([phase_s, phase_f], [first.size, chosen.size])
+    columns["category"] = np.full(size, category)
+    columns["dur"] = np.full(size, NONE)
+    columns["length"] = np.zeros(size, np.int32)
+    columns["kind"] = np.full(size, Kind.FLOW, np.int8)
     nothing = (Noted(), Noted(), Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
-    events.append(Part(columns["ts"].size, tokens, {"flows": columns}, *nothing))
-
-
-def _columns(arrows: pl.DataFrame, phase: int, names: Iterable[str]) -> dict[str, NDArray[Any]]:
-    columns = dict(zip(("pid", "tid", "ts", "offset"), (arrows[name].to_numpy() for name in names), strict=True))
-    return {**columns, "id": arrows["id"].to_numpy(), "phase": np.full(arrows.height, phase)}
+    events.append(Part(size, tokens, {"flows": columns}, *nothing))

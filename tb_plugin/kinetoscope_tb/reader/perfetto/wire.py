@@ -195,8 +195,8 @@ def varint(b: Any, i: Any, end: Any) -> Any:
     return _varint(b, i, end)
 
 
-@_compiled
-def field(b: Any, i: Any, end: Any) -> Any:
+@_inlined
+def _field(b: Any, i: Any, end: Any) -> Any:
     """The field at i: (its tag, its value if it is a varint or else where it begins, the index after it or -1)."""
     tag, i = _varint(b, i, end)
     if i < 0 or tag < 8 or tag >= _MOST_TAG:
@@ -215,6 +215,12 @@ def field(b: Any, i: Any, end: Any) -> Any:
     if wire == _FIXED32 and end - i >= 4:
         return tag, np.int64(i), i + 4
     return tag, np.int64(0), -1
+
+
+@_compiled
+def field(b: Any, i: Any, end: Any) -> Any:
+    """The same, not inlined: where it is called seldom, and from Python."""
+    return _field(b, i, end)
 
 
 @_compiled
@@ -585,32 +591,46 @@ def _is(b: Any, i: Any, end: Any, what: Any) -> Any:
 
 
 @_inlined
+def _slot_of_name(b: Any, start: Any, stop: Any, iid: Any, t: Tables, scope: Any, keys: Keys) -> Any:
+    """The slot of an argument's name among the keys, by its text or else by its id; -1 if it has none."""
+    if start >= 0:
+        return _key_slot(b, start, stop, 1, keys) if stop > start else np.int64(-1)
+    k = _interned(t, scope, ANNOTATION_NAMES, iid)
+    entry = t.interned[TEXT_ENTRY, k] if k >= 0 else np.int64(0)
+    at, size = t.entries[0, entry] + 1, t.entries[1, entry] - 2
+    return _key_slot(t.strings, at, at + size, 1, keys) if k >= 0 and size > 0 else np.int64(-1)
+
+
+@_inlined
 def _read_annotation(
     b: Any, i: Any, end: Any, t: Tables, scope: Any, keys: Keys, row: Any, text: Any, out: Out, state: Any, stack: Any
 ) -> Any:
     """Read an argument of a slice; returns -1 if it is broken."""
-    start, stop, iid = _named_value(b, i, end)
-    if start == -2:
-        return -1
-    if start >= 0:
-        slot = _key_slot(b, start, stop, 1, keys) if stop > start else -1
-    else:
-        k = _interned(t, scope, ANNOTATION_NAMES, iid)
-        entry = t.interned[TEXT_ENTRY, k] if k >= 0 else 0
-        first, size = t.entries[0, entry] + 1, t.entries[1, entry] - 2
-        slot = _key_slot(t.strings, first, first + size, 1, keys) if k >= 0 and size > 0 else -1
+    none: Any = np.int64(-1)
+    first, start, stop, iid = i, none, none, np.int64(0)
+    kind_of_value, number, number_end = np.int64(0), np.int64(0), np.int64(0)
+    while i < end:
+        tag, value, i = _field(b, i, end)
+        if i < 0:
+            return -1
+        if tag == 82:
+            start, stop = value, np.int64(i)
+        elif tag == 8:
+            iid = value
+        elif tag == 16 or tag == 24 or tag == 32 or tag == 41 or tag == 50:
+            kind_of_value, number, number_end = tag, value, np.int64(i)
+    i = first
+    slot = _slot_of_name(b, start, stop, iid, t, scope, keys)
     if slot < 0 or keys.lengths[slot] < 0:
         return 0
     kind, column = keys.kinds[slot], keys.columns[slot]
     if kind == INTEGER:
-        while i < end:
-            tag, value, i = field(b, i, end)
-            if tag == 16 or tag == 24 or tag == 32:
-                _append(out, column, row, value if tag != 24 or value >= 0 else -1)
-            elif tag == 41:
-                _append(out, column, row, _float_as_integer(_eight_bytes(b, value)))
-            elif tag == 50:
-                _append(out, column, row, _integer(b, value, i))
+        if kind_of_value == 41:
+            number = _float_as_integer(_eight_bytes(b, number))
+        elif kind_of_value == 50:
+            number = _integer(b, number, number_end)
+        if kind_of_value:
+            _append(out, column, row, number if kind_of_value != 24 or number >= 0 else -1)
     elif kind == CODE:
         at = state[USED]
         if text.size - at < 12 * (end - i) + 128:
@@ -635,7 +655,7 @@ def _read_extra(
     zero: Any = np.int64(0)
     key, key_end, start, stop = zero, zero, zero, zero
     while i < end:
-        tag, value, i = field(b, i, end)
+        tag, value, i = _field(b, i, end)
         if i < 0:
             return -1
         if tag == 10:
@@ -742,7 +762,7 @@ def _read_event_fields(b: Any, i: Any, end: Any, track: Any, state: Any) -> Any:
     state[_KIND], state[_UUID], state[_NAME], state[_HAS_LINKS] = 0, track, -1, 0
     state[_NAME_START], state[_CATEGORY], state[_CATEGORY_START], state[_VALUE_KIND] = -1, -1, -1, -1
     while i < end:
-        tag, value, i = field(b, i, end)
+        tag, value, i = _field(b, i, end)
         if i < 0:
             return -1
         if tag == 72:
@@ -883,7 +903,7 @@ def _read_track_event(
     if kind == _COUNTER:
         _record(r.counters, state, COUNTERS, row, state[_VALUE_KIND], state[_VALUE])
     while i < end:
-        tag, value, i = field(b, i, end)
+        tag, value, i = _field(b, i, end)
         is_link = tag == 24002 or tag == 377 or tag == 378 or tag == 385 or tag == 386 or tag == 288 or tag == 336
         if tag == 34:
             if _read_annotation(b, value, i, t, scope, keys, row, text, out, state, stack) < 0:
@@ -958,7 +978,7 @@ def _read_stage_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
     for k in range(_ID, _STAGE_NAME + 1):
         state[k] = 0
     while i < end:
-        tag, value, i = field(b, i, end)
+        tag, value, i = _field(b, i, end)
         if i < 0:
             return -1
         if tag == 8:
@@ -1132,7 +1152,7 @@ def _read_packet_fields(b: Any, i: Any, end: Any, state: Any) -> Any:
     for k in range(_TIME, _IS_DROPPED + 1):
         state[k] = 0
     while i < end:
-        tag, value, i = field(b, i, end)
+        tag, value, i = _field(b, i, end)
         if i < 0:
             return -1
         if tag == 64:
