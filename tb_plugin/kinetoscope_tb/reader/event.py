@@ -90,9 +90,9 @@ class EventTexts:
         Raises:
             TraceError: The file can't be read, or has less text.
         """
-        if _is_perfetto(path):
-            return _packet_at(path, offset, length)
         text = self._text(path, stamp, offset, length)
+        if not text.startswith(b"{") and _is_perfetto(path):
+            return _packet_at(path, offset, length)
         if len(text) < length:
             end = offset + length
             raise TraceError(path, f"its text ends before byte {end}: the file was truncated since it was read.")
