@@ -87,9 +87,11 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
 def _unknown_part(
     facts: Facts, results: Sequence[Advice | Cleared | Unknown], ranked: Sequence[Advice]
 ) -> list[Advice]:
-    """That most of the step is unknown, if all that is known besides is smaller and uncertain."""
+    """That most of the step is unknown, if all that is known besides is uncertain and less than half as large."""
     unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
-    if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked or ranked[0].confidence != "low":
+    if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked:
+        return []
+    if ranked[0].confidence != "low" or ranked[0].weight_ns > unknown.size_ns / 2:
         return []
     return [
         Advice(

@@ -15,7 +15,8 @@ from kinetoscope.naming import parse
 NO_SPAN = "default"
 MOST_REMEMBERED = 1 << 14  # names, parsed again for each listing
 
-_EXTENSION = re.compile(r"\.json(\.gz|\.zst)?$")
+_EXTENSION = re.compile(r"\.(json|pftrace|perfetto-trace)(\.gz|\.zst)?$")
+_PERFETTO = re.compile(r"(\.pt\.trace)?\.(pftrace|perfetto-trace)(\.gz|\.zst)?$")
 _UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
 
 # A number of 12 digits or more is a time in ms, µs or ns, and no step.
@@ -89,9 +90,13 @@ def finished(name: str) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def named(name: str) -> Named:
-    """Parse the name of a JSON file."""
+    """Parse the name of a JSON or Perfetto file."""
     stem = _EXTENSION.sub("", name)
-    parsed = parse(name.removesuffix(".zst"))
+    is_perfetto = _PERFETTO.search(name) is not None
+    torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")
+    parsed = parse(torch_name)
+    if is_perfetto and not stem.endswith(".pt.trace") and any(form.fullmatch(stem) for form in _OTHER_WRITERS):
+        parsed = None
     if parsed is not None:
         return _in_torch_form(parsed.worker, "" if parsed.span is None else str(parsed.span))
     match = next(filter(None, (form.fullmatch(stem) for form in _OTHER_WRITERS)), None)

@@ -1,7 +1,7 @@
 """The first bytes of a file: whether it is a trace, and which process recorded it.
 
-A trace begins with metadata about the machine and the job, or directly with events. Traces recorded on demand have rank
-and host after the events (kineto's `output_json.cpp`): they are named by their file name alone.
+A trace in JSON begins with metadata about the machine and the job, or directly with events. Traces recorded on demand
+have rank and host after the events (kineto's `output_json.cpp`): they are named by their file name alone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ MOST_REMOTE = 32  # that are fetched for one listing: the others must wait for t
 MOST_NAME = 128
 
 _FIRST_READ = 4 << 10
+_MOST_FIELDS = 16
+_FIXED = {1: 8, 5: 4}  # protobuf's types of fixed length, in bytes
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
@@ -112,9 +114,12 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     if data.startswith(_ZSTD):
         return UNKNOWN, True
     try:
-        text = _text(_unzipped(data) if data.startswith(_GZIP) else data)
+        start = _unzipped(data) if data.startswith(_GZIP) else data
     except zlib.error as error:
         return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
+    if _is_perfetto(start):
+        return Head(is_trace=True), True
+    text = _text(start)
     if _EVENT_ARRAY.match(text):
         return Head(is_trace=True), True
     events = _EVENTS.search(text)
@@ -124,6 +129,39 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     rank = next((int(match[1]) for match in (form.search(before) for form in _RANKS) if match), None)
     host = _HOST.search(before)
     return Head(is_trace=True, rank=rank, host=host[1] if host else None), events is not None
+
+
+def _is_perfetto(data: bytes) -> bool:
+    """Whether Perfetto's protobuf begins here: a packet (field 1), whose own fields follow one another.
+
+    It names neither rank nor host.
+    """
+    if not data.startswith(b"\n") or data.lstrip()[:1] in (b"{", b"[", b"<", b""):
+        return False
+    try:
+        length, at = _varint(data, 1)
+        end = min(at + length, len(data))
+        for _ in range(_MOST_FIELDS):
+            if at >= end:
+                break
+            tag, at = _varint(data, at)
+            size, at = (_FIXED.get(tag & 7), at) if tag & 7 != 2 else _varint(data, at)
+            if tag & 7 == 0:
+                at = _varint(data, at)[1]
+            elif size is None or tag < 8:
+                return False
+            else:
+                at += size
+    except IndexError:
+        return True  # the data ends within the packet
+    return length > 0
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while data[at] > 127 and shift < 63:
+        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
+    return value | data[at] << shift, at + 1
 
 
 def _unzipped(data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 input               a file as blocks of decompressed UTF-8 text
 scan                text → sorted events, in several threads; damage and its repair
+perfetto            Perfetto's protobuf → the same sorted events
 frames              sorted events → the frames of a trace, on one time axis
 preview             counts of the events read so far
 event               one event as the file has it
@@ -14,12 +15,15 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import TypeAlias
 
 from ..trace.assemble import assemble
+from ..trace.meta import WriterFingerprint
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
 from .input.source import Source
+from .perfetto.ingest import begins_perfetto, ingest_perfetto
 from .preview import Preview, PreviewBuilder
 from .scan.ingest import Ingested, default_threads, ingest
 from .writer_fingerprint import Samples
@@ -104,17 +108,20 @@ _Report: TypeAlias = Callable[[str, Callable[[], Preview] | None], None]
 def _trace(
     blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, diagnostics: list[Diagnostic]
 ) -> Trace:
+    stream = iter(blocks)
+    start = b"".join(islice(stream, 1))
+    blocks = chain([start], stream)
+    if begins_perfetto(start):
+        ingested, found = ingest_perfetto(blocks, path, _progress(report))
+        report("linking", None)
+        return assemble(build_parts(ingested, path, [*diagnostics, *found], WriterFingerprint()))
     samples = Samples()
-    ingested = _ingested(samples.passing(blocks), path, threads, report)
+    ingested = ingest(samples.passing(blocks), path, threads or default_threads(), _progress(report))
     report("linking", None)
     return assemble(build_parts(ingested, path, diagnostics, samples.fingerprint()))
 
 
-def _ingested(blocks: Iterable[bytes], path: str, threads: int | None, report: _Report) -> Ingested:
-    """The events; the preview's counts are freed before the frames are built."""
+def _progress(report: _Report) -> Callable[[Ingested], None]:
+    """Report what was read so far; the preview's counts are freed before the frames are built."""
     builder = PreviewBuilder()
-
-    def progress(ingested: Ingested) -> None:
-        report("reading", partial(builder.preview, ingested))
-
-    return ingest(blocks, path, threads or default_threads(), progress)
+    return lambda ingested: report("reading", partial(builder.preview, ingested))

@@ -10,7 +10,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
@@ -22,6 +22,9 @@ from ..filesystem import stored_bytes
 from ..trace.model import COLLECTED, Trace
 from .input.encodings import whole_characters
 from .input.source import Source
+from .perfetto.event import packet_as_json
+from .perfetto.ingest import begins_perfetto
+from .perfetto.message import BrokenMessage
 from .scan.repair import repaired
 from .scan.strict_json import strict_event
 
@@ -88,6 +91,8 @@ class EventTexts:
             TraceError: The file can't be read, or has less text.
         """
         text = self._text(path, stamp, offset, length)
+        if not text.startswith(b"{") and _is_perfetto(path):
+            return _packet_at(path, offset, length)
         if len(text) < length:
             end = offset + length
             raise TraceError(path, f"its text ends before byte {end}: the file was truncated since it was read.")
@@ -104,6 +109,22 @@ class EventTexts:
         start, window = _window(path, offset, length)
         self._windows.append((path, stamp, start, window))
         return window[offset - start : offset - start + length]
+
+
+def _is_perfetto(path: str) -> bool:
+    with Source(path, 1 << 16) as blocks:
+        return begins_perfetto(next(blocks, b""))
+
+
+def _packet_at(path: str, offset: int, length: int) -> Event:
+    """An event of a Perfetto trace, shown as JSON."""
+    try:
+        with Source(path, _BLOCK_BYTES) as blocks:
+            event = event_of(packet_as_json(blocks, offset, length), offset)
+    except BrokenMessage:
+        problem = f"bytes {offset} to {offset + length} aren't an event, or are inside a compressed packet."
+        raise TraceError(path, f"{problem} Open the file in ui.perfetto.dev to see it.") from None
+    return replace(event, length=length)
 
 
 def _window(path: str, offset: int, length: int) -> tuple[int, bytes]:

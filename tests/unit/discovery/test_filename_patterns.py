@@ -27,6 +27,9 @@ WRITERS = [  # who writes it; path below the logdir; run, worker, span
     ("kinetoscope", "r/rank3.42.pt.trace.json.gz", "r", "rank3", "42"),
     ("Composer", "r/torch_traces/rank3.42.pt.trace.json", "r/torch_traces", "rank3", "42"),
     ("Composer JSON", "r/traces/ep2-ba64-rank5.json", "r/traces", "rank5", "64"),
+    ("torch's Perfetto", "r/rank3.42.pftrace.gz", "r", "rank3", "42"),
+    ("torch's Perfetto, named by hand", "r/rank3.42.pt.trace.pftrace", "r", "rank3", "42"),
+    ("Perfetto", "r/android.perfetto-trace", "r", "android", "default"),
     ("Composer merged", "r/traces/merged_trace.json", "r/traces", "merged_trace", "default"),
     (
         "Lightning",

@@ -8,6 +8,7 @@ import pytest
 from kinetoscope_tb.discovery import Heads, Listing, Logdir, list_traces
 from kinetoscope_tb.filesystem import stored_bytes
 from support.logdirs import begins, listed, make, names
+from support.perfetto import training
 
 
 def test_hidden_and_foreign_files_are_left_alone(tmp_path):
@@ -25,6 +26,14 @@ def test_what_a_broken_recording_left_is_a_problem(tmp_path, name):
     assert listing.files == ()
     assert [p.path for p in listing.problems] == [f"r/{name}"]
     assert "isn't complete" in listing.problems[0].reason
+
+
+@pytest.mark.parametrize("is_gzip", [False, True])
+def test_perfetto_traces_are_known_by_their_first_bytes(tmp_path, is_gzip):
+    data = training(1, 3).pftrace()
+    make(tmp_path, "r/mine.json", content=gzip.compress(data) if is_gzip else data)
+    make(tmp_path, "r/other.json", content=b"\n\tnotes about the run\n")
+    assert names(listed(tmp_path)) == [("r", "mine", "default")]
 
 
 def test_an_empty_file_is_a_problem(tmp_path):

@@ -45,6 +45,15 @@ def close_begin_end(events: Sorted, texts: Texts) -> list[Diagnostic]:
     return _unpaired(dur == NONE, is_end, offset)
 
 
+def close_by_time(
+    thread: NDArray[np.int64], ts: NDArray[np.int64], offset: NDArray[np.int64], is_end: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """How long each begin lasts, and 0 for its end; NONE for those without a partner. Equal times are in file order."""
+    dur = np.full(ts.size, NONE, np.int64)
+    _close(np.lexsort((offset, ts, thread)), thread, ts, is_end, dur)
+    return dur
+
+
 @compiled
 def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
     """Set the durations of matched events; those of end events to 0."""

@@ -145,6 +145,12 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
         return NotATrace(
             path, "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
         )
+    if start.startswith(b"\n") and not text.startswith((b"{", b"[")):
+        return NotATrace(
+            path,
+            "this looks like a Perfetto trace (protobuf). Views and the timeline read these; merging, repairing and "
+            "publishing need JSON. Record JSON, or use `kinetoscope export` to write the timeline as JSON.",
+        )
     if not text.startswith((b"{", b"[")):
         return NotATrace(path, "this isn't JSON. A trace begins with { or [.")
     if b'"schema"' in text and (b'"nodes"' in text or b"chakra" in text.lower()):

@@ -106,7 +106,7 @@ def _scan(
 ) -> ChunkResult:
     """Scan a text from end to end; `original` maps offsets to the file if the text was repaired."""
     if not hasattr(_thread, "out"):
-        _thread.out = _new_out()
+        _thread.out = new_out()
     out: s.Out = _thread.out
     data, key = np.frombuffer(text, np.uint8), np.frombuffer(first_key, np.uint8)
     result = ChunkResult()
@@ -141,7 +141,8 @@ def _note_all(result: ChunkResult, out: s.Out, offset: int, original: RepairedTe
             result.tally.note(rule, count, offset + (original.offset(first) if original else first))
 
 
-def _new_out() -> s.Out:
+def new_out() -> s.Out:
+    """Arrays for one scan."""
     events, tokens = _EVENTS_PER_SCAN, _TOKENS_PER_SCAN
     return s.Out(
         codes=np.empty((len(EVENT_CODES), events), np.int32),
@@ -172,7 +173,7 @@ def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedT
     """The events by frame."""
     _parse_odd_values(out, text)
     n = int(out.state[s.EVENTS])
-    tokens = _tokens(out, text)
+    tokens = tokens_of(out, text)
     rows = counter_rows(out, tokens)
     lines = lines_at(text, out.offsets[rows], out.lengths[rows])
     if original:
@@ -180,7 +181,8 @@ def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedT
     return sorted_out(out, tokens, offset, CounterLines(out.offsets[rows] + offset, lines))
 
 
-def _tokens(out: s.Out, text: memoryview) -> list[bytes]:
+def tokens_of(out: s.Out, text: memoryview) -> list[bytes]:
+    """The text of each code."""
     n = int(out.state[s.TOKENS])
     places = zip(out.token_starts[:n].tolist(), out.token_lengths[:n].tolist(), strict=True)
     return [bytes(text[start : start + length]) for start, length in places]

@@ -1,0 +1,159 @@
+"""One packet as JSON, for the details of a row: its fields by the names that torch's JSON has for them.
+
+A slice is two packets; this is the one that begins it. Texts that it refers to come from all packets before it, so the
+file is read from its start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from . import wire as w
+from .ingest import Ingestion
+from .message import BrokenMessage, Value, data, double, fields, number, signed, values
+from .state import State
+
+_PHASES = {1: "B", 2: "E", 3: "i", 4: "C"}
+_DEEPEST = 30
+
+
+def packet_as_json(blocks: Iterable[bytes], offset: int, length: int) -> bytes:
+    """The event of `length` bytes at this offset of the decompressed file, as JSON.
+
+    Raises:
+        BrokenMessage: The bytes there aren't an event.
+    """
+    ingestion = Ingestion()
+    rest, base = b"", 0
+    with ThreadPoolExecutor(1, "kinetoscope-sort") as pool:
+        for block in blocks:
+            rest += block
+            read = ingestion.scan(pool, rest[: max(0, offset - base)], base, is_last=False)
+            base, rest = base + read, rest[read:]
+            if base + len(rest) >= offset + length:
+                break
+    raw = rest[offset - base : offset - base + length]
+    if len(raw) < length:
+        raise BrokenMessage
+    return json.dumps(_event(ingestion.state, raw), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _event(state: State, raw: bytes) -> dict[str, Any]:
+    """The event in a field: a packet, or one sample of a device's counters."""
+    kind, inner = next(fields(raw))
+    if not isinstance(inner, bytes):
+        raise BrokenMessage
+    if kind == 2:
+        sample = values(inner)
+        return {"ph": "C", "counter_id": number(sample, 1), "args": {"": _number(sample, 2, 3)}}
+    state.read(inner)
+    packet = values(inner)
+    sequence = number(packet, 10)
+    if 53 in packet:
+        return _work(state, sequence, packet)
+    if 11 in packet:
+        return _slice(state, sequence, packet)
+    raise BrokenMessage
+
+
+def _slice(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, Any]:
+    body = data(packet, 11)
+    event = values(body)
+    pid, tid = state.place(number(event, 11))
+    arguments = [values(value) for kind, value in fields(body) if kind == 4 and isinstance(value, bytes)]
+    raw_arguments = [value for kind, value in fields(body) if kind == 4 and isinstance(value, bytes)]
+    shown: dict[str, Any] = {
+        "ph": _PHASES.get(number(event, 9), "?"),
+        "cat": _text(state, sequence, w.CATEGORIES, event, 3, 22),
+        "name": _text(state, sequence, w.NAMES, event, 10, 23),
+        "pid": json.loads(pid),
+        "tid": json.loads(tid),
+        "timestamp": number(packet, 8),
+        "args": {
+            _name(state, sequence, one): _value(state, sequence, raw, 0)
+            for one, raw in zip(arguments, raw_arguments, strict=True)
+        },
+    }
+    if 30 in event or 44 in event:
+        shown["args"][""] = _number(event, 30, 44)
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def _work(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, Any]:
+    body = data(packet, 53)
+    event = values(body)
+    extra = [values(value) for kind, value in fields(body) if kind == 6 and isinstance(value, bytes)]
+    launch = values(data(event, 21))
+    args: dict[str, Any] = {_decoded(data(one, 1)): _decoded(data(one, 2)) for one in extra}
+    for name, field in (("grid", 1), ("block", 2)):
+        if field in launch:
+            sizes = values(data(launch, field))
+            args[name] = [number(sizes, axis) for axis in (1, 2, 3)]
+    for kind, value in fields(data(event, 21)):
+        if kind == 3 and isinstance(value, bytes):
+            one = values(value)
+            token = state.token(sequence, w.KERNEL_ARGUMENTS, number(one, 1))
+            args[json.loads(token) if token else str(number(one, 1))] = number(one, 4)
+    shown = {
+        "ph": "X",
+        "stage": _text(state, sequence, w.GPU_SPECIFICATIONS, event, 14),
+        "name": _text(state, sequence, w.NAMES, event, 20),
+        "device": number(event, 11),
+        "queue": _text(state, sequence, w.GPU_SPECIFICATIONS, event, 13),
+        "timestamp": number(packet, 8),
+        "duration": number(event, 2),
+        "event_id": number(event, 1),
+        "args": args,
+    }
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+def _text(state: State, sequence: int, kind: int, message: dict[int, Value], iid: int, inline: int = 0) -> str | None:
+    """A text of a message, interned or not; None if it has none."""
+    if inline and inline in message:
+        return _decoded(data(message, inline))
+    packed = message.get(iid)
+    reference = next(iter(packed), 0) if isinstance(packed, bytes) else number(message, iid)
+    token = state.token(sequence, kind, reference) if reference else None
+    return None if token is None else json.loads(token.decode("utf-8", "replace"), strict=False)
+
+
+def _name(state: State, sequence: int, annotation: dict[int, Value]) -> str:
+    return _text(state, sequence, w.ANNOTATION_NAMES, annotation, 1, 10) or ""
+
+
+def _value(state: State, sequence: int, raw: bytes, depth: int) -> Any:
+    """The value of an annotation; null where it is nested too deeply, as for the scanner."""
+    if depth == _DEEPEST:
+        return None
+    listed: list[Any] = []
+    named: dict[str, Any] = {}
+    value: Any = None
+    for kind, one in fields(raw):
+        if kind == 12 and isinstance(one, bytes):
+            listed.append(_value(state, sequence, one, depth + 1) if one else [])
+        elif kind == 11 and isinstance(one, bytes):
+            named[_name(state, sequence, values(one))] = _value(state, sequence, one, depth + 1)
+        elif kind in _SCALARS:
+            value = _SCALARS[kind](one)
+    return listed or named or value
+
+
+_SCALARS: Mapping[int, Any] = {
+    2: bool,
+    3: lambda value: value,
+    4: lambda value: signed(value) if isinstance(value, int) else None,
+    5: double,
+    6: lambda value: _decoded(value) if isinstance(value, bytes) else None,
+}
+
+
+def _number(message: dict[int, Value], integer: int, floating: int) -> int | float:
+    return double(message[floating]) if floating in message else signed(number(message, integer))
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
