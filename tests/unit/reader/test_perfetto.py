@@ -21,9 +21,9 @@ FILES = sorted(CUSPY.glob("*.pftrace*")) if CUSPY.is_dir() else []
 FRAMES = (*COLLECTED, "collectives", "counters")
 
 # What torch's protobuf can't hold (torch-2.15.md, section 5): static shared memory; the writer's own rows about the
-# window, which have no track; arrows from launches without work and from forward to backward operators; lanes of marks; directions of
+# window, which have no track; arrows from launches without work and from forward to backward operators; directions of
 # copies; sums that the JSON's writer has truncated.
-LACKING = {"shared_memory_bytes", "lane"}
+LACKING = {"shared_memory_bytes"}
 ROUNDED_NS = {"start_ns": 1, "dur_ns": 1}
 """Torch's writer converts the times of CPU rows through floats, in one of the two forms."""
 ANNOTATION_NS = 2

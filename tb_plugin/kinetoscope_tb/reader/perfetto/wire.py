@@ -163,7 +163,7 @@ class Columns(NamedTuple):
     """The columns of arguments that aren't found by their key."""
 
     device: int
-    stream: int
+    original_stream: int
     grid: int
     block: int
     registers_per_thread: int
@@ -671,7 +671,7 @@ def _read_extra(
         out.codes[2, row] = _new_code(text, state[USED], after, out, state)
         return 0
     if _is(b, key, key_end, _STREAM_ID):
-        _append(out, columns.stream, row, _integer(b, start, stop))
+        _append(out, columns.original_stream, row, _integer(b, start, stop))
         return 0
     if _is(b, key, key_end, _DEVICE_ID):
         _append(out, columns.device, row, _integer(b, start, stop))
