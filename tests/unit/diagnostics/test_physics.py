@@ -132,6 +132,21 @@ def test_what_recording_takes_of_the_steps():
     assert "at least 13" in faults(traced.build())["stacks_slow_host"].consequence
 
 
+def test_the_cost_of_recording_comes_before_what_it_undermines():
+    machine = Machine()
+
+    def step(_):
+        for _ in range(20):
+            machine.kernel(40 * US)
+            machine.work(160 * US)
+        machine.builder.event("overhead", "Buffer Flush", machine.now - 2 * MS, 2 * MS, pid=-1)
+
+    trace = machine.steps(step)
+    assert advice(Facts(trace))[0].rule in ("host_bound", "launch_bound")
+    first, second, *_ = advice(Facts(trace), diagnose(trace))
+    assert (first.rule, second.rule) == ("profiler_overhead", "recording_faults")
+
+
 def test_an_event_that_was_recorded_twice_counts_once():
     once = launched(*steady()).op("aten::mm", 0, 50 * US, **{"External id": 7})
     twice = launched(*steady()).op("aten::mm", 0, 50 * US, **{"External id": 7})
