@@ -39,6 +39,16 @@ Deno.test("labels of kernels are shown and searched, also if they arrive later",
   same(["gemm<float", "gemm fp32"].map((word) => lower[0]!.includes(word)), [true, true]);
 });
 
+Deno.test("rows that only a number identifies are named by it", () => {
+  const table: Table = {
+    state: "ready",
+    view: "iterations",
+    columns: [{ name: "iteration", kind: "id", doc: "Number." }, TABLE.columns[1]!],
+    data: { iteration: [7, 8], total_ns: [1, 2] },
+  };
+  is(prepareTable(table, { ...ENTRY, key: ["iteration"] }).nameOf(1), "8");
+});
+
 Deno.test("files have base units, quotes where needed, and no formulas", () => {
   is(
     csv(TABLE.columns, TABLE.data, Uint32Array.of(0, 1)),

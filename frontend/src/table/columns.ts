@@ -134,9 +134,9 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     (_, row) => searched.flatMap((column) => textsOf(column, row)).join("\n"),
   );
   const first = all.find(({ kind }) => kind === "text");
-  const nameColumns = tree
-    ? [first!]
-    : all.filter((column) => isText(column) && (!entry.key.length || entry.key.includes(column.name)));
+  const inKey = ({ name }: DrawnColumn) => !entry.key.length || entry.key.includes(name);
+  const namingTexts = all.filter((column) => isText(column) && inKey(column));
+  const nameColumns = tree ? [first!] : namingTexts.length ? namingTexts : all.filter((column) => inKey(column));
   // A row's position in the tree already shows its parent, its path, and what it belongs to.
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&

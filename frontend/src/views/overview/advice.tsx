@@ -149,9 +149,8 @@ export function AdviceList({ data }: { data: Table }) {
             <div>
               {prose(needsAction ? advice.action : advice.title)}
               <p>
-                {needsAction && i > 0 && `${advice.title} `}
-                {i > 0 && prose(advice.evidence)}
-                {i === 0 && advice.title} {i > 0 && <InTimeline advice={advice} />}
+                {needsAction && i > 0 && <>{prose(advice.title)}</>}
+                {prose(i > 0 ? advice.evidence : advice.title)} {i > 0 && <InTimeline advice={advice} />}
               </p>
             </div>
             <button type="button" class="link" onClick={() => openRows(advice.view, advice.filter)}>
