@@ -17,12 +17,18 @@ def warm_up_steps(lengths: Ints) -> int:
 
     Each of them exceeds the upper prediction limit of one more step of the rest (mean + t · s · √(1 + 1/n)).
     """
-    for count in range(min(lengths.size // 2, lengths.size - _LEAST_REST), 0, -1):
-        rest = lengths[count:].astype(float)
-        if not rest.all():
-            continue  # steps of no time, behind one that covers them, are no steady ones
-        t = _QUANTILES[min(rest.size - 3, len(_QUANTILES) - 1)]
-        limit = rest.mean() + t * rest.std(ddof=1) * np.sqrt(1 + 1 / rest.size)
-        if lengths[:count].min() > max(limit, _LONGER * rest.mean()):
-            return count
-    return 0
+    most = min(lengths.size // 2, lengths.size - _LEAST_REST)
+    if most < 1:
+        return 0
+    counts = np.arange(1, most + 1)
+    size = lengths.size - counts
+    center = lengths.mean()
+    sums, squares = (np.cumsum((lengths - center)[::-1] ** power)[::-1][counts] for power in (1, 2))
+    mean = center + sums / size
+    deviation = np.sqrt(np.maximum(squares - sums**2 / size, 0) / (size - 1))
+    t = np.array(_QUANTILES)[np.minimum(size - _LEAST_REST, len(_QUANTILES) - 1)]
+    limit = np.maximum(mean + t * deviation * np.sqrt(1 + 1 / size), _LONGER * mean)
+    # Steps of no time, behind one that covers them, are no steady ones.
+    takes_time = np.minimum.accumulate(lengths[::-1])[::-1][counts] > 0
+    is_longer = (np.minimum.accumulate(lengths)[counts - 1] > limit) & takes_time
+    return int(counts[is_longer].max(initial=0))

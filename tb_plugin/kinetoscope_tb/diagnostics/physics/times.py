@@ -55,14 +55,12 @@ class Times:
     @cached_property
     def queues(self) -> list[Rows]:
         """The rows of each queue, in order of their start."""
-        order = np.argsort(self.queue, kind="stable").astype(np.int32)
-        return np.split(order, np.flatnonzero(np.diff(self.queue[order])) + 1) if order.size else []
+        return _groups(self.queue)
 
     @cached_property
     def devices(self) -> list[Rows]:
         """The rows of each device, in order of their start."""
-        device = self.trace.device_events["device"].to_numpy()
-        return [np.flatnonzero(device == each).astype(np.int32) for each in np.unique(device)]
+        return _groups(self.trace.device_events["device"].to_numpy())
 
     @cached_property
     def busy(self) -> Intervals:
@@ -98,3 +96,9 @@ class Times:
     def first_offset(self, rows: NDArray[np.bool_]) -> int:
         """The place in the file of the first of some device rows."""
         return int(self.trace.device_events["offset"].to_numpy()[rows].min())
+
+
+def _groups(numbers: Ints | Rows) -> list[Rows]:
+    """The rows of each number, in their order."""
+    order = np.argsort(numbers, kind="stable").astype(np.int32)
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if order.size else []
