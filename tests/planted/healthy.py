@@ -61,8 +61,8 @@ def healthy(name: str, rng: np.random.Generator, busy: float = 0.95, *, reads: b
         _on_tensor_cores(program, int(row))
     program.dur = np.where(program.computing(COMMUNICATION), np.minimum(program.dur, 3_000), program.dur)
     if program.dur[~heavy].sum() > (1 - _LEAST_HEAVY) * program.dur.sum():
-        wanted = program.dur[~heavy].sum() * _LEAST_HEAVY / (1 - _LEAST_HEAVY)
-        program.dur = np.where(heavy, program.dur * wanted / program.dur[heavy].sum(), program.dur).astype(np.int64)
+        target = program.dur[~heavy].sum() * _LEAST_HEAVY / (1 - _LEAST_HEAVY)
+        program.dur = np.where(heavy, program.dur * target / program.dur[heavy].sum(), program.dur).astype(np.int64)
     for _ in range(12):
         if busy_share(program) >= busy:
             break
@@ -81,8 +81,8 @@ def busy_share(program: Program, steps: int = 3) -> float:
 
 def _warm(program: Program, rng: np.random.Generator) -> Program:
     program = faster_host(squeeze(program, PAUSE_NS), float(rng.uniform(0.6, 1.0)))
-    kept = np.array([not i.name.startswith(_DROPPED) for i in program.host])
-    program = without_slices(program, ~kept)
+    is_left = np.array([not i.name.startswith(_DROPPED) for i in program.host])
+    program = without_slices(program, ~is_left)
     program.host = [
         info._replace(args={k: v for k, v in info.args.items() if k not in _SHAPES}) for info in program.host
     ]

@@ -168,15 +168,15 @@ def is_right(verdict: Verdict) -> bool:
 
 def bars(verdicts: list[Verdict]) -> dict[str, tuple[int, int, str]]:
     """The bars of the benchmark: (how many, of how many, the bar)."""
-    told = [v for v in verdicts if not v.must_abstain]
+    answerable = [v for v in verdicts if not v.must_abstain]
     healthy = [v for v in verdicts if v.cause in HEALTHY]
     must = [v for v in verdicts if v.must_abstain]
-    need_not = [v for v in told if not v.may_abstain]
+    need_not = [v for v in answerable if not v.may_abstain]
     faults = [v for v in verdicts if v.has_fault]
     clean = [v for v in verdicts if not v.has_fault and not v.must_abstain and "negligible" not in v.name]
     clean = [v for v in clean if v.cause != "profiler_overhead"]  # which is a cause and a fault
     return {
-        "first answer right": (sum(map(is_right, told)), len(told), "≥ 90 %"),
+        "first answer right": (sum(map(is_right, answerable)), len(answerable), "≥ 90 %"),
         "confident and wrong": (sum(v.is_confident_wrong for v in verdicts), len(verdicts), "≤ 1 %"),
         "healthy told otherwise": (sum(v.outcome not in (RIGHT, ABSTAINED) for v in healthy), len(healthy), "≤ 2 %"),
         "abstains where it must": (sum(v.outcome == ABSTAINED for v in must), len(must), "≥ 95 %"),

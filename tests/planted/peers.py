@@ -69,24 +69,24 @@ def rules_of(sentence: str) -> set[str]:
 
 def classify(sentences: list[str], accepted: Iterable[str], *, must_abstain: bool) -> str:
     """What the recommendations amount to: no recommendation is "nothing to fix"."""
-    told = [rules_of(s) for s in sentences if not s.startswith("error")] or [{"nothing_to_fix"}]
+    rule_sets = [rules_of(s) for s in sentences if not s.startswith("error")] or [{"nothing_to_fix"}]
     if any(s.startswith("error") for s in sentences):
         return "fails"
     if must_abstain:
         return "wrong"
-    right = [bool(rules & set(accepted)) for rules in told]
+    right = [bool(rules & set(accepted)) for rules in rule_sets]
     return "right" if right[0] else "among three" if any(right[1:3]) else "wrong"
 
 
 def table(verdicts: list[Verdict]) -> Iterable[str]:
     """How the peers do."""
-    told = [v for v in verdicts if v.peer]
-    if not told:
+    judged = [v for v in verdicts if v.peer]
+    if not judged:
         return
-    counts = Counter(v.peer for v in told)
-    yield f"torch-tb-profiler, of {len(told)} traces: " + ", ".join(f"{n} {what}" for what, n in counts.most_common())
+    counts = Counter(v.peer for v in judged)
+    yield f"torch-tb-profiler, of {len(judged)} traces: " + ", ".join(f"{n} {what}" for what, n in counts.most_common())
     yield "    wrong about: " + ", ".join(
-        f"{cause} {n}" for cause, n in Counter(v.cause for v in told if v.peer == "wrong").most_common()
+        f"{cause} {n}" for cause, n in Counter(v.cause for v in judged if v.peer == "wrong").most_common()
     )
     yield "HolisticTraceAnalysis has no rules: no verdict on anything"
     yield ""

@@ -44,7 +44,7 @@ def test_the_verdict_is_right(name, tmp_path, monkeypatch):
     assert not verdict.is_confident_wrong
 
 
-def told(accepted, *rows, **options):
+def verdict_of(accepted, *rows, **options):
     recording = Recording("x.0", "x", None, frozenset(accepted), **options)
     verdict = Verdict("x.0", "x", recording.must_abstain, recording.may_abstain, tuple(accepted), False)
     rows = [
@@ -56,26 +56,26 @@ def told(accepted, *rows, **options):
 
 
 def test_the_headline_decides():
-    assert told(["copies"], ("copies", "high")).outcome == RIGHT
-    second = told(["copies"], ("host_bound", "high"), ("copies", "low"))
+    assert verdict_of(["copies"], ("copies", "high")).outcome == RIGHT
+    second = verdict_of(["copies"], ("host_bound", "high"), ("copies", "low"))
     assert (second.outcome, second.is_confident_wrong) == ("among three", True)
-    assert told(["copies"], ("host_bound", "low")).outcome == "wrong"
-    assert told(["copies"], ("host_bound", "medium")).outcome == "confident, wrong"
-    assert told(["copies"], ("unexplained_idle", "cannot_tell"), ("copies", "high")).outcome == ABSTAINED
+    assert verdict_of(["copies"], ("host_bound", "low")).outcome == "wrong"
+    assert verdict_of(["copies"], ("host_bound", "medium")).outcome == "confident, wrong"
+    assert verdict_of(["copies"], ("unexplained_idle", "cannot_tell"), ("copies", "high")).outcome == ABSTAINED
 
 
 def test_nothing_to_fix_in_the_last_row_is_no_right_answer():
-    assert told(["nothing_to_fix"], ("copies", "high"), ("nothing_to_fix", "high")).outcome == "confident, wrong"
+    assert verdict_of(["nothing_to_fix"], ("copies", "high"), ("nothing_to_fix", "high")).outcome == "confident, wrong"
 
 
 def test_the_evidence_must_be_named():
-    assert told(["copies"], ("copies", "high"), evidence=("aten::mm",)).outcome == RIGHT
-    assert told(["copies"], ("copies", "high"), evidence=("aten::bmm",)).outcome == "confident, wrong"
+    assert verdict_of(["copies"], ("copies", "high"), evidence=("aten::mm",)).outcome == RIGHT
+    assert verdict_of(["copies"], ("copies", "high"), evidence=("aten::bmm",)).outcome == "confident, wrong"
 
 
 def test_silence_is_right_only_where_nothing_can_be_said():
-    must = told([], ("recording_faults", "cannot_tell"), must_abstain=True)
-    need_not = told(["copies"], ("recording_faults", "cannot_tell"))
+    must = verdict_of([], ("recording_faults", "cannot_tell"), must_abstain=True)
+    need_not = verdict_of(["copies"], ("recording_faults", "cannot_tell"))
     assert is_right(must)
     assert not is_right(need_not)
     numbers = bars([must, need_not])

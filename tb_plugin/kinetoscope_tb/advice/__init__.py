@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from ..trace import Diagnostic
 from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, text, warm_up
 from .facts import Facts
-from .faults import RECORDING_FAULTS, Faults
+from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Unknown
 
 __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
@@ -33,7 +33,6 @@ __all__ = ["CATEGORIES", "NOTHING", "Advice", "Facts", "advice"]
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
 """Rules about a whole category of slices, and that category."""
-UNKNOWN_PART = "unknown_part"
 _MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
 _LOOK = "Look at the longest gaps, and at the critical path."

@@ -19,6 +19,7 @@ from .model import Advice, Cleared, Confidence
 
 RECORDING_FAULTS = "recording_faults"
 PROFILER_OVERHEAD = "profiler_overhead"
+UNKNOWN_PART = "unknown_part"
 
 WITHHELD = 0.25
 """Of a verdict's share: a claim of 40 % that may be 30 % is another claim, and may no longer be the largest."""
@@ -37,7 +38,7 @@ EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launche
 _NOTHING: _Numbers = frozenset()
 
 RESTS_ON: dict[str, _Numbers] = {
-    **dict.fromkeys(("data_parallel", "memory", PROFILER_OVERHEAD, RECORDING_FAULTS, "unknown_part"), _NOTHING),
+    **dict.fromkeys(("data_parallel", "memory", PROFILER_OVERHEAD, RECORDING_FAULTS, UNKNOWN_PART), _NOTHING),
     **dict.fromkeys(
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),

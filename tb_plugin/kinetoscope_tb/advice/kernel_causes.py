@@ -18,7 +18,7 @@ from ..names.matrix_work import ProductSizes, product_sizes
 
 TINY_NS = 5_000
 """A kernel's start and end alone take 2 to 5 µs: below that a device never reaches its roof."""
-_SKINNY = 16  # rows: the smallest tile of a matrix unit; with fewer, it computes what nobody reads
+_SKINNY = 16  # rows: the smallest tile of a matrix unit; with fewer, the rest of the tile is wasted
 _LONG = 8  # times the output's sides: an inner dimension that dominates the work
 _TILE = 128  # a common side of a tile, where the kernel's name has none
 _PER_LOAD = {"fp64": 2, "fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}

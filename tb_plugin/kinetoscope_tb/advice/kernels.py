@@ -188,7 +188,7 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
     what = "the memory's bandwidth" if family == "memory" else "their roof"
     why, action = _why(found, named)
     shared = _shared(found, chosen)
-    beside = (
+    overlap = (
         f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
         if shared >= _MUCH_SHARED
         else ""
@@ -198,10 +198,10 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
         f"{which} run at {text.percent(fraction)} of {what}, and take {taken} of {facts.every}.",
         f"{facts.part(facts.mean(running))}{facts.recurs(running)}; at the roof they would take "
         f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], found.work.limits)}). Most of it: "
-        f"{largest_groups(named, facts.count)}.{beside} {why}",
+        f"{largest_groups(named, facts.count)}.{overlap} {why}",
         action,
         facts.mean((running * (1 - fraction)).astype(np.int64)),
-        "medium" if beside else found.confidence(named),
+        "medium" if overlap else found.confidence(named),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),

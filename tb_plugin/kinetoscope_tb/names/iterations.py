@@ -21,7 +21,7 @@ PHASES = ("prefill", "decode", "mixed", "draft", "diffusion", "capture", "idle",
 part in collectives, `other` is one whose phase its name doesn't say."""
 
 SERVERS = ("vLLM", "SGLang", "ATOM", "TensorRT-LLM", "capture", "inferred")
-"""Engines whose iterations nobody's own loop runs; captures of graphs are theirs too."""
+"""Inference servers, which run the loop themselves; captures of graphs are theirs, too."""
 
 USER_PATTERN = "KINETOSCOPE_ITERATIONS"
 """Environment variable with one more form: a regular expression with any of the named groups below."""

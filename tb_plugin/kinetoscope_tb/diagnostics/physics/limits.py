@@ -70,7 +70,7 @@ DEVICE_BYTES_PER_NS = 20_000
 """Bandwidth within a device: 8 TB/s on a B300; a copy counts once."""
 
 NOTICEABLE = 0.03
-"""Of the steps: less is worth nobody's time, so what is missing or wrong for less is a note."""
+"""Of the steps: less changes no verdict, so what is missing or wrong for less is a note."""
 
 PYTHON_CALL_NS = 150
 """What recording a Python call costs: 28 ns without, 180 ns with `with_stack` (torch 2.8 with Python 3.11 on this

@@ -41,7 +41,7 @@ class Group:
     Args:
         name: The operator; empty: unknown.
         shapes: Of its inputs, as in the trace; null if they weren't recorded.
-        types: Likewise.
+        types: Of its inputs, as in the trace; null if they weren't recorded.
         device: Its number.
         family: One of FAMILIES.
         calls: How often the operator ran.
@@ -53,8 +53,8 @@ class Group:
         elementwise_ns: Of the time, that in kernels for elementwise work.
         layout_ns: Of the time, that in kernels that only change the memory layout.
         roof_ns: The time of all calls at the roof; None: unknown.
-        bound_by: compute or memory, likewise.
-        number_format: Of the inputs, such as bf16, likewise.
+        bound_by: compute or memory; None: unknown.
+        number_format: Of the inputs, such as bf16; None: unknown.
         flop_per_s: The device's rate in that format; None for work that is memory's alone.
         reason: Why the roof is unknown.
     """

@@ -42,8 +42,8 @@ class _Shape(NamedTuple):
         size: Elements of its largest tensor.
         read: The scores that it may read: elements and the two last sizes, the larger first (they may be transposed),
             of its largest tensor; of a matmul, of its first operand.
-        also_read: Likewise, of a matmul's second operand.
-        written: The scores that it may write, likewise.
+        also_read: The same of a matmul's second operand.
+        written: The scores that it may write, in the same form.
         flop: Of a matmul.
         other_bytes: Of a matmul: bytes of its operands and its output that aren't the largest of them.
     """
