@@ -145,8 +145,9 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
 }
 
 function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
+  const whole = prepareTable(table, entry);
   // Fixed parameters have the same value in every row.
-  const ready: Ready = useMemo(() => omitColumns(prepareTable(table, entry), fixed), [table, entry, fixed.join()]);
+  const ready: Ready = useMemo(() => omitColumns(whole, fixed), [whole, fixed.join()]);
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;

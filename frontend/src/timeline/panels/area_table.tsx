@@ -18,7 +18,7 @@ import { zoomToRange } from "../state/viewport_state.ts";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
 function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
-  const ready = useMemo(() => prepareTable(table, entry), [table, entry]);
+  const ready = prepareTable(table, entry);
   if (!ready.count) return <p class="quiet">Nothing ran here: these tracks have no slice in this time.</p>;
   return <AreaRows table={table} ready={ready} entry={entry} />;
 }
