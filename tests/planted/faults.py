@@ -51,9 +51,14 @@ def drop_hole(events: Events, size: float, rng: np.random.Generator) -> Events:
 
 
 def drop_scattered(events: Events, size: float, rng: np.random.Generator) -> Events:
-    """Rows are lost here and there, in runs of ten."""
+    """Rows are lost here and there, in runs of up to ten, until so much of the device's time is gone."""
     rows = rows_of(events)
-    gone = {id(e) for at in range(0, len(rows), 10) if rng.random() < size for e in rows[at : at + 10]}
+    length = max(1, min(10, len(rows) // 50))
+    runs = [rows[at : at + length] for at in range(0, len(rows), length)]
+    order = rng.permutation(len(runs))
+    lost = np.cumsum([sum(e["dur"] for e in runs[at]) for at in order])
+    count = int(np.searchsorted(lost, size * lost[-1])) + 1
+    gone = {id(e) for at in order[:count] for e in runs[at]}
     return [e for e in events if id(e) not in gone]
 
 

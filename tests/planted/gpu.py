@@ -21,7 +21,7 @@ from planted.devices import (
     matmul_flops,
 )
 from planted.replay import DEVICE, Info, Program
-from planted.sketch import HEAVY, Sketch, choose, insert, read_scalar, spots
+from planted.sketch import HEAVY, Sketch, choose, insert, read_scalar, spots, without_waits
 
 Plant = Callable[[Program, int, np.random.Generator], Program]
 
@@ -95,9 +95,10 @@ def read_scalars(program: Program, amount: int, rng: np.random.Generator) -> Pro
     """`.item()` at many places: each drains the queue, and the host starts anew behind it.
 
     Behind each read the host does work that the queue would hide without the read: the device's work is stretched so
-    that it would, whatever the amount.
+    that it would, whatever the amount. Nothing else waits for the device: what the program waited for by itself would
+    drain the queue just before a read.
     """
-    program = program.copy()
+    program = without_waits(program)
     room = 1.2 * (program.length + amount) / program.busy_ns()
     program.dur = np.where(program.computing(HEAVY), program.dur * max(1.0, room), program.dur).astype(np.int64)
     sketches = choose(program, 12, rng)

@@ -199,6 +199,8 @@ def table(verdicts: list[Verdict]) -> Iterable[str]:
     for name, (part, whole, bar) in bars(verdicts).items():
         yield f"{name:<28}{_share(part, whole):<26}bar {bar}"
     yield ""
+    if alarms := [v.name for v in verdicts if v.has_alarm and not v.has_fault and not v.must_abstain]:
+        yield f"alarms: {', '.join(alarms)}"
     yield from peers.table(verdicts)
     for verdict in verdicts:
         if not is_right(verdict) or verdict.error or verdict.is_found is False:

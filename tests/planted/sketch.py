@@ -226,6 +226,15 @@ def calibrate(program: Program, plant: Callable[[int], Program], share: float) -
     return plant(amount)
 
 
+def without_waits(program: Program) -> Program:
+    """The program with queries in place of the calls that wait for the device."""
+    result = dataclasses.replace(program.copy(), waits={})
+    for at in program.waits:
+        info = result.host[at]
+        result.host[at] = info._replace(name=re.sub(r"^([a-z]+)\w+Synchronize$", r"\1EventQuery", info.name))
+    return result
+
+
 def end_with_a_read(program: Program) -> Program:
     """At the end of the step the host reads the loss."""
     sketch = Sketch(program.length, program.main)

@@ -290,10 +290,11 @@ class Late:
         self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
         self.starting, self.setting_up, self.breaking = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
-        behind = _latency_behind(facts)
-        times = [behind[side].to_numpy() for side in ("start_ns", "end_ns")]
-        steps = behind["window"].to_numpy()
-        self.latency = per_step(times[1] - times[0], steps)
+        latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
+        times = [latency[side].to_numpy() for side in ("start_ns", "end_ns")]
+        steps = latency["window"].to_numpy()
+        is_behind = latency["gap"].is_in(late["gap"].implode()).to_numpy()
+        self.latency = per_step((times[1] - times[0]) * is_behind, steps)
         self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
@@ -305,11 +306,6 @@ class Late:
         )
         spent[: HOST_ACTIVITIES.index("runtime call")] = 0
         self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
-
-
-def _latency_behind(facts: Facts) -> pl.DataFrame:
-    """The launch latencies of the gaps that the host was late in."""
-    return facts.idle_parts.filter((pl.col("cause") == "launch latency") & pl.col("gap").is_in(facts.late_parts["gap"]))
 
 
 def _host_ranges(trace: Trace) -> dict[str, Intervals]:

@@ -158,11 +158,15 @@ class Faults:
         return replace(row, title=title, evidence=f"{row.evidence} Not said for that reason: {names}.")
 
     def _is_withheld(self, advice: Advice) -> bool:
-        return not self.bears(_rests_on(advice), WITHHELD * self._facts.share(advice.weight_ns))
+        return not self.bears(_rests_on(advice), WITHHELD * self._share_of_step(advice))
+
+    def _share_of_step(self, advice: Advice) -> float:
+        """What a claim is about, as a share of the step; at most all of it, as for a first step that lasts longer."""
+        return min(self._facts.share(advice.weight_ns), 1.0)
 
     def _with_doubt(self, advice: Advice) -> Advice:
         numbers = _rests_on(advice)
-        if self.bears(numbers, NOTED * self._facts.share(advice.weight_ns)):
+        if self.bears(numbers, NOTED * self._share_of_step(advice)):
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
         lower = _LOWER.get(advice.confidence, advice.confidence)

@@ -140,16 +140,20 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
     single = _recurring(facts, waiting) or single
+    latency = facts.mean(facts.late.latency) if is_launching else 0
+    added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     yield Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
+        f"Launching work leaves {facts.device} idle for {facts.percent(waiting + latency)} of {facts.every}."
+        if is_launching
+        else f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
         f"{facts.part(waiting)} no device work was queued{facts.recurs(lengths)}; "
         + (f"meanwhile the host was in {doing}. " if doing else "")
-        + f"{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
+        + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
-        waiting + facts.mean(facts.late.latency) if is_launching else waiting,
+        waiting + latency,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
@@ -302,19 +306,25 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 
 def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
-    """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself."""
+    """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself.
+
+    Each step of an optimizer is judged by itself: a program can have several optimizers.
+    """
     host = facts.trace.host_events
-    inside = map_categories(host["name"], is_optimizer)
+    inside = map_categories(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
     if not inside.any() or facts.hides_device:
         return None
-    in_step = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32)) != NONE
+    of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
     is_op = (host["kind"] == "operator").to_numpy()
     is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
-    ran = in_step & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
-    name = str(host["name"][int(inside.argmax())]).removeprefix("Optimizer.step#").split(".")[0]
-    if (ran & is_fused).any() or ran.sum() < _MANY * facts.count or name.startswith("Fused"):
+    ran = (of != NONE) & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
+    fuses = np.zeros(host.height, bool)
+    fuses[of[ran & is_fused]] = True
+    ran &= ~gather(fuses, of, missing=False)
+    if ran.sum() < _MANY * facts.count:
         return None
-    return name, ran
+    most = int(np.bincount(of[ran]).argmax())
+    return str(host["name"][most]).removeprefix("Optimizer.step#").split(".")[0], ran
 
 
 def optimizer(facts: Facts) -> Iterator[Advice]:

@@ -70,3 +70,14 @@ def test_noise_alone_names_nobody(ranks):
     rules = [said(run_of(simulated(Truth(ranks=ranks, steps=6, noise=0.03, seed=seed))))[0]["rule"] for seed in seeds]
     assert rules.count("straggler") <= 3  # one run of a hundred, by the threshold
     assert rules.count("no_straggler") >= 50
+
+
+def test_a_slow_rank_that_noise_could_explain_is_no_all_clear():
+    runs = [
+        run_of(simulated(Truth(ranks=2, steps=6, noise=0.25, late={(1, None): 3_000_000}, seed=s))) for s in range(20)
+    ]
+    rows = [row for run in runs if (row := said(run)[0])["rule"] == "no_straggler"]
+    hidden = [row for row in rows if row["confidence"] == "cannot_tell"]
+    assert len(hidden) > len(rows) / 2
+    assert hidden[0]["title"] in {f"Steps vary too much to tell whether rank {rank} is slow." for rank in range(2)}
+    assert hidden[0]["action"] == "Record more steps, on machines that do nothing else."

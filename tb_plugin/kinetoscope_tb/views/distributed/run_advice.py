@@ -16,7 +16,7 @@ from ...arrays.gather import fraction
 from ...distributed import Ranks
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
-from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, verdicts
+from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import View
@@ -55,7 +55,7 @@ class RunAdvice(Table):
     confidence = Column(
         TEXT,
         "high: in the typical step of all; medium: in single steps, of single links, or ranks are missing; "
-        "cannot_tell: too little was recorded.",
+        "cannot_tell: too little was recorded, or steps vary too much.",
     )
     view = Column(TEXT, "Id of the view with the evidence.")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
@@ -64,6 +64,7 @@ class RunAdvice(Table):
 def run_advice(ranks: Ranks) -> pl.DataFrame:
     """The most expensive rank first, then slow links."""
     rows = step_rows(ranks)
+    step = float(rows.filter("is_complete")["total_ns"].median() or 0)  # type: ignore[arg-type]
     judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
     slow = judgments.filter(pl.col("verdict") == "straggler").sort("cost_ns", "excess_ns", descending=True)
     at_times = judgments.filter(pl.col("verdict") == "slow at times").sort("slow_steps", descending=True)
@@ -82,9 +83,8 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
         results = (
             slow_links
             or [_at_times(row) for row in at_times.head(1).iter_rows(named=True)]
-            or [_no_straggler(judgments, ranks)]
+            or [_no_straggler(judgments, ranks, step)]
         )
-    step = rows.filter("is_complete")["total_ns"].median()
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))
@@ -153,17 +153,23 @@ def _at_times(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _no_straggler(judgments: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
+def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float) -> dict[str, Any]:
+    """That no rank is slow, or that the steps vary too much to know."""
     most = judgments.sort("excess_ns", "rank", descending=[True, False]).row(0, named=True)
+    name, excess = _called(most), max(0, most["excess_ns"])
+    is_hidden = excess >= LEAST_ONCE_FRAC * step_ns > 0
+    kind = "recorded rank" if ranks.missing_ranks else "rank"
     return {
         "rule": "no_straggler",
-        "title": f"No {'recorded ' if ranks.missing_ranks else ''}rank is slower than noise explains.",
-        "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, "
-        f"{_called(most)} exceeds the others most: typically by {text.time(max(0, most['excess_ns']))} per step. The "
-        f"threshold is {text.time(most['threshold_ns'])}." + _absent(ranks),
-        "action": "Nothing.",
+        "title": f"Steps vary too much to tell whether {name} is slow."
+        if is_hidden
+        else f"No {kind} is slower than noise explains.",
+        "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, {name} "
+        f"exceeds the others most: typically by {text.time(excess)} per step. The threshold is "
+        f"{text.time(most['threshold_ns'])}." + _absent(ranks),
+        "action": "Record more steps, on machines that do nothing else." if is_hidden else "Nothing.",
         "saving_ns": None,
-        "confidence": "medium" if ranks.missing_ranks else "high",
+        "confidence": "cannot_tell" if is_hidden else "medium" if ranks.missing_ranks else "high",
         "view": "stragglers",
         "filter": None,
     }
