@@ -4,8 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
-SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
-CODE := producer tb_plugin tests frontend/hatch_build.py
+SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
+CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch clean

@@ -100,7 +100,7 @@ WITHOUT_TORCH = [
 ]  # of the recorder, for readers too
 
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view
-COMPILES = {"jit.py", "scanner.py"}  # the one way to compile, and what is inlined into compiled functions
+COMPILES = {"jit.py", "inlined.py"}  # the one way to compile, and what is inlined into compiled functions
 
 MOST_LAYERS = 9
 MOST_LINES_OF_A_FUNCTION = 40

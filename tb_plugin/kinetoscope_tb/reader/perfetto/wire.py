@@ -3,7 +3,8 @@
 It fills the same `Out` as the scanner of JSON, so that everything behind it is shared: a text becomes the JSON token
 that a writer of JSON would have written. What packets refer to is in `Tables`, which Python fills (state.py): packets
 that change it are left to the caller. Field numbers are those of Perfetto's protos/perfetto/trace, and of torch 2.15's
-extensions. Numba compiles everything here; it is all in one file for the reason that scan/scanner.py gives.
+extensions. Numba compiles everything here; it is all in one file (and inlined.py)
+because numba's cache is valid until the file of the outermost function changes.
 """
 
 # ruff: noqa: SIM109  # `in` builds a tuple, which numba compiles to slower code
@@ -13,23 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..scan.scanner import (
-    CODE,
-    EVENTS,
-    INTEGER,
-    MISSING,
-    Keys,
-    Out,
-    _append,
-    _compiled,
-    _forget,
-    _hash,
-    _inlined,
-    _item,
-    _key_slot,
-    _token_code,
-)
+from ..scan.scanner import CODE, EVENTS, INTEGER, MISSING, Keys, Out
 from ..scan.scanner import TOKENS as _TOKENS
+from .inlined import _append, _compiled, _forget, _hash, _inlined, _item, _key_slot, _token_code
 
 MORE, FULL, STATE = range(3)
 """Why a scan stopped: no further whole packet; no room left; a packet that changes the tables."""
