@@ -12,7 +12,7 @@ enum {
     MOST_UNFINISHED = 16,       /* events without an end in one text that are read to its end */
     MOST_DIGITS = 18,
 };
-static const int64_t LARGEST_US = (INT64_C(1) << 62) / 1000;
+static const uint64_t LARGEST_US = (UINT64_C(1) << 62) / 1000;
 #define ONE(anomaly) (INT64_C(1) << (anomaly) * ANOMALY_BITS)
 
 /* Read a plain number, quoted or not, and return the index after it; a negative one for any other form.
@@ -23,7 +23,8 @@ static inline int64_t read_digits(Text b, int64_t i, int64_t end, bool is_time, 
     i += is_quoted;
     bool is_negative = i < end && AT(b.at, i) == '-';
     i += is_negative;
-    int64_t first = i, x = 0;
+    int64_t first = i;
+    uint64_t x = 0;
     for (; i < end && is_digit(AT(b.at, i)) && i - first <= MOST_DIGITS; i++) x = x * 10 + (AT(b.at, i) - '0');
     if (i == first || i - first > MOST_DIGITS || (is_time && x >= LARGEST_US)) return BROKEN;
     if (is_time) {
@@ -37,7 +38,7 @@ static inline int64_t read_digits(Text b, int64_t i, int64_t end, bool is_time, 
         for (; decimals < 3; decimals++) x *= 10;
     }
     if (i >= end || (is_quoted ? AT(b.at, i) != '"' : !ends_number(AT(b.at, i)))) return BROKEN;
-    *value = is_negative ? -x : x;
+    *value = is_negative ? -(int64_t)x : (int64_t)x;
     return i + is_quoted;
 }
 
