@@ -45,7 +45,7 @@ EXPORT int64_t write_events(IN(uint8_t, heads), IN(int64_t, head_at), IN(uint8_t
 /* Fills in the threads from `from` on; returns the first slice for which there was no room in `ends`, a row of which is
 the ends of the slices that are open on a thread, outermost first; `is_open` says how many. */
 EXPORT int64_t place_slices(IN(int64_t, start), IN(int64_t, end), IN(int64_t, lane), int64_t from, OUT(int64_t, ends),
-                            OUT(int64_t, is_open), OUT(int64_t, thread)) {
+                            OUT(int64_t, is_open), OUT(int32_t, thread)) {
     int64_t most = is_open_size, room = ends_size / most;
     for (int64_t i = from; i < start_size; i++) {
         int64_t chosen = -1;
@@ -54,12 +54,12 @@ EXPORT int64_t place_slices(IN(int64_t, start), IN(int64_t, end), IN(int64_t, la
             if (AT(is_open, k) == 0 || AT(ends, k * room + AT(is_open, k) - 1) >= AT(end, i)) chosen = k;
         }
         if (chosen < 0) {
-            AT(thread, i) = most + AT(lane, i);
+            AT(thread, i) = (int32_t)(most + AT(lane, i));
             continue;
         }
         if (AT(is_open, chosen) == room) return i;
         AT(ends, chosen * room + AT(is_open, chosen)++) = AT(end, i);
-        AT(thread, i) = chosen;
+        AT(thread, i) = (int32_t)chosen;
     }
     return start_size;
 }

@@ -1,7 +1,5 @@
 """Nesting by time on one thread: which range is nested in which.
 
-Compiled functions here avoid whole-array expressions: numba takes seconds to compile the errors that those might raise.
-
 Rows are sorted by thread, start, duration (longest first) and place in the file. A range is nested in another that is
 open when it begins and that ends no earlier. Ranges that only touch are siblings. A range that begins in another and
 outlasts it becomes its sibling and counts as a partial overlap.

@@ -2,8 +2,6 @@
 
 Modules, Python functions and operators are recorded in different frames; `CallForest` merges two of them into one
 axis per thread, and `merged` makes all calls with the same path of names one node.
-
-Compiled functions here avoid whole-array expressions: numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
