@@ -27,20 +27,10 @@ PACKAGE = SOURCES.parent / "kinetoscope_tb" / "arrays"
 COMPILER = "ziglang>=0.15,<0.18"
 
 _PROTOTYPE = re.compile(r"^EXPORT int64_t (\w+)\(([^{]*)\) \{", re.MULTILINE)
-_FLAGS = (
-    *(
-        "-std=c11",
-        "-O3",
-        "-Wall",
-        "-Wextra",
-        "-Wno-unused-parameter",
-        "-fwrapv",
-        "-ffp-contract=off",
-        "-fvisibility=hidden",
-    ),
-    *("-shared", "-ffreestanding", "-nostdlib", "-fno-stack-protector", "-s"),
-)
-_CHECKS = ("-DCHECKED", "-fno-wrapv", "-fsanitize=undefined", "-fsanitize-trap=undefined")
+_FLAGS = "-std=c11 -O3 -Wall -Wextra -Wno-unused-parameter -ffp-contract=off -fvisibility=hidden -shared -s"
+_UNCHECKED, _CHECKED = "-fwrapv", "-DCHECKED"
+_OF_ZIG = "-ffreestanding -nostdlib -fno-stack-protector"
+_CHECKED_BY_ZIG = "-fsanitize=undefined -fsanitize-trap=undefined"
 
 
 @dataclass(frozen=True)
@@ -130,9 +120,9 @@ def build(library: Path, name: str = "", *, checked: bool = False) -> None:
         prototypes.write_text(_prototypes())
         made = Path(folder, library.name)
         files = [*sorted(map(str, SOURCES.glob("*.c"))), str(prototypes)]
-        options = [*_FLAGS, *target.options, *(_CHECKS if checked else ()), f"-I{SOURCES}"]
+        options = [*_FLAGS.split(), _CHECKED if checked else _UNCHECKED, f"-I{SOURCES}"]
         options += [] if target.suffix == ".dll" else ["-fPIC"]
-        _run([*_compiler(target), *options, "-o", str(made), *files], folder)
+        _run([*_compiler(target, checked=checked), *options, "-o", str(made), *files], folder)
         partial = library.with_name(f"{library.name}.{os.getpid()}")
         partial.write_bytes(made.read_bytes())
         partial.replace(library)  # a process that has the old one loaded keeps it
@@ -145,10 +135,12 @@ def _prototypes() -> str:
     return f'#include "arrays.h"\nEXPORT const char prototypes[] =\n{text}    "{digest()}";\n'
 
 
-def _compiler(target: Target) -> list[str]:
+def _compiler(target: Target, *, checked: bool) -> list[str]:
     if command := os.environ.get("CC"):
         return shlex.split(command)
-    return [sys.executable, "-m", "ziglang", "cc", *(("-target", target.triple) if target.triple else ())]
+    options = [*(["-target", target.triple] if target.triple else []), *target.options, *_OF_ZIG.split()]
+    checks = _CHECKED_BY_ZIG.split() if checked else []
+    return [sys.executable, "-m", "ziglang", "cc", *options, *checks]
 
 
 def _run(command: list[str], cache: str) -> None:
