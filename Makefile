@@ -4,8 +4,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
-SOURCES := pyproject.toml frontend/hatch_build.py $(wildcard frontend/deno.*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
-CODE := producer tb_plugin tests frontend/hatch_build.py
+CHECKED := $(abspath $(VENV))/checked/libkinetoscope.so
+SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
+CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch clean
@@ -32,7 +33,9 @@ golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those t
 	git status --short tests/golden
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
-	KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) $(BIN)/python -m pytest tests/fuzz $(ARGS)
+	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
+	KINETOSCOPE_LIBRARY=$(CHECKED) KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
+	    $(BIN)/python -m pytest tests/fuzz $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
@@ -79,5 +82,4 @@ $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
 
 $(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,lint]'
-	@$(BIN)/kinetoscope report samples/gloo_2ranks $(VENV)/report.html  # compiles most of what numba compiles, once
 	@touch $@ $(VENV)/demo.installed

@@ -25,7 +25,6 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "planted": None,
     "property": None,
     "torture": "torture",
-    "unit/arrays/test_jit.py": None,
     "unit/engine": None,
     "unit/producer": "recorder",
     "unit/reader": None,

@@ -110,8 +110,8 @@ def verdict(value: float, bar: float, unit: str, *, at_most: bool = False) -> st
 def report_ours(path: Path, size: float, rounds: int) -> Measured:
     """Print what reading costs, beside the least that it could; returns the run of median time.
 
-    A process that reads its first trace loads what numba compiled: about 0.4 s, whatever the trace's size. The speed is
-    that of its second reading, and what it is at the first stands beside it.
+    A process that reads its first trace imports Polars and more, whatever the trace's size. The speed is that of its
+    second reading, and what it is at the first stands beside it.
     """
     runs, again, floors = [], [], []
     for _ in range(rounds):
@@ -174,12 +174,6 @@ def compressed(path: Path) -> Path:
     with path.open("rb") as plain, gzip.open(packed, "wb", compresslevel=6) as file:
         shutil.copyfileobj(plain, file, 1 << 20)
     return packed
-
-
-def first_ever(path: Path) -> Measured:
-    """Ours with nothing compiled yet."""
-    with tempfile.TemporaryDirectory() as empty:
-        return measured([sys.executable, str(HERE / "ours.py"), str(path)], {"NUMBA_CACHE_DIR": empty})
 
 
 def report_timelines(folder: Path, arguments: argparse.Namespace) -> None:
@@ -247,8 +241,6 @@ def main() -> None:
             path = Path(folder, f"rank0.{megabytes}.pt.trace.json")
             events = write(path, megabytes)
             size = path.stat().st_size / 1e6
-            if not per_event:
-                print(f"first run ever, compiling: {first_ever(path).seconds:.1f} s")
             for file in (path, compressed(path)):
                 print(f"\n{size:.0f} MB, {events:,} events, {'gzip' if file.suffix == '.gz' else 'JSON'}")
                 middle = report_ours(file, size, arguments.rounds)

@@ -92,7 +92,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base_url(logdir: Path) -> Iterator[str]:
     """The address from which `page.goto` goes."""
     with serving(f"--logdir={logdir}") as server:
-        # The first answers on a machine wait for compilation: long enough for a page to be taken for broken.
+        # The first answers take longest: on a busy machine long enough for a page to be taken for broken.
         views = [view["id"] for view in server.plugin("views").json]
         for run in ("made", "modules", "memory", "ranks"):
             where = {"run": run, "worker": "rank0", "span": "5"}

@@ -36,6 +36,7 @@ NEVER_IMPORTED = {  # declared all the same
     "ruff": "a command",
     "mypy": "a command",
     "deno": "a command",
+    "ziglang": "a command",
 }
 
 

@@ -100,7 +100,6 @@ WITHOUT_TORCH = [
 ]  # of the recorder, for readers too
 
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view
-COMPILES = {"jit.py", "scanner.py"}  # the one way to compile, and what is inlined into compiled functions
 
 MOST_LAYERS = 9
 MOST_LINES_OF_A_FUNCTION = 40
@@ -209,11 +208,6 @@ def test_the_viewer_never_imports_torch_and_of_the_recorder_only_what_both_must_
     allowed = {(part, name) for part, names in FROM_THE_PRODUCER.items() for name in names}
     assert foreign - allowed == set()
     assert allowed - foreign == set()  # what nobody imports any more
-
-
-def test_functions_are_compiled_in_one_way():
-    by_hand = [path for path in modules().values() if "njit(" in path.read_text(encoding="utf-8")]
-    assert [path for path in by_hand if path.name not in COMPILES] == []
 
 
 def test_functions_are_short():

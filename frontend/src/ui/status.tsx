@@ -5,7 +5,7 @@ import type { ShownAnswer } from "../app/answers.ts";
 import { placeLabels, retry } from "../app/router.ts";
 import { decimal, percent } from "../format/numbers.ts";
 
-const PREPARING = "Preparing. The first trace takes some seconds more, since the reader is compiled once.";
+const PREPARING = "Preparing.";
 
 const SUMMING = "summing up recordings"; // of a run, one after the other
 const LONG_S = 10;

@@ -4,6 +4,6 @@ gather           values by row number or name, for a whole column at once; NONE,
 intervals        half-open intervals: union, intersection, length
 nesting          which range of a thread is nested in which
 downsample       curves with fewer points that look the same (M4)
-jit              compiling functions with numba
-private_folders  folders for compiled code that only this user can write to
+native           functions of the compiled library
+private_folders  folders that only this user can write to
 """

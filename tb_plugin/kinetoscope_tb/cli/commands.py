@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def leave(status: int) -> NoReturn:
     """End the process after everything is written and closed.
 
-    A regular exit frees a trace's columns and the compiler piece by piece, which takes 0.3 s without benefit.
+    A regular exit frees a trace's columns piece by piece, which takes 0.3 s without benefit.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a closed pipe

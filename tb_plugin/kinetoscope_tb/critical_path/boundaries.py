@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..measures.calls.call_tree import interleaved
 from ..trace import Trace
+
+_merge_boundaries = Function("merge_boundaries")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -71,47 +73,13 @@ def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
     return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
 
 
-@compiled
 def _points(
     order: Array, ends: Array, thread: Array, start: Array, end: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Merge the starts of ranges (`order`: by thread, start) with the ends (`ends`: by thread, end, inner first)."""
     n = order.size
     time = np.empty(2 * n, np.int64)
-    on = np.empty(2 * n, np.int32)
-    inner = np.empty(2 * n, np.int32)
-    begins = np.empty(n, np.int32)
-    stops = np.empty(n, np.int32)
-    is_open = np.zeros(n, np.bool_)
-    above = np.empty(n, np.int32)  # stack of ranges that are or were open, the outermost first
-    top = 0
-    i = 0
-    j = 0
-    for k in range(2 * n):
-        is_end = i == n
-        if not is_end:
-            a = order[i]
-            b = ends[j]
-            if thread[a] != thread[b]:
-                is_end = thread[b] < thread[a]
-            else:
-                is_end = end[b] < start[a] or (end[b] == start[a] and start[b] < end[b])
-        if is_end:
-            r = ends[j]
-            j += 1
-            time[k] = end[r]
-            stops[r] = k
-            is_open[r] = False
-        else:
-            r = order[i]
-            i += 1
-            time[k] = start[r]
-            begins[r] = k
-            is_open[r] = True
-            above[top] = r
-            top += 1
-        while top and not is_open[above[top - 1]]:
-            top -= 1
-        on[k] = thread[r]
-        inner[k] = above[top - 1] if top else NONE
+    on, inner = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
+    begins, stops, above = (np.empty(n, np.int32) for _ in range(3))
+    _merge_boundaries(order, ends, thread, start, end, np.zeros(n, np.bool_), above, time, on, inner, begins, stops)
     return time, on, inner, begins, stops

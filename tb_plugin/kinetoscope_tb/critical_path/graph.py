@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
 from ..trace import Trace
@@ -42,6 +42,9 @@ from .stream_edges import (
 from .streams import Streams
 from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges, main_thread
+
+_find_driving_edges = Function("driving_edges")
+_node_times = Function("node_times")
 
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min // 2
@@ -220,33 +223,13 @@ def _arrivals(edges: Edges, time: Ints) -> Ints:
     return np.where(arrival == _NEVER, time, arrival)
 
 
-@compiled
 def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) -> Array:
     edges = np.empty(time.size, np.int64)
-    for v in range(time.size):
-        edges[v] = NONE
-        for e in range(first[v], first[v + 1]):
-            if edges[v] < 0:
-                edges[v] = e
-                continue
-            best = edges[v]
-            ahead = time[predecessor[e]] + lag[e] - time[predecessor[best]] - lag[best]
-            if ahead > 0 or (ahead == 0 and time[predecessor[e]] > time[predecessor[best]]):
-                edges[v] = e
+    _find_driving_edges(first, predecessor, lag, time, edges)
     return edges
 
 
-@compiled
 def _times(order: Array, first: Array, predecessor: Array, lag: Array, time: Array, own: Array, since: Array) -> Array:
     times = np.empty(time.size, np.int64)
-    for k in range(order.size):
-        v = order[k]
-        times[v] = time[v]
-        if time[v] <= since[v] or first[v] == first[v + 1]:
-            continue
-        reached = _NEVER
-        for e in range(first[v], first[v + 1]):
-            u = predecessor[e]
-            reached = max(reached, (times[u] if time[u] > since[v] else time[u]) + lag[e])
-        times[v] = reached + own[v]
+    _node_times(order, first, predecessor, lag, time, own, since, times)
     return times

@@ -13,11 +13,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..trace import Trace
 from .classes import inner_before, own_classes
 from .edges import IN_CALLS, Kind
 from .graph import Graph
+
+_walk = Function("walk_back")
 
 Ints = NDArray[np.int64]
 
@@ -107,41 +109,14 @@ def _merge_equal_neighbors(columns: dict[str, NDArray[Any]]) -> dict[str, NDArra
     return {name: values[last if name == "end_ns" else first] for name, values in columns.items()}
 
 
-@compiled
 def _walk_back(
     driving_edge: Array, predecessor: Array, time: Array, target: Array, start: Array, end: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Return (node, edge that led to it, start, path) of each segment; the last one of the last path first."""
-    size = 1024
-    node = np.empty(size, np.int64)
-    edge = np.empty(size, np.int64)
-    begin = np.empty(size, np.int64)
-    step = np.empty(size, np.int64)
-    count = 0
-    for s in range(start.size - 1, -1, -1):
-        v = target[s]
-        at = end[s]
-        while at > start[s]:
-            e = driving_edge[v]
-            u = predecessor[e] if e >= 0 else NONE
-            reached = max(time[u], start[s]) if u >= 0 else start[s]
-            if reached < at:
-                if count == size:
-                    node, edge, begin, step = _doubled(node), _doubled(edge), _doubled(begin), _doubled(step)
-                    size *= 2
-                node[count] = v
-                edge[count] = e
-                begin[count] = reached
-                step[count] = s
-                count += 1
-            at = min(at, reached)
-            v = u
-    return node[:count].copy(), edge[:count].copy(), begin[:count].copy(), step[:count].copy()
-
-
-@compiled
-def _doubled(values: Array) -> Array:
-    larger = np.empty(2 * values.size, np.int64)
-    for i in range(values.size):
-        larger[i] = values[i]
-    return larger
+    room, count = 0, 1024
+    while count > room:
+        room = count
+        columns = tuple(np.empty(room, np.int64) for _ in range(4))
+        count = _walk(driving_edge, predecessor, time, target, start, end, columns)
+    node, edge, begin, step = (column[:count] for column in columns)
+    return node, edge, begin, step

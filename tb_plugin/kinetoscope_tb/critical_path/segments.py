@@ -17,10 +17,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..trace import Trace
 from .classes import CLASSES, own_classes
 from .graph import Graph
+
+_find_longest_paths = Function("longest_paths")
+_mark_ancestors = Function("mark_ancestors")
+_list_ancestors = Function("list_ancestors")
+_sum = Function("sum_by_class")
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
@@ -97,7 +102,6 @@ def _spent(
     return lengths
 
 
-@compiled
 def _longest_paths(
     order: Array,
     first: Array,
@@ -118,80 +122,21 @@ def _longest_paths(
     since = np.full((time.size, most), NONE, np.int32)
     over = np.full((time.size, most), _NEVER, np.int64)
     parent = np.full((time.size, most), NONE, np.int32)
-    for k in range(order.size):
-        v = order[k]
-        w = window[v]
-        if w < 0:
-            continue
-        if ended_by[v] >= 0:
-            since[v, 0], over[v, 0] = ended_by[v], time[v]
-            continue
-        if driving_edge[v] < 0:
-            over[v, 0] = time[v]
-        for i in range(first[v], first[v + 1] + 1):  # the driving edge comes first, so it wins a tie
-            e = driving_edge[v] if i == first[v] else i - 1
-            if e < 0:
-                break
-            u = predecessor[e]
-            took = lag[e] + own[v]
-            if window[u] != w:
-                if time[u] + took > begin[w]:
-                    _store_path(since[v], over[v], parent[v], NONE, time[u] + took, NONE)
-                continue
-            for j in range(most):
-                if over[u, j] > _NEVER:
-                    _store_path(since[v], over[v], parent[v], since[u, j], over[u, j] + took, u * most + j)
+    of_graph = order, first, predecessor, lag, time, own, driving_edge
+    _find_longest_paths(of_graph, window, begin, ended_by, most, since, over, parent)
     return since, over, parent
 
 
-@compiled
-def _store_path(since: Array, over: Array, parent: Array, source: int, at: int, way: int) -> None:
-    """Store a path from a source if it arrives later than the stored one, or than the earliest of all slots."""
-    place = 0
-    for j in range(over.size):
-        if over[j] > _NEVER and since[j] == source:
-            place = j
-            break
-        if over[j] < over[place]:
-            place = j
-    if at > over[place]:
-        since[place], over[place], parent[place] = source, at, way
-
-
-@compiled
 def _ancestors(order: Array, way: Array, parent: Array, most: int) -> Array:
     """Some paths with all their predecessors, each after its own, in topological order."""
     is_reachable = np.zeros(parent.size, np.bool_)
-    for k in range(way.size):
-        is_reachable[way[k]] = True
-    count = 0
-    for k in range(order.size - 1, -1, -1):
-        for j in range(most):
-            i = order[k] * most + j
-            if is_reachable[i]:
-                count += 1
-                if parent[i] >= 0:
-                    is_reachable[parent[i]] = True
-    reachable = np.empty(count, np.int64)
-    at = 0
-    for k in range(order.size):
-        for j in range(most):
-            i = order[k] * most + j
-            if is_reachable[i]:
-                reachable[at] = i
-                at += 1
+    reachable = np.empty(_mark_ancestors(order, way, parent, most, is_reachable), np.int64)
+    _list_ancestors(order, most, is_reachable, reachable)
     return reachable
 
 
-@compiled
 def _sum_by_class(part: Array, duration: Array, parent: Array, places: Array, classes: int) -> Array:
     """For each class, the duration summed over each requested path and its predecessors, which come before it."""
     sums = np.empty((places.size, classes), np.int64)
-    so_far = np.empty(part.size, np.int64)
-    for c in range(classes):
-        for k in range(part.size):
-            above = so_far[parent[k]] if parent[k] >= 0 else 0
-            so_far[k] = above + (duration[k] if part[k] == c else 0)
-        for i in range(places.size):
-            sums[i, c] = so_far[places[i]]
+    _sum(part, duration, parent, places, classes, np.empty(part.size, np.int64), sums)
     return sums

@@ -11,13 +11,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import copies_memory
 from ..trace import Trace
 from .boundaries import HostBoundaries
 from .edges import Kind
 from .streams import Streams
+
+_find_next_launch = Function("next_launch")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -162,15 +164,8 @@ def _concatenate(pairs: list[EdgePairs]) -> EdgePairs:
     return after, before
 
 
-@compiled
 def _next_launch(thread: Array, first: Array, is_wait_call: Array) -> Array:
     """For each call that makes a stream wait, the row that its thread launched next, or -1."""
     rows = np.empty(thread.size, np.int32)
-    following = NONE
-    for i in range(thread.size - 1, -1, -1):
-        if i + 1 < thread.size and thread[i] != thread[i + 1]:
-            following = NONE
-        rows[i] = following if is_wait_call[i] else NONE
-        if first[i] >= 0:
-            following = first[i]
+    _find_next_launch(thread, first, is_wait_call, rows)
     return rows

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.jit import Array, compiled
+from ..arrays.native import Array, Function
 from ..arrays.nesting import nearest
 from ..names.kernels import is_data_loading, step_number
 from ..trace import Trace
 from .boundaries import HostBoundaries
+
+_find_last_elsewhere = Function("last_elsewhere")
+_find_last_end_before = Function("last_end_before")
 
 Rows = NDArray[np.int32]
 Bools = NDArray[np.bool_]
@@ -124,47 +127,17 @@ def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int6
     return points
 
 
-@compiled
 def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
     """For each instant the thread, other than its own, of the last of `at` (sorted) that is no later, or -1."""
     threads = np.empty(when.size, np.int32)
-    for q in range(when.size):
-        low, high = 0, at.size
-        while low < high:
-            middle = (low + high) // 2
-            if at[middle] <= when[q]:
-                low = middle + 1
-            else:
-                high = middle
-        k = low - 1
-        while k >= 0 and thread[k] == own[q]:
-            k -= 1
-        threads[q] = thread[k] if k >= 0 else NONE
+    _find_last_elsewhere(at, thread, when, own, threads)
     return threads
 
 
-@compiled
 def _last_end_before(
     time: Array, thread: Array, resumes: Array, over: Array, is_backward: Array, main: int, wake_ns: int
 ) -> Array:
     """For each boundary that ends a quiet period, the last end of work on another thread in that period, or -1."""
     ends = np.empty(resumes.size, np.int32)
-    for q in range(resumes.size):
-        p = resumes[q]
-        ends[q] = NONE
-        low, high = 0, over.size
-        while low < high:
-            middle = (low + high) // 2
-            if time[over[middle]] <= time[p]:
-                low = middle + 1
-            else:
-                high = middle
-        k = low - 1
-        while k >= 0 and time[over[k]] > time[p - 1]:
-            e = over[k]
-            backward = thread[p] == main and is_backward[e]
-            if thread[e] != thread[p] and (backward or time[p] - time[e] <= wake_ns):
-                ends[q] = e
-                break
-            k -= 1
+    _find_last_end_before(time, thread, resumes, over, is_backward, main, wake_ns, ends)
     return ends

@@ -92,7 +92,7 @@ class TraceEntry:
             self.preview_at = done + max(PREVIEW_EVERY_S, (done - now) / MOST_TIME_FOR_PREVIEWS)
 
     def _has_long_to_go(self, now: float) -> bool:
-        """Whether a preview is due; time counts from the first chunk, since the reader may be compiled before."""
+        """Whether a preview is due; time counts from the first chunk, since the file may be slow to open."""
         if self.first_read is None:
             self.first_read = now, self.read_bytes
         begun, begun_bytes = self.first_read

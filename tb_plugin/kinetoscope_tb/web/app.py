@@ -117,6 +117,6 @@ def _find_view(name: str) -> View:
 
 
 def _catalogue() -> Mapping[str, View]:
-    from ..views import EVERY_VIEW  # imports Polars and numba, which TensorBoard's start must not wait for
+    from ..views import EVERY_VIEW  # imports Polars, which TensorBoard's start must not wait for
 
     return EVERY_VIEW

@@ -16,8 +16,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ..run import Ranks
+
+_count_successors = Function("count_successors")
+_order_units = Function("order_units")
+_shift_calls = Function("shift_calls")
+_shift_steps = Function("shift_steps")
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -176,72 +181,25 @@ def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
         match[crossed] = NONE
 
 
-@compiled
 def _order(unit: Array, since: Array, of_call: Array) -> Array:
     """For each unit its place in topological order (Kahn's algorithm), or -1 if it is on or behind a cycle."""
     units = unit.max() + 1 if unit.size else 0
-    waits = np.zeros(units, np.int64)
-    first = np.zeros(units + 1, np.int64)  # first successor of each unit
-    for c in range(unit.size):
-        for segment in range(of_call[c], of_call[c + 1]):
-            if since[segment] >= 0:
-                waits[unit[c]] += 1
-                first[unit[since[segment]] + 1] += 1
-    first = np.cumsum(first)
-    fill = first[:-1].copy()
-    after = np.empty(first[-1], np.int64)
-    for c in range(unit.size):
-        for segment in range(of_call[c], of_call[c + 1]):
-            if since[segment] >= 0:
-                after[fill[unit[since[segment]]]] = unit[c]
-                fill[unit[since[segment]]] += 1
-    place = np.full(units, -1, np.int64)
-    ready = np.flatnonzero(waits == 0)
-    queue = np.empty(units, np.int64)
-    queue[: ready.size] = ready
-    count = ready.size
-    k = 0
-    while k < count:
-        u = queue[k]
-        place[u] = k
-        k += 1
-        for i in range(first[u], first[u + 1]):
-            waits[after[i]] -= 1
-            if waits[after[i]] == 0:
-                queue[count] = after[i]
-                count += 1
+    waits, first = np.zeros(units, np.int64), np.zeros(units + 1, np.int64)
+    after = np.empty(_count_successors(unit, since, of_call, waits, first), np.int64)
+    queue, place = np.empty(units, np.int64), np.full(units, NONE, np.int64)
+    _order_units(unit, since, of_call, first, waits, first.copy(), after, queue, place)
     return place
 
 
-@compiled
 def _shifted(order: Array, unit: Array, of_call: Array, since: Array, slack: Array, wait: Array, cut: Array) -> Array:
     """How much later each call would end; `order` are the calls in the order of their units."""
     ends = np.zeros(order.size, np.int64)
-    i = 0
-    while i < order.size:
-        stop = i
-        begins = _NEVER
-        while stop < order.size and unit[order[stop]] == unit[order[i]]:
-            c = order[stop]
-            start = 0 if of_call[c] == of_call[c + 1] else _NEVER
-            for segment in range(of_call[c], of_call[c + 1]):
-                before = ends[since[segment]] if since[segment] >= 0 else 0
-                start = max(start, before - slack[segment])
-            begins = max(begins, start - wait[c])
-            stop += 1
-        for k in range(i, stop):
-            ends[order[k]] = begins - cut[order[k]]
-        i = stop
+    _shift_calls(order, unit, of_call, since, slack, wait, cut, ends)
     return ends
 
 
-@compiled
 def _latest(of_step: Array, since: Array, slack: Array, ends: Array) -> Array:
     """How much later each step would end; a step without a segment keeps its time."""
-    shifts = np.zeros(of_step.size - 1, np.int64)
-    for s in range(shifts.size):
-        for segment in range(of_step[s], of_step[s + 1]):
-            before = ends[since[segment]] if since[segment] >= 0 else 0
-            at = before - slack[segment]
-            shifts[s] = at if segment == of_step[s] else max(shifts[s], at)
+    shifts = np.empty(of_step.size - 1, np.int64)
+    _shift_steps(of_step, since, slack, ends, shifts)
     return shifts

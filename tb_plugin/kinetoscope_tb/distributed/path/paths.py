@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...critical_path import CLASSES
 from ..run import Ranks
 from .merged_graph import MergedGraph
+
+_walk = Function("walk_back_ranks")
 
 Ints = NDArray[np.int64]
 
@@ -160,7 +160,6 @@ def _scaled(parts: list[int], length: int) -> list[int]:
     return scaled
 
 
-@compiled
 def _walk_back(
     rows: Array,
     end: Array,
@@ -177,37 +176,10 @@ def _walk_back(
     last: Array,
 ) -> Array:
     """(step, kind, segment or call, member, start, duration, since, until) of each path segment, the last first."""
-    none = np.int64(NONE)
-    pieces: list[Any] = [(none, none, none, none, none, none, none, none) for _ in range(0)]
-    for s in range(rows.size):
-        left, at, until, on = total[s], end[s], none, on_step[s]
-        first, stop = of_step[rows[s]], of_step[rows[s] + 1]
-        hops = 0
-        while left > 0:
-            hops += 1
-            if first == stop or hops > dur.size + 1:  # more hops than calls: an invalid summary
-                pieces.append((s, _BEFORE, none, on, at - left, left, none, until))
-                break
-            c = since[first]
-            took = min(length[first], left)
-            if took > 0:
-                pieces.append((s, _SEGMENT, first, on, at - took, took, c, until))
-            left -= took
-            at -= took
-            if left == 0:
-                break
-            if c < 0:
-                pieces.append((s, _BEFORE, none, on, at - left, left, none, until))
-                break
-            took = min(dur[c] - wait[c], left)
-            if took > 0:
-                pieces.append((s, _CALL, c, on, at - took, took, c, c))
-            left -= took
-            until = last[c] if wait[c] > 0 else c
-            at, on = start[until], on_call[until]
-            first, stop = of_call[until], of_call[until + 1]
-    columns = np.empty((8, len(pieces)), np.int64)
-    for k in range(len(pieces)):
-        for j, value in enumerate(pieces[k]):
-            columns[j, k] = value
-    return columns
+    of_graph = rows, end, total, on_step, on_call, of_step, of_call, since, length, start, dur, wait, last
+    room, count = 0, 1024
+    while count > room:
+        room = count
+        columns = np.empty((8, room), np.int64)
+        count = _walk(of_graph, columns)
+    return columns[:, :count]

@@ -17,11 +17,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import compiled
+from ...arrays.native import Function
 from ...timeline import CATEGORIES, FRAMES, Labels, Levels, Pyramid, Rows, Timeline, Track
 from ...trace import Trace
 from .columns import Reader, Writer
 from .values import BrokenEntry, mapping, sequence, whole
+
+_are_offsets = Function("are_offsets")
+_begin_in_order = Function("begin_in_order")
+_are_parents_first = Function("are_parents_first")
+_have_room = Function("have_room")
 
 MAGIC = b"kinetoscope tiles\n"
 LARGEST_NS = 1 << 53  # 104 days: times of tiles and bins can be multiplied
@@ -168,45 +173,3 @@ def _fail_if_astray(timeline: Timeline) -> None:
         raise BrokenEntry("its levels belong to other rows")
     if first.size != levels.shift.size + 1 or not _have_room(of_row, first, rows.first):
         raise BrokenEntry("its levels have more entries than there are slices")
-
-
-@compiled
-def _are_offsets(first: Ints, size: int) -> bool:
-    """Return whether these are ascending offsets of parts of an array, with its size at the end."""
-    if not first.size or first[0] != 0 or first[-1] != size:
-        return False
-    for i in range(1, first.size):  # noqa: SIM110  # compiled, a loop needs no memory
-        if first[i] < first[i - 1]:
-            return False
-    return True
-
-
-@compiled
-def _begin_in_order(start: Ints, dur: Ints, first: Ints, begin: int, end: int) -> bool:
-    """Return whether the times of each part ascend, and all are inside a window."""
-    for row in range(first.size - 1):
-        before = begin
-        for i in range(first[row], first[row + 1]):
-            if start[i] < before or start[i] > end or dur[i] < 0 or dur[i] > end - start[i]:
-                return False
-            before = start[i]
-    return True
-
-
-@compiled
-def _are_parents_first(parent: Ints) -> bool:
-    """Return whether each parent comes before its children, so that there are no cycles."""
-    for i in range(parent.size):  # noqa: SIM110  # as above
-        if parent[i] >= i:
-            return False
-    return True
-
-
-@compiled
-def _have_room(of_row: Ints, level_first: Ints, first: Ints) -> bool:
-    """Return whether no level of a row has more entries than the row has slices; both are offsets."""
-    for row in range(of_row.size - 1):
-        for level in range(of_row[row], of_row[row + 1]):
-            if level_first[level + 1] - level_first[level] > first[row + 1] - first[row]:
-                return False
-    return True

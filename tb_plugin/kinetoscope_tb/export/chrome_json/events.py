@@ -17,9 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import map_categories
-from ...arrays.jit import Array, Arrays, compiled
+from ...arrays.native import Function
 from ...timeline.core.model import FRAMES, Labels
 from ...trace import Trace
+
+_write = Function("write_events")
 
 _OF_KIND = {
     "operator": "cpu_op",
@@ -134,50 +136,3 @@ def events(
     whole = tuple(code.astype(np.int64, copy=False) for code in codes)
     size = _write(flat, whole, is_instant, times[0], times[1], np.frombuffer(b',"dur":', np.uint8), out)
     return out[:size].tobytes()
-
-
-@compiled
-def _write(
-    texts: Arrays, codes: Arrays, is_instant: Array, start: Array, dur: Array, between: Array, out: Array
-) -> int:
-    """Write the events; return how many bytes they take."""
-    heads, head_at, names, name_at, threads, thread_at, tails, tail_at = texts
-    head, name, thread, tail = codes
-    size = 0
-    for i in range(start.size):
-        size = _copied(heads, head_at[head[i]], head_at[head[i] + 1], out, size)
-        size = _copied(names, name_at[name[i]], name_at[name[i] + 1], out, size)
-        size = _copied(threads, thread_at[thread[i]], thread_at[thread[i] + 1], out, size)
-        size = _microseconds(start[i], out, size)
-        if not is_instant[head[i]]:
-            size = _copied(between, 0, between.size, out, size)
-            size = _microseconds(dur[i], out, size)
-        size = _copied(tails, tail_at[tail[i]], tail_at[tail[i] + 1], out, size)
-    return size
-
-
-@compiled
-def _copied(text: Array, first: int, last: int, out: Array, size: int) -> int:
-    """Write a part of a text; return where it ends."""
-    for k in range(first, last):
-        out[size + k - first] = text[k]
-    return size + last - first
-
-
-@compiled
-def _microseconds(ns: int, out: Array, size: int) -> int:
-    """Write a time in microseconds with three decimals; return where it ends."""
-    digits, rest = 4, ns // 10000
-    while rest:
-        digits += 1
-        rest //= 10
-    at = size + digits  # of the last digit: the point takes a place too
-    rest = ns
-    for k in range(digits):
-        if k == 3:
-            out[at] = 46
-            at -= 1
-        out[at] = 48 + rest % 10
-        rest //= 10
-        at -= 1
-    return size + digits + 1

@@ -3,8 +3,6 @@
 Chrome's JSON has no lanes: a viewer stacks the slices of a thread by their times. Perfetto drops a slice that begins in
 another and outlasts it (`slice_drop_overlapping_complete_event` among its statistics, up to v56), so such a slice goes
 to a further thread.
-
-Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -12,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
+
+_place = Function("place_slices")
+_count_begun = Function("begun_before_each")
 
 MOST = 16  # threads that are tried in turn; beyond them each lane has its own
 
@@ -35,66 +36,27 @@ class Threads:
         return thread
 
 
-@compiled
-def _place(start: Array, end: Array, lane: Array, first: int, ends: Array, is_open: Array, thread: Array) -> int:
-    """Fill in the threads from `first` on; return the first slice for which there was no room."""
-    for i in range(first, start.size):
-        chosen = -1
-        for k in range(MOST):
-            while is_open[k] and ends[k, is_open[k] - 1] <= start[i]:
-                is_open[k] -= 1
-            if is_open[k] == 0 or ends[k, is_open[k] - 1] >= end[i]:
-                chosen = k
-                break
-        if chosen < 0:
-            thread[i] = MOST + lane[i]
-            continue
-        if is_open[chosen] == ends.shape[1]:
-            return i
-        ends[chosen, is_open[chosen]] = end[i]
-        is_open[chosen] += 1
-        thread[i] = chosen
-    return start.size
-
-
-@compiled
 def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
     """Return for each row, sorted starts from `lo` up to `hi`, the index of the first at that time or later."""
-    counts = np.empty(lo.size, np.int64)
-    for row in range(lo.size):
-        a, b = lo[row], hi[row]
-        while a < b:
-            middle = (a + b) // 2
-            if start[middle] < at:
-                a = middle + 1
-            else:
-                b = middle
-        counts[row] = a
-    return counts
+    places = np.empty(lo.size, np.int64)
+    _count_begun(start, lo, hi, at, places)
+    return places
 
 
-@compiled
 def portion(start: Array, lo: Array, hi: Array, most: int) -> Array:
     """Return where the next portion of each row ends: the slices that begin before one moment, about `most`.
 
     There are more only if more begin at the same moment; the portion is never empty unless all rows are.
     """
-    first, last, left = np.iinfo(np.int64).max, np.iinfo(np.int64).min, 0
-    for row in range(lo.size):
-        if lo[row] < hi[row]:
-            first, last = min(first, start[lo[row]]), max(last, start[hi[row] - 1])
-            left += hi[row] - lo[row]
-    if left <= most:
+    has_any = lo < hi
+    if int((hi - lo)[has_any].sum()) <= most:
         return hi
-    first += 1  # what begins at the first moment is in it
-    last += 1
+    first = int(start[lo[has_any]].min()) + 1  # what begins at the first moment is in it
+    last = int(start[hi[has_any] - 1].max()) + 1
+    places = np.empty(lo.size, np.int64)
     while first < last:
         middle = first + (last - first + 1) // 2
-        counts = begun_before(start, lo, hi, middle)
-        count = 0
-        for row in range(lo.size):
-            count += counts[row] - lo[row]
-        if count <= most:
+        if _count_begun(start, lo, hi, middle, places) <= most:
             first = middle
         else:
             last = middle - 1

@@ -2,8 +2,6 @@
 
 Modules, Python functions and operators are recorded in different frames; `CallForest` merges two of them into one
 axis per thread, and `merged` makes all calls with the same path of names one node.
-
-Compiled functions here avoid whole-array expressions: numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
@@ -17,9 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, scatter_add
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...arrays.nesting import add_up, innermost, nest, self_times
 from ...trace.model import Trace
+
+_call_paths = Function("call_paths")
+_preorder = Function("preorder")
+_outermost = Function("outermost")
+_interleave = Function("interleave")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -148,87 +151,29 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     return MergedTree(node, above, named)
 
 
-@compiled
 def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, Array, Array]:
     """Return (node of each call, parent of each node, code of each node), as in `merged`."""
-    n = parent.size
-    slots = 16
-    while slots < 2 * n:
-        slots *= 2
-    table = np.empty(slots, np.int32)  # hash table with open addressing: nodes by (parent, code)
-    for i in range(slots):
-        table[i] = NONE
-    above = np.empty(n + roots, np.int32)
-    named = np.empty(n + roots, np.int32)
-    for i in range(roots):
-        above[i] = NONE
-        named[i] = i
-    count = roots
-    node = np.empty(n, np.int32)
-    for i in range(n):
-        around = node[parent[i]] if parent[i] >= 0 else root[i]
-        if code[i] < 0:
-            node[i] = around
-            continue
-        mixed = (np.int64(around) + 1) * 2654435761 + np.int64(code[i]) * 40503 * 65537
-        slot = (mixed ^ (mixed >> 15)) & (slots - 1)
-        while table[slot] >= 0 and (above[table[slot]] != around or named[table[slot]] != code[i]):
-            slot = (slot + 1) & (slots - 1)
-        if table[slot] < 0:
-            table[slot] = count
-            above[count] = around
-            named[count] = code[i]
-            count += 1
-        node[i] = table[slot]
+    slots = 1 << max(4, (2 * parent.size - 1).bit_length())
+    node = np.empty(parent.size, np.int32)
+    above, named = np.empty(parent.size + roots, np.int32), np.empty(parent.size + roots, np.int32)
+    count = _call_paths(parent, code, root, roots, np.full(slots, NONE, np.int32), node, above, named)
     return node, above[:count].copy(), named[:count].copy()
 
 
-@compiled
 def laid_out(parent: Array, order: Array) -> Array:
     """Return the nodes in preorder; `order` has each node after its parent, and siblings in the requested order."""
-    n = parent.size
-    size = np.ones(n, np.int32)
-    for i in range(n - 1, -1, -1):
-        if parent[i] >= 0:
-            size[parent[i]] += size[i]
-    free = np.empty(n, np.int32)  # the place of the next child of each node
-    result = np.empty(n, np.int32)
-    next_root = 0
-    for i in range(n):
-        node = order[i]
-        above = parent[node]
-        if above < 0:
-            place = next_root
-            next_root += size[node]
-        else:
-            place = free[above]
-            free[above] += size[node]
-        free[node] = place + 1
-        result[place] = node
+    result, following = np.empty(parent.size, np.int32), np.empty(parent.size, np.int32)
+    _preorder(parent, order, np.ones(parent.size, np.int32), following, result)
     return result
 
 
-@compiled
 def outermost(parent: Array, order: Array, group: Array, groups: int) -> Array:
     """Return whether each node has no ancestor of its group; `order` is the preorder."""
-    n = parent.size
-    result = np.empty(n, np.bool_)
-    around = np.empty(n, np.int32)  # the nodes that are open, outermost first
-    top = 0
-    open_ones = np.zeros(groups, np.int32)  # of each group
-    for i in range(n):
-        node = order[i]
-        while top and around[top - 1] != parent[node]:
-            top -= 1
-            open_ones[group[around[top]]] -= 1
-        result[node] = open_ones[group[node]] == 0
-        around[top] = node
-        top += 1
-        open_ones[group[node]] += 1
+    result, around = np.empty(parent.size, np.bool_), np.empty(parent.size, np.int32)
+    _outermost(parent, order, group, around, np.zeros(groups, np.int32), result)
     return result
 
 
-@compiled
 def interleaved(
     thread: Array, start: Array, end: Array, other_thread: Array, other_start: Array, other_end: Array
 ) -> Array:
@@ -236,25 +181,6 @@ def interleaved(
 
     Both are sorted like this; the other list's numbers follow the first one's.
     """
-    n, m = start.size, other_start.size
-    order = np.empty(n + m, np.int32)
-    i = 0
-    j = 0
-    for k in range(n + m):
-        if i == n:
-            is_other = True
-        elif j == m:
-            is_other = False
-        elif thread[i] != other_thread[j]:
-            is_other = other_thread[j] < thread[i]
-        elif start[i] != other_start[j]:
-            is_other = other_start[j] < start[i]
-        else:
-            is_other = other_end[j] > end[i]
-        if is_other:
-            order[k] = n + j
-            j += 1
-        else:
-            order[k] = i
-            i += 1
+    order = np.empty(start.size + other_start.size, np.int32)
+    _interleave(thread, start, end, other_thread, other_start, other_end, order)
     return order

@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, gather, map_categories
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Function
 from ...arrays.nesting import nearest
 from ...names.matrix_work import FORMULAS
 from ...trace.model import Trace
+
+_inherit = Function("inherit")
 
 ARGUMENTS = ("name", "input_shapes", "input_types", "concrete_inputs")
 
@@ -86,13 +88,6 @@ def _chosen(
     is_around = np.zeros(parent.size, bool)
     is_around[outer] = True
     return rows[~is_inside[rows] & ~is_around[rows]]
-
-
-@compiled
-def _inherit(is_inside: Array, rows: Array, outer: Array) -> None:
-    """Copy each row's flag from the row around it; outer rows come first."""
-    for i in range(rows.size):
-        is_inside[rows[i]] = is_inside[outer[i]]
 
 
 def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:

@@ -13,10 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...arrays.nesting import nearest
 from ...trace.model import Trace
 from .levels import DeviceMemory
+
+_pair_allocations = Function("pair_allocations")
 
 FATES = (
     "released",  # allocation and release were recorded
@@ -104,36 +106,11 @@ def askers(trace: Trace) -> NDArray[np.int32]:
     return np.where(requesting >= 0, requesting, alone)
 
 
-@compiled
 def _pairs(address: Array, time: Array, change: Array, order: Array) -> tuple[Array, Array]:
     """For each record the index of its other end, and whether another allocation reuses its address.
 
     `order` sorts the records by address, then by time.
     """
-    other = np.full(address.size, NONE, np.int64)
-    is_reused = np.zeros(address.size, np.bool_)
-    open_record = NONE
-    for k in range(order.size):
-        record = order[k]
-        if k and address[record] != address[order[k - 1]]:
-            open_record = NONE
-        following = order[k + 1] if k + 1 < order.size else record
-        if (
-            change[record] > 0
-            and open_record >= 0
-            and change[following] < 0
-            and address[following] == address[record]
-            and time[following] == time[record]
-        ):
-            order[k], order[k + 1] = following, record  # another thread's release, which the file has later
-            record = following
-        if change[record] > 0:
-            if open_record >= 0:
-                other[open_record] = record
-                is_reused[open_record] = True
-            open_record = record
-        elif change[record] < 0 and open_record >= 0:
-            other[open_record] = record
-            other[record] = open_record
-            open_record = NONE
+    other, is_reused = np.full(address.size, NONE, np.int64), np.zeros(address.size, np.bool_)
+    _pair_allocations(address, time, change, order, other, is_reused)
     return other, is_reused

@@ -14,9 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...table import TEXT, Column, Table
 from ...trace.model import Trace
+
+_chain_totals = Function("chain_totals")
 
 OUT_OF_MEMORY = "[OutOfMemory]"
 CPU = 0  # c10's number of the device type
@@ -155,7 +157,6 @@ def _levels(change: Ints, total: Ints) -> tuple[Ints, int]:
     return levels, int(levels[0] - change[0])
 
 
-@compiled
 def _chained(time: Array, thread: Array, change: Array, total: Array) -> Array:
     """The order of the records: by time; at equal times, each record's previous total matches the one before it.
 
@@ -163,18 +164,5 @@ def _chained(time: Array, thread: Array, change: Array, total: Array) -> Array:
     Records of one thread keep their order. If none matches, the order is the file's.
     """
     order = np.arange(time.size)
-    for i in range(1, time.size):
-        left = total[order[i - 1]]
-        for j in range(i, min(i + _LOOK_AHEAD, time.size)):
-            chosen = order[j]
-            if time[chosen] != time[i]:
-                break
-            is_next = True  # of its thread
-            for k in range(i, j):
-                is_next &= thread[order[k]] != thread[chosen]
-            if is_next and total[chosen] - change[chosen] == left:
-                for k in range(j, i, -1):
-                    order[k] = order[k - 1]
-                order[i] = chosen
-                break
+    _chain_totals(time, thread, change, total, _LOOK_AHEAD, order)
     return order

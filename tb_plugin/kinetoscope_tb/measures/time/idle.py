@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import Ints, cut
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
+
+_reach_of_group = Function("reach_of_group")
 
 Rows = NDArray[np.int32]
 Axis = Literal["stream", "device", "worker"]
@@ -186,13 +188,8 @@ def _between(
     return of[real], begin[real], end[real], before[real], after[real]
 
 
-@compiled
 def _reached(end: Array, rows: Array, group: Array) -> tuple[Array, Array]:
     """Return up to when the rows of a group so far last, and the latest of them that lasts so long, for each row."""
-    reach = np.empty(rows.size, np.int64)
-    latest = np.empty(rows.size, np.int32)
-    for i in range(rows.size):
-        reach[i], latest[i] = end[rows[i]], rows[i]
-        if i and group[i] == group[i - 1] and reach[i - 1] > reach[i]:
-            reach[i], latest[i] = reach[i - 1], latest[i - 1]
+    reach, latest = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32)
+    _reach_of_group(end, rows, group, reach, latest)
     return reach, latest

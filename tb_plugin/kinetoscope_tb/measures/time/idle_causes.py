@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, cut, merge
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
 from ...trace.memo import once_per_trace
@@ -40,6 +40,9 @@ from ...trace.model import Trace
 from . import idle
 from .host_activity import all_wait, blocking_calls
 from .idle import Axis, Rows, WholeGaps, Windows, finest_alike, numbered, places, whole_gaps
+
+_gap_of_piece = Function("gap_of_piece")
+_find_earliest_launch = Function("earliest_launch")
 
 CAUSES = (
     "host late",
@@ -180,15 +183,10 @@ class SharedParts:
         return cls(len(alike) * sum(column.nbytes for column in parts))
 
 
-@compiled
 def _parents(group: Array, begin: Array, parent_group: Array, parent_end: Array) -> Array:
     """Return in which gap each piece of a gap lies; both come sorted by group, then by time."""
     parents = np.empty(begin.size, np.int64)
-    at = 0
-    for i in range(begin.size):
-        while parent_group[at] < group[i] or parent_end[at] <= begin[i]:
-            at += 1
-        parents[i] = at
+    _gap_of_piece(group, begin, parent_group, parent_end, parents)
     return parents
 
 
@@ -231,24 +229,13 @@ def _first_launched(trace: Trace, launches: _Launches, whole: WholeGaps) -> Rows
     return gather(rows, first)
 
 
-@compiled
 def _earliest_launch(start: Array, launched: Array, row_group: Array, gap_group: Array, begin: Array) -> Array:
     """Return the place of the row that was launched first, of a gap's group, that starts after the gap began; or -1.
 
     Rows and gaps come sorted by group, then by time: a sweep from the last to the first.
     """
     first = np.empty(begin.size, np.int32)
-    row, group, least = start.size - 1, -1, -1
-    for gap in range(begin.size - 1, -1, -1):
-        if gap_group[gap] != group:
-            group, least = gap_group[gap], -1
-            while row >= 0 and row_group[row] > group:
-                row -= 1
-        while row >= 0 and row_group[row] == group and start[row] > begin[gap]:
-            if launched[row] >= 0 and (least < 0 or launched[row] < launched[least]):
-                least = row
-            row -= 1
-        first[gap] = least
+    _find_earliest_launch(start, launched, row_group, gap_group, begin, first)
     return first
 
 

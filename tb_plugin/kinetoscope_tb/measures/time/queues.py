@@ -11,9 +11,11 @@ import numpy as np
 
 from ...arrays.gather import NONE, gather
 from ...arrays.intervals import Ints
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...trace.model import Trace
 from .idle import axes
+
+_queue_lengths = Function("queue_lengths")
 
 
 def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
@@ -30,21 +32,8 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
     return curves
 
 
-@compiled
 def _counted(joins: Array, leaves: Array) -> tuple[Array, Array]:
     """Return the instants at which the number of queued rows changes, and the new numbers; both inputs are sorted."""
-    at = np.empty(joins.size + leaves.size, np.int64)
-    length = np.empty(joins.size + leaves.size, np.int64)
-    joined = left = size = 0
-    while left < leaves.size:  # nothing leaves before it joined
-        now = leaves[left]
-        if joined < joins.size and joins[joined] < now:
-            now = joins[joined]
-        while joined < joins.size and joins[joined] == now:
-            joined += 1
-        while left < leaves.size and leaves[left] == now:
-            left += 1
-        if joined - left != (length[size - 1] if size else 0):
-            at[size], length[size] = now, joined - left
-            size += 1
+    at, length = np.empty(joins.size + leaves.size, np.int64), np.empty(joins.size + leaves.size, np.int64)
+    size = _queue_lengths(joins, leaves, at, length)
     return at[:size].copy(), length[:size].copy()

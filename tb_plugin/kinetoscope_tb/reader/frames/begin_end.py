@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import compiled
+from ...arrays.native import Function
 from ...trace.model import Diagnostic
 from ..scan.rows import OPEN, Sorted
 from ..scan.tokens import Texts
 from .threads import text_places
+
+_close_ranges = Function("close_ranges")
 
 _BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls", "syncs", "others")
 
@@ -54,22 +56,9 @@ def close_by_time(
     return dur
 
 
-@compiled
 def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
     """Set the durations of matched events; those of end events to 0."""
-    stack = np.empty(order.size, np.int64)
-    depth = 0
-    for i in range(order.size):
-        event = order[i]
-        if i and thread[event] != thread[order[i - 1]]:
-            depth = 0
-        if not is_end[event]:
-            stack[depth] = event
-            depth += 1
-        elif depth:
-            depth -= 1
-            dur[stack[depth]] = ts[event] - ts[stack[depth]]
-            dur[event] = 0
+    _close_ranges(order, thread, ts, is_end, np.empty(order.size, np.int64), dur)
 
 
 def _unpaired(is_alone: NDArray[np.bool_], is_end: NDArray[np.bool_], offset: NDArray[np.int64]) -> list[Diagnostic]:

@@ -38,7 +38,6 @@ _COLUMNS = w.Columns(**{name: _AT[name] for name in w.Columns._fields})
 _SNIFFED = 1 << 16
 _TEXT_BYTES, _MOST_TEXT_BYTES, _TEXT_PER_BYTE = 1 << 22, 1 << 28, 16
 _RECORDS = 1 << 15
-_DEEPEST = 30
 _AHEAD = 2
 _MOST_INFLATED = 1 << 26
 _LATEST = 2**62
@@ -72,7 +71,7 @@ _LACKS = (
 def begins_perfetto(start: bytes) -> bool:
     """Whether a file with these first bytes is a Perfetto trace, perhaps a damaged one."""
     data = np.frombuffer(start[:_SNIFFED], np.uint8)
-    if w.looks_like_packets(data, 0, data.size, True) == 1:  # noqa: FBT003
+    if w.looks_like_packets(data, 0, data.size, is_last=True) == 1:
         return True
     text = start.lstrip()
     if not text or text.startswith((b"{", b"[", b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
@@ -81,7 +80,7 @@ def begins_perfetto(start: bytes) -> bool:
         length, begin = w.varint(data, 1, data.size)
         if begin > 0 and 0 < length <= w.LONGEST_PACKET and w.field(data, begin, data.size)[0]:
             return True
-    return bool(w.next_packet(data, 0, data.size, True) < data.size)  # noqa: FBT003
+    return w.next_packet(data, 0, data.size, is_last=True) < data.size
 
 
 class Ingestion:
@@ -94,7 +93,6 @@ class Ingestion:
         self._out, self._idle = new_out(), deque([new_out() for _ in range(_AHEAD)])
         self._records = _new_records()
         self._counts = np.zeros(w.N_STATE, np.int64)
-        self._scratch = np.zeros(w.N_STATE, np.int64), np.zeros((3, _DEEPEST), np.int64)
         self._text = np.empty(_TEXT_BYTES, np.uint8)
         self._places: list[NDArray[np.int64]] = []
         self._noted = {name: Noted() for name in _NOTED}
@@ -117,8 +115,8 @@ class Ingestion:
         while True:
             before, rows = at, int(self._out.state[s.EVENTS])
             at = w.scan(
-                array, at, array.size, base + self._inserted, is_last, knows_state, self.state.tables(), self._records,
-                _KEYS, _COLUMNS, self._text, self._out, self._counts, *self._scratch,
+                array, at, array.size, base + self._inserted, self.state.tables(), self._records, _KEYS, _COLUMNS,
+                self._text, self._out, self._counts, is_last=is_last, knows_state=knows_state,
             )  # fmt: skip
             status, knows_state = self._counts[w.STATUS], False
             if status == w.STATE:
@@ -157,7 +155,7 @@ class Ingestion:
 
     def _read_state(self, pool: Executor, text: bytes, at: int, base: int, *, is_inner: bool) -> tuple[int, bool]:
         """Read a packet that later ones refer to, or that holds compressed ones: (where to go on, whether in it)."""
-        start, end = (int(x) for x in w.field(np.frombuffer(text, np.uint8), at, len(text))[1:])
+        start, end = w.field(np.frombuffer(text, np.uint8), at, len(text))[1:]
         packet = text[start:end]
         try:
             self.state.read(packet)
@@ -186,7 +184,7 @@ class Ingestion:
 
     def _grow(self, array: NDArray[np.uint8], at: int) -> bool:
         """Make room for a packet that needs more of it; return whether that may help."""
-        needed = min(_TEXT_PER_BYTE * (int(w.field(array, at, array.size)[2]) - at) + _TEXT_BYTES, _MOST_TEXT_BYTES)
+        needed = min(_TEXT_PER_BYTE * (w.field(array, at, array.size)[2] - at) + _TEXT_BYTES, _MOST_TEXT_BYTES)
         if self._text.size >= needed:
             return False
         self._text = np.empty(needed, np.uint8)
@@ -195,7 +193,7 @@ class Ingestion:
     def _skip(self, array: NDArray[np.uint8], at: int, base: int) -> int:
         """Leave out a packet that has more values than any event."""
         self.result.tally.note(LOST, 1, base + at)
-        return int(w.field(array, at, array.size)[2])
+        return w.field(array, at, array.size)[2]
 
     def _flush(self, pool: Executor) -> None:
         """Hand the events of this scan over to be sorted into frames."""

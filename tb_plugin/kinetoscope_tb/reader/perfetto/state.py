@@ -203,10 +203,8 @@ class State:
             return known
         self._scopes += 1
         nothing = self.text("")
-        if table.add((sequence, self._scopes, 0, 0, 0, 0, 0, nothing, nothing)):
-            for index in range(table.count - 1):
-                w.place_id(table.slots, table.array[0], index)
-        w.place_id(table.slots, table.array[0], table.count - 1)
+        first = 0 if table.add((sequence, self._scopes, 0, 0, 0, 0, 0, nothing, nothing)) else table.count - 1
+        w.place_ids(table.slots, table.array[0], first, table.count)
         return table.count - 1
 
     def _clear(self, sequence: int) -> None:
@@ -263,10 +261,8 @@ class State:
         self, scope: int, kind: int, iid: int, entry: int, what: int = 0, name: int = -1, place: int = -1
     ) -> None:
         table = self._interned
-        if table.add((scope, kind, iid, entry, what, name, place)):
-            for index in range(table.count - 1):
-                w.place_interned(table.slots, table.array, index)
-        w.place_interned(table.slots, table.array, table.count - 1)
+        first = 0 if table.add((scope, kind, iid, entry, what, name, place)) else table.count - 1
+        w.place_interned(table.slots, table.array, first, table.count)
 
     def _intern_stage(self, scope: int, iid: int, name: str) -> None:
         """A stage or a queue: which one it is, only its use shows."""
@@ -324,10 +320,10 @@ class State:
             category = self.text("cuda_sync")
         named = self.text(track.name) if track.is_counter and track.name else -1
         table = self._tracks
-        if table.add((track.uuid, self._place_of(pid), self._place_of(tid), category, named)):
-            for index in range(table.count - 1):
-                w.place_id(table.slots, table.array[0], index)
-        w.place_id(table.slots, table.array[0], table.count - 1)
+        first = (
+            0 if table.add((track.uuid, self._place_of(pid), self._place_of(tid), category, named)) else table.count - 1
+        )
+        w.place_ids(table.slots, table.array[0], first, table.count)
 
     def _place_of(self, text: str) -> int:
         return self.entry(text.encode()) if re.fullmatch(r"-?\d{1,19}", text) else self.text(text)

@@ -114,7 +114,7 @@ def _scan(
     while True:
         for array in (out.slots, out.arg_counts, out.state):
             array[:] = 0
-        result.used = s.scan(data, result.used, data.size, is_last, key, _KEYS, out)
+        result.used = s.scan(data, result.used, data.size, key, _KEYS, out, is_last=is_last)
         result.parts.append(collect(out, text, offset, original))
         _note_all(result, out, offset, original)
         status = out.state[s.STATUS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,14 +106,13 @@ def key_table(slots: int = 256) -> Keys:
     keys += [(key, 0, TIME, i) for i, key in enumerate(TIMES)]
     keys += [("args", 0, OBJECT, 0), ("occupancy", 1, OBJECT, 0)]
     keys += [(key, arg.level, arg.kind, column) for column, arg in ARG_AT.items() for key in arg.keys]
-    plain_key_hash: Callable[..., int] = key_hash.py_func  # type: ignore[attr-defined]  # compiling it would take longer
     text = "".join(key for key, *_ in keys).encode()
     levels, kinds, columns, starts, lengths = (np.zeros(slots, np.int64) for _ in range(5))
     lengths[:] = -1
     start = 0
     for key, level, kind, column in keys:
         letters = key.encode()
-        slot = plain_key_hash(len(letters), letters[0], letters[len(letters) // 2], letters[-1]) % slots
+        slot = key_hash(letters) % slots
         while lengths[slot] >= 0:
             slot = (slot + 1) % slots
         levels[slot], kinds[slot], columns[slot] = level, kind, column

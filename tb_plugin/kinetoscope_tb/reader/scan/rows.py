@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Function
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
 from .counters import CounterLines
 from .kinds import Kind, kinds
 from .scanner import CODE, EVENTS, MISSING, Out
+
+_spread = Function("spread")
 
 OPEN = -2
 """The duration of an event of phase B, until its end is found."""
@@ -290,17 +292,6 @@ def _dense(
     rows, numbers = out.arg_rows[column, :count], out.arg_values[column, :count]
     _spread(rows, numbers, frame_of, place, frame, arg == "correlation", values)
     return values if arg in _CODES else narrowed(values)
-
-
-@compiled
-def _spread(
-    rows: Array, values: Array, frame_of: Array, place: Array, frame: int, first_wins: int, result: Array
-) -> None:
-    """Put each value at the place of its event. If an event has several, the last counts, as in JSON, or the first."""
-    for i in range(rows.size):
-        row = rows[i]
-        if frame_of[row] == frame and not (first_wins and result[place[row]] != NONE):
-            result[place[row]] = values[i]
 
 
 class Rows:

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.jit import Array, Arrays, Bool, compiled
+from ...arrays.native import Array, Arrays, Function
+
+_build_levels = Function("build_levels")
+_fill_tile = Function("fill_tile")
 
 FINEST = 8  # the first level that is stored: buckets of 256 ns, about as long as the shortest slices
 COARSEST = 50  # buckets of 13 days
@@ -107,7 +110,7 @@ class Pyramid:
         stored = (levels.of_row, levels.shift, levels.first, levels.slice, levels.start_ns, levels.dur_ns)
         tops = (levels.label, levels.count, levels.busy_ns)
         out = (offsets, x, width, number, label, count, busy)
-        size = _fill(source, (*stored, *tops), first_row, last_row, level, begin, out)
+        size = _fill_tile(source, stored, tops, first_row, last_row, level, begin, out)
         cut = [column[:size] for column in out[1:]]
         if rows.number is not None:
             cut[2] = rows.number[cut[2]]
@@ -131,136 +134,15 @@ def batch_bytes(tiles: Sequence[Tile]) -> bytes:
     return b"".join([head.tobytes(), *encoded])
 
 
-@compiled
 def _levels(start: Array, dur: Array, label: Array, first: Array) -> Arrays:
     """Return the columns of Levels."""
     rows, size = first.size - 1, start.size
-    of_row = np.zeros(rows + 1, np.int64)
     most = rows * (COARSEST - FINEST + 1)
-    shift, at_level = np.empty(most, np.int64), np.zeros(most + 1, np.int64)
-    place, tops, count = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.uint32)
-    starts, durs, busy = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    levels = end = 0
-    for row in range(rows):
-        lo, hi, is_base = first[row], first[row + 1], True
-        for level in range(FINEST, COARSEST + 1):
-            if hi - lo > 4 and 2 * _buckets(start if is_base else starts, lo, hi, level) <= hi - lo:
-                came_from = (start, dur) if is_base else (starts, durs)
-                reached = _reduce(came_from, is_base, lo, hi, level, (starts, durs, place, count, busy), end)
-                shift[levels], at_level[levels + 1] = level, reached
-                lo, hi, end, is_base = end, reached, reached, False
-                levels += 1
-        of_row[row + 1] = levels
-    for i in range(end):
-        tops[i] = label[place[i]]
-    columns = (place[:end].copy(), starts[:end].copy(), durs[:end].copy(), tops[:end].copy())
-    index = (of_row, shift[:levels].copy(), at_level[: levels + 1].copy())
-    return (*index, *columns, count[:end].copy(), busy[:end].copy())
-
-
-@compiled
-def _buckets(start: Array, lo: int, hi: int, level: int) -> int:
-    """Return in how many buckets of a level the sorted starts from `lo` up to `hi` lie."""
-    buckets = 1
-    for i in range(lo + 1, hi):
-        buckets += start[i] >> level != start[i - 1] >> level
-    return buckets
-
-
-@compiled
-def _reduce(source: Arrays, is_base: Bool, lo: int, hi: int, level: int, out: Arrays, end: int) -> int:
-    """Write a level's entries from `end` on, from slices or from the entries before; return where they end."""
-    start, dur = source
-    starts, durs, place, count, busy = out
-    at, before = end - 1, -1
-    for i in range(lo, hi):
-        bucket = start[i] >> level
-        if bucket != before:
-            before = bucket
-            at += 1
-            durs[at], count[at], busy[at] = -1, 0, 0
-        if dur[i] > durs[at]:
-            place[at] = i if is_base else place[i]
-            starts[at], durs[at] = start[i], dur[i]
-        count[at] += 1 if is_base else count[i]
-        busy[at] += dur[i] if is_base else busy[i]
-    return at + 1
-
-
-@compiled
-def _begun_before(start: Array, lo: int, hi: int, at: int) -> int:
-    """Return the first place from `lo` up to `hi` whose start is at that time or later."""
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if start[middle] < at:
-            lo = middle + 1
-        else:
-            hi = middle
-    return lo
-
-
-@compiled
-def _fill(source: Arrays, stored: Arrays, first_row: int, last_row: int, level: int, begin: int, out: Arrays) -> int:
-    """Write a tile's columns; return how many entries it has."""
-    start, dur, label, first = source
-    of_row, shift, level_first, starts = stored[0], stored[1], stored[2], stored[4]
-    offsets, x, width, number, labels, count, busy = out
-    end = begin + (BUCKETS << level)
-    size = 0
-    for row in range(first_row, last_row):
-        offsets[row - first_row] = size
-        lo = _begun_before(start, first[row], first[row + 1], begin)
-        if lo > first[row] and start[lo - 1] + dur[lo - 1] > begin:
-            _put(start[lo - 1], dur[lo - 1], begin, level, x, width, size)
-            number[size], labels[size], count[size], busy[size] = lo - 1, label[lo - 1], 1, width[size]
-            size += 1
-        chosen = -1
-        for k in range(of_row[row], of_row[row + 1]):
-            if shift[k] <= level:
-                chosen = k
-        if chosen < 0:
-            hi = _begun_before(start, lo, first[row + 1], end)
-        else:
-            lo = _begun_before(starts, level_first[chosen], level_first[chosen + 1], begin)
-            hi = _begun_before(starts, lo, level_first[chosen + 1], end)
-        size = _gather(source, stored, chosen >= 0, lo, hi, level, begin, out, size)
-    offsets[last_row - first_row] = size
-    return size
-
-
-@compiled
-def _gather(
-    source: Arrays, stored: Arrays, is_stored: Bool, lo: int, hi: int, level: int, begin: int, out: Arrays, size: int
-) -> int:
-    """Write an entry per bucket of the slices, or stored entries, from `lo` up to `hi`; return where they end."""
-    start, dur, label, _ = source
-    _, _, _, place, starts, durs, tops, counts, totals = stored
-    _, x, width, number, labels, count, busy = out
-    bucket = longest = total = -1
-    for i in range(lo, hi):
-        if is_stored:
-            begun, lasts, which, top, number_of, together = starts[i], durs[i], place[i], tops[i], counts[i], totals[i]
-        else:
-            begun, lasts, which, top, number_of, together = start[i], dur[i], i, label[i], 1, dur[i]
-        if begun >> level != bucket:
-            bucket, longest, total = begun >> level, -1, 0
-            count[size] = 0
-            size += 1
-        at = size - 1
-        count[at] += number_of
-        total += together
-        busy[at] = min(total >> max(0, level - 3), 0xFFFFFFFF)
-        if lasts > longest:
-            longest = lasts
-            _put(begun, lasts, begin, level, x, width, at)
-            number[at], labels[at] = which, top
-    return size
-
-
-@compiled
-def _put(start: int, dur: int, begin: int, level: int, x: Array, width: Array, at: int) -> None:
-    """Write where a slice begins and how wide it is, in quanta from `begin` on."""
-    quantum = max(0, level - 3)
-    left = max((start - begin) >> quantum, -0x80000000)
-    x[at] = left
-    width[at] = min(max(((start + dur - begin) >> quantum) - left, 0), 0xFFFFFFFF)
+    of_row, shift, at_level = np.empty(rows + 1, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
+    place, tops, count = (np.empty(size, np.uint32) for _ in range(3))
+    starts, durs, busy = (np.empty(size, np.int64) for _ in range(3))
+    index, columns = (of_row, shift, at_level), (place, starts, durs, tops, count, busy)
+    end = _build_levels(start, dur, label, first, index, columns)
+    levels = of_row[-1]
+    cut = (column[:end].copy() for column in columns)
+    return (of_row, shift[:levels].copy(), at_level[: levels + 1].copy(), *cut)

@@ -24,13 +24,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...arrays.jit import Array, Bool, compiled
+from ...arrays.native import Array, Function
 from ...measures.memory.levels import CPU, device_memories
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.queues import queue_lengths
 from ...trace import Trace
 from ..core.pyramid import BUCKETS
 from .user_counters import user_counters
+
+_fill_tile = Function("fill_counter_tile")
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -87,7 +89,7 @@ class Counter:
 
     def tile(self, level: int, index: int) -> Floats:
         """The least, the largest and the last value of each bucket of a tile: 3 × 512 numbers."""
-        tile: Floats = _tile(*self.curve, self.end, level, index, self.kind == "fraction")
+        tile: Floats = _tile(*self.curve, self.end, level, index, is_mean=self.kind == "fraction")
         return tile
 
 
@@ -175,38 +177,10 @@ def _user(trace: Trace) -> Iterator[Counter]:
         yield Counter(series.name, series.kind, *where, series.bounds, end, curve, unit=series.unit)
 
 
-@compiled
-def _tile(at: Array, value: Array, end: int, level: int, index: int, is_mean: Bool) -> Array:
+def _tile(at: Array, value: Array, end: int, level: int, index: int, *, is_mean: bool) -> Array:
     """Return the least, the largest and the last value, or three times the mean, of each bucket."""
     tile = np.full((3, BUCKETS), np.nan)
     begin = (index * BUCKETS) << level
     place = np.searchsorted(at, begin)  # the first change in the bucket
-    current = value[place - 1] if place else np.nan
-    for bucket in range(BUCKETS):
-        edge = begin + (bucket << level)
-        stop = edge + (1 << level)
-        if edge > end:
-            break
-        changes_at_edge = place < at.size and at[place] == edge
-        least = most = np.nan if changes_at_edge else current
-        since, until, area = edge, min(stop, max(end, edge + 1)), 0.0
-        from_here = np.int64(0)
-        while place < at.size and at[place] < stop:
-            if current == current:
-                area += current * (at[place] - since)
-                from_here += at[place] - since
-            since, current = at[place], value[place]
-            if current == current:
-                least = current if not least <= current else least
-                most = current if not most >= current else most
-            place += 1
-        if is_mean:
-            if current == current:
-                area += current * (until - since)
-                from_here += until - since
-            least = most = area / from_here if from_here > 0 else current
-            tile[2, bucket] = least
-        else:
-            tile[2, bucket] = current
-        tile[0, bucket], tile[1, bucket] = least, most
+    _fill_tile(at, value, place, end, level, begin, is_mean, np.array([np.nan]), tile)
     return tile

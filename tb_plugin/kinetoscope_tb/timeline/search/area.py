@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.jit import Array, compiled
+from ...arrays.native import Array, Function
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ..core.model import CATEGORIES, Timeline
 from ..details.duration_stats import nearest_rank
+
+_sum_by_label = Function("sum_by_label")
 
 
 class Area(Table):
@@ -107,7 +109,6 @@ def _durations(label: NDArray[np.int64], dur: NDArray[np.int64], calls: NDArray[
     }
 
 
-@compiled
 def _sums(
     order: Array, start: Array, end: Array, parent: Array, label: Array, labels: int
 ) -> tuple[Array, Array, Array, Array]:
@@ -115,23 +116,7 @@ def _sums(
 
     `order` sorts the slices by start, so that the children of a slice are visited in order.
     """
-    calls, total = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
-    own, united = np.zeros(labels, np.int64), np.zeros(labels, np.int64)
+    calls, total, own, united = (np.zeros(labels, np.int64) for _ in range(4))
     until = np.full(labels, np.iinfo(np.int64).min)
-    reached = start.copy()  # how far the children visited so far cover each slice
-    for i in order:
-        lasts = end[i] - start[i]
-        calls[label[i]] += 1
-        total[label[i]] += lasts
-        own[label[i]] += lasts
-        begin = max(start[i], until[label[i]])
-        if end[i] > begin:
-            united[label[i]] += end[i] - begin
-            until[label[i]] = end[i]
-        around = parent[i]
-        if around >= 0:
-            begin = max(start[i], reached[around])
-            if end[i] > begin:
-                own[label[around]] -= end[i] - begin
-                reached[around] = end[i]
+    _sum_by_label(order, start, end, parent, label, until, start.copy(), calls, total, own, united)
     return calls, total, own, united

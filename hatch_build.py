@@ -1,0 +1,110 @@
+"""Builds what isn't in git with tools from PyPI: the page by Deno, the compiled functions by Zig's C compiler.
+
+What is current isn't built again. Each has a digest of its sources in it or next to it, not their modification times,
+since those of an unpacked sdist are unreliable. An sdist comes with the page, so installing from it needs neither Deno
+nor the npm registry; a wheel comes with both.
+
+KINETOSCOPE_PLATFORM chooses the platform of a wheel, as in tb_plugin/native/build.py; by default it is this machine's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+COMMAND = ("deno", "bundle", "--quiet", "--frozen", "--platform=browser", "--minify")
+DENO = "deno~=2.9"
+
+
+def native_build(root: Path) -> ModuleType:
+    """The module tb_plugin/native/build.py."""
+    spec = importlib.util.spec_from_file_location("native_build", root / "tb_plugin" / "native" / "build.py")
+    module = sys.modules["native_build"] = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
+    return module
+
+
+class Page:
+    """The page: static/index.js.
+
+    Args:
+        root: The repository.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.source = root / "frontend"
+        self.stamp = root / "tb_plugin" / "kinetoscope_tb" / "static" / "SOURCE"
+
+    def digest(self) -> str:
+        """Return the digest of the sources."""
+        digest = hashlib.sha256()
+        shared = self._root / "tb_plugin" / "kinetoscope_tb" / "web" / "formulas.json"
+        for path in sorted([*self.source.glob("deno.*"), *self.source.glob("src/**/*.*"), shared]):
+            digest.update(path.relative_to(self._root).as_posix().encode() + path.read_bytes())
+        return digest.hexdigest()
+
+    def is_built(self) -> bool:
+        """Whether the bundle exists and is current."""
+        return self.stamp.exists() and self.stamp.read_text() == self.digest()
+
+    def build(self) -> bool:
+        """Build the bundle; returns whether that succeeded."""
+        # Plain "deno" is found since pip, build and uv put the build environment's programs first on PATH.
+        completed = subprocess.run(
+            [*COMMAND, f"--output={self.stamp.parent / 'index.js'}", "src/index.tsx"],
+            cwd=self.source,
+            env={"DENO_TLS_CA_STORE": "system,mozilla", **os.environ},
+            check=False,
+        )
+        if completed.returncode == 0:
+            self.stamp.write_text(self.digest())
+        return completed.returncode == 0
+
+
+class BuildHook(BuildHookInterface[Any]):
+    """Makes what isn't in git before hatchling collects the files of an sdist or a wheel."""
+
+    def _library(self) -> Path:
+        """Where the compiled functions are built: for another platform, outside of the source tree."""
+        native = native_build(Path(self.root))
+        platform = os.environ.get("KINETOSCOPE_PLATFORM", native.host())
+        folder = native.PACKAGE if platform == native.host() else Path(self.root, "build", platform)
+        return Path(folder, native.library_name(native.target_of(platform)))
+
+    def dependencies(self) -> list[str]:
+        """Return what the build needs from PyPI: nothing for what is current."""
+        native = native_build(Path(self.root))
+        needs = [] if Page(Path(self.root)).is_built() else [DENO]
+        if self.target_name == "wheel" and not os.environ.get("CC") and not native.is_built(self._library()):
+            needs.append(native.COMPILER)
+        return needs
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build both; abort the installation with a message if that fails."""
+        page = Page(Path(self.root))
+        if not page.is_built() and not page.build():
+            self.app.abort("The page did not build (see above). It needs the npm registry once; a release comes built.")
+        if self.target_name == "wheel":
+            self._build_library(is_editable=version == "editable", build_data=build_data)
+
+    def _build_library(self, *, is_editable: bool, build_data: dict[str, Any]) -> None:
+        native, library = native_build(Path(self.root)), self._library()
+        platform = os.environ.get("KINETOSCOPE_PLATFORM", native.host())
+        try:
+            if not native.is_built(library):
+                native.build(library, platform)
+        except native.BuildError as error:
+            self.app.abort(str(error))
+        if not is_editable:
+            build_data["force_include"][str(library)] = f"kinetoscope_tb/arrays/{library.name}"
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{native.target_of(platform).tag}"

@@ -1,0 +1,101 @@
+"""Compiled functions on arrays, which run without the GIL: the C files in tb_plugin/native, as one shared library.
+
+A wheel has the library for its platform; an editable installation builds it. It says itself which functions it has:
+`IN(int64_t, start)` is an array that is read, and is converted if it has another type; `OUT(…)` one that is written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Arrays = tuple[Array, ...]
+
+LIBRARY = "KINETOSCOPE_LIBRARY"
+"""An environment variable that names another library, such as one that checks each access to an array."""
+
+_SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
+_ARGUMENT = re.compile(r"(IN|OUT)\((\w+?)(?:_t)?, (\w+)\)|int64_t (\w+)")
+_ARRAY, _INTEGER = (ctypes.c_void_p, ctypes.c_int64), (ctypes.c_int64,)
+_WHOLE_PROTOTYPE = re.compile(r"(\w+)\((.*)\)")
+
+
+class _Parameter:
+    """An array that a function takes."""
+
+    def __init__(self, direction: str, dtype: str, name: str) -> None:
+        self.is_written, self.dtype, self.name = direction == "OUT", np.dtype(dtype), name
+
+    def array(self, values: Any) -> Array:
+        """The values as C reads them; the array itself if it is written."""
+        array: Array = values.view(np.uint8) if values.dtype == bool else values
+        if not self.is_written:
+            return np.ascontiguousarray(array.astype(self.dtype, casting="safe", copy=False))
+        if array.dtype != self.dtype or not array.flags.c_contiguous or not array.flags.writeable:
+            raise TypeError(f"{self.name} must be a writable, contiguous array of {self.dtype}, not {array.dtype}")
+        return array
+
+
+class Function:
+    """A compiled function: takes integers and arrays, or tuples of them, and returns an integer."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *values: Any) -> int:
+        """Call it with the arguments of its prototype in tb_plugin/native."""
+        function, parameters = _library()[self._name]
+        arrays, arguments = [], []
+        for parameter, value in zip(parameters, _flat(values), strict=True):
+            if parameter is None:
+                arguments.append(int(value))
+            else:
+                array = parameter.array(value)
+                arrays.append(array)  # until the call is over
+                arguments += [array.__array_interface__["data"][0], array.size]
+        result: int = function(*arguments)
+        return result
+
+
+def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from value
+        else:
+            yield value
+
+
+@cache
+def _library() -> dict[str, tuple[Callable[..., int], list[_Parameter | None]]]:
+    """The functions of the library, with what they take; None stands for an integer.
+
+    Raises:
+        ImportError: It can't be loaded.
+    """
+    path = os.environ.get(LIBRARY) or str(Path(__file__).with_name(f"libkinetoscope{_SUFFIX}"))
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"Kinetoscope's compiled functions can't be loaded: {error}. Install kinetoscope again with pip; in a copy "
+            "of its repository run `make check`, or `python tb_plugin/native/build.py` where ziglang is installed."
+        ) from error
+    text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, "prototypes"))).decode()
+    functions: dict[str, tuple[Callable[..., int], list[_Parameter | None]]] = {}
+    for name, arguments in _WHOLE_PROTOTYPE.findall(text):
+        parameters = [_Parameter(*match.groups()[:3]) if match[1] else None for match in _ARGUMENT.finditer(arguments)]
+        function = library[name]
+        function.restype = ctypes.c_int64
+        function.argtypes = [one for parameter in parameters for one in (_ARRAY if parameter else _INTEGER)]
+        functions[name] = function, parameters
+    return functions

@@ -1,0 +1,229 @@
+/* The graph of what waited for what; the modules of critical_path/ say what each function returns. */
+#include "arrays.h"
+
+static const int64_t NEVER = INT64_MIN / 2;
+
+/* `above`: a stack of ranges that are or were open, the outermost first. */
+EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
+                                IN(int64_t, end), OUT(uint8_t, is_open), OUT(int32_t, above), OUT(int64_t, time),
+                                OUT(int32_t, on), OUT(int32_t, inner), OUT(int32_t, begins), OUT(int32_t, stops)) {
+    int64_t n = order_size, top = 0, i = 0, j = 0;
+    for (int64_t k = 0; k < 2 * n; k++) {
+        bool is_end = i == n;
+        if (!is_end) {
+            int64_t a = AT(order, i), b = AT(ends, j);
+            is_end = AT(thread, a) != AT(thread, b)
+                         ? AT(thread, b) < AT(thread, a)
+                         : AT(end, b) < AT(start, a) || (AT(end, b) == AT(start, a) && AT(start, b) < AT(end, b));
+        }
+        int64_t r = is_end ? AT(ends, j++) : AT(order, i++);
+        AT(time, k) = is_end ? AT(end, r) : AT(start, r);
+        AT(is_open, r) = !is_end;
+        if (is_end) {
+            AT(stops, r) = (int32_t)k;
+        } else {
+            AT(begins, r) = (int32_t)k;
+            AT(above, top++) = (int32_t)r;
+        }
+        while (top && !AT(is_open, AT(above, top - 1))) top--;
+        AT(on, k) = (int32_t)AT(thread, r);
+        AT(inner, k) = top ? AT(above, top - 1) : NONE;
+    }
+    return 0;
+}
+
+EXPORT int64_t driving_edges(IN(int64_t, first), IN(int64_t, predecessor), IN(int64_t, lag), IN(int64_t, time),
+                             OUT(int64_t, edges)) {
+    for (int64_t v = 0; v < time_size; v++) {
+        int64_t best = NONE;
+        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+            if (best >= 0) {
+                int64_t at = AT(time, AT(predecessor, e)), best_at = AT(time, AT(predecessor, best));
+                int64_t ahead = at + AT(lag, e) - best_at - AT(lag, best);
+                if (ahead < 0 || (ahead == 0 && at <= best_at)) continue;
+            }
+            best = e;
+        }
+        AT(edges, v) = best;
+    }
+    return 0;
+}
+
+EXPORT int64_t node_times(IN(int64_t, order), IN(int64_t, first), IN(int64_t, predecessor), IN(int64_t, lag),
+                          IN(int64_t, time), IN(int64_t, own), IN(int64_t, since), OUT(int64_t, times)) {
+    for (int64_t k = 0; k < order_size; k++) {
+        int64_t v = AT(order, k);
+        AT(times, v) = AT(time, v);
+        if (AT(time, v) <= AT(since, v) || AT(first, v) == AT(first, v + 1)) continue;
+        int64_t reached = NEVER;
+        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+            int64_t u = AT(predecessor, e);
+            reached = larger(reached, (AT(time, u) > AT(since, v) ? AT(times, u) : AT(time, u)) + AT(lag, e));
+        }
+        AT(times, v) = reached + AT(own, v);
+    }
+    return 0;
+}
+
+/* Writes as many segments as there is room for; returns how many there are. */
+EXPORT int64_t walk_back(IN(int64_t, driving_edge), IN(int64_t, predecessor), IN(int64_t, time), IN(int64_t, target),
+                         IN(int64_t, start), IN(int64_t, end), OUT(int64_t, node), OUT(int64_t, edge),
+                         OUT(int64_t, begin), OUT(int64_t, step)) {
+    int64_t count = 0;
+    for (int64_t s = start_size - 1; s >= 0; s--) {
+        int64_t v = AT(target, s), at = AT(end, s);
+        while (at > AT(start, s)) {
+            int64_t e = AT(driving_edge, v), u = e >= 0 ? AT(predecessor, e) : NONE;
+            int64_t reached = u >= 0 ? larger(AT(time, u), AT(start, s)) : AT(start, s);
+            if (reached < at) {
+                if (count < node_size) {
+                    AT(node, count) = v;
+                    AT(edge, count) = e;
+                    AT(begin, count) = reached;
+                    AT(step, count) = s;
+                }
+                count++;
+                at = reached;
+            }
+            v = u;
+        }
+    }
+    return count;
+}
+
+/* Store a path from a source if it arrives later than the stored one, or than the earliest of all slots. */
+static void store_path(int32_t *since, int64_t *over, int32_t *parent, int64_t slots, int64_t source, int64_t at,
+                       int64_t way) {
+    int64_t place = 0;
+    for (int64_t j = 0; j < slots; j++) {
+        if (over[j] > NEVER && since[j] == source) {
+            place = j;
+            break;
+        }
+        if (over[j] < over[place]) place = j;
+    }
+    if (at > over[place]) {
+        since[place] = (int32_t)source;
+        over[place] = at;
+        parent[place] = (int32_t)way;
+    }
+}
+
+EXPORT int64_t longest_paths(IN(int64_t, order), IN(int64_t, first), IN(int64_t, predecessor), IN(int64_t, lag),
+                             IN(int64_t, time), IN(int64_t, own), IN(int64_t, driving_edge), IN(int64_t, window),
+                             IN(int64_t, begin), IN(int64_t, ended_by), int64_t most, OUT(int32_t, since),
+                             OUT(int64_t, over), OUT(int32_t, parent)) {
+    for (int64_t k = 0; k < order_size; k++) {
+        int64_t v = AT(order, k), w = AT(window, v);
+        if (w < 0) continue;
+        int32_t *sources = &AT(since, v * most), *ways = &AT(parent, v * most);
+        int64_t *arrivals = &AT(over, v * most);
+        CHECK((v + 1) * most <= since_size && (v + 1) * most <= over_size && (v + 1) * most <= parent_size);
+        if (AT(ended_by, v) >= 0) {
+            sources[0] = (int32_t)AT(ended_by, v);
+            arrivals[0] = AT(time, v);
+            continue;
+        }
+        if (AT(driving_edge, v) < 0) arrivals[0] = AT(time, v);
+        for (int64_t i = AT(first, v); i <= AT(first, v + 1); i++) { /* the driving edge comes first, so it wins a tie */
+            int64_t e = i == AT(first, v) ? AT(driving_edge, v) : i - 1;
+            if (e < 0) break;
+            int64_t u = AT(predecessor, e), took = AT(lag, e) + AT(own, v);
+            if (AT(window, u) != w) {
+                if (AT(time, u) + took > AT(begin, w))
+                    store_path(sources, arrivals, ways, most, NONE, AT(time, u) + took, NONE);
+                continue;
+            }
+            for (int64_t j = u * most; j < (u + 1) * most; j++)
+                if (AT(over, j) > NEVER)
+                    store_path(sources, arrivals, ways, most, AT(since, j), AT(over, j) + took, j);
+        }
+    }
+    return 0;
+}
+
+/* Marks the paths that lead to those in `way`, and returns how many there are. */
+EXPORT int64_t mark_ancestors(IN(int64_t, order), IN(int64_t, way), IN(int32_t, parent), int64_t most,
+                              OUT(uint8_t, is_reachable)) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < way_size; k++) AT(is_reachable, AT(way, k)) = true;
+    for (int64_t k = order_size - 1; k >= 0; k--)
+        for (int64_t i = AT(order, k) * most; i < (AT(order, k) + 1) * most; i++)
+            if (AT(is_reachable, i)) {
+                count++;
+                if (AT(parent, i) >= 0) AT(is_reachable, AT(parent, i)) = true;
+            }
+    return count;
+}
+
+EXPORT int64_t list_ancestors(IN(int64_t, order), int64_t most, IN(uint8_t, is_reachable), OUT(int64_t, reachable)) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < order_size; k++)
+        for (int64_t i = AT(order, k) * most; i < (AT(order, k) + 1) * most; i++)
+            if (AT(is_reachable, i)) AT(reachable, count++) = i;
+    return count;
+}
+
+EXPORT int64_t sum_by_class(IN(int64_t, part), IN(int64_t, duration), IN(int64_t, parent), IN(int64_t, places),
+                            int64_t classes, OUT(int64_t, so_far), OUT(int64_t, sums)) {
+    for (int64_t c = 0; c < classes; c++) {
+        for (int64_t k = 0; k < part_size; k++) {
+            int64_t above = AT(parent, k) >= 0 ? AT(so_far, AT(parent, k)) : 0;
+            AT(so_far, k) = above + (AT(part, k) == c ? AT(duration, k) : 0);
+        }
+        for (int64_t i = 0; i < places_size; i++) AT(sums, i * classes + c) = AT(so_far, AT(places, i));
+    }
+    return 0;
+}
+
+EXPORT int64_t next_launch(IN(int32_t, thread), IN(int32_t, first), IN(uint8_t, is_wait_call), OUT(int32_t, rows)) {
+    int64_t following = NONE;
+    for (int64_t i = thread_size - 1; i >= 0; i--) {
+        if (i + 1 < thread_size && AT(thread, i) != AT(thread, i + 1)) following = NONE;
+        AT(rows, i) = AT(is_wait_call, i) ? (int32_t)following : NONE;
+        if (AT(first, i) >= 0) following = AT(first, i);
+    }
+    return 0;
+}
+
+EXPORT int64_t last_elsewhere(IN(int64_t, at), IN(int64_t, thread), IN(int64_t, when), IN(int64_t, own),
+                              OUT(int32_t, threads)) {
+    for (int64_t q = 0; q < when_size; q++) {
+        int64_t low = 0, high = at_size;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (AT(at, middle) <= AT(when, q))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        int64_t k = low - 1;
+        while (k >= 0 && AT(thread, k) == AT(own, q)) k--;
+        AT(threads, q) = k >= 0 ? (int32_t)AT(thread, k) : NONE;
+    }
+    return 0;
+}
+
+EXPORT int64_t last_end_before(IN(int64_t, time), IN(int64_t, thread), IN(int64_t, resumes), IN(int64_t, over),
+                               IN(uint8_t, is_backward), int64_t main_thread, int64_t wake_ns, OUT(int32_t, ends)) {
+    for (int64_t q = 0; q < resumes_size; q++) {
+        int64_t p = AT(resumes, q), low = 0, high = over_size;
+        AT(ends, q) = NONE;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (AT(time, AT(over, middle)) <= AT(time, p))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (int64_t k = low - 1; k >= 0 && AT(time, AT(over, k)) > AT(time, p - 1); k--) {
+            int64_t e = AT(over, k);
+            bool backward = AT(thread, p) == main_thread && AT(is_backward, e);
+            if (AT(thread, e) != AT(thread, p) && (backward || AT(time, p) - AT(time, e) <= wake_ns)) {
+                AT(ends, q) = (int32_t)e;
+                break;
+            }
+        }
+    }
+    return 0;
+}
