@@ -24,7 +24,7 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):
 
 
 def test_shift_adds_a_second_column(app: App):
-    page = app.open("operators", group="operators_by_shape")
+    page = app.open("operators_by_shape")
     page.get_by_role("columnheader", name="Calls").get_by_role("button").click()
     page.get_by_role("columnheader", name="Name").get_by_role("button").click(modifiers=["Shift"])
     expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
@@ -96,7 +96,7 @@ def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
     expect(page.locator(".sums")).to_contain_text("11 of 100\u202f000 rows")
 
 
-def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
+def test_donuts_follow_the_number_and_the_filter(app: App):
     page = app.open("kernels")
     names = page.locator(".donut").first.locator("li")
     expect(names).to_have_count(3)
@@ -106,9 +106,6 @@ def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
     page.get_by_label("Filter rows").first.fill("sgemm")
     expect(names).to_have_count(1)
     expect(names).to_contain_text("100.0 %")
-    page.get_by_role("button", name="Kernel + operator").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
-    expect(page.get_by_label("Filter rows").first).to_have_value("sgemm")
 
 
 def test_everything_goes_by_keyboard(app: App, clipboard: Callable[[], str]):
@@ -167,16 +164,6 @@ def test_another_run_keeps_view_filter_and_order(app: App):
     expect(page.get_by_role("heading", level=1)).to_have_text("Operators")
     expect(page.get_by_label("Filter rows").first).to_have_value("aten")
     expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")
-
-
-def test_an_address_of_a_variant_or_a_part_opens_the_page_that_it_is_on(app: App):
-    page = app.open("kernels_by_op")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
-    page.get_by_role("button", name="Kernel", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
-    page = app.open("gaps")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Idle and overlap")
-    expect(page.locator(".banner")).to_have_count(0)
 
 
 def test_an_address_of_no_view_says_so_and_offers_the_nearest(app: App):

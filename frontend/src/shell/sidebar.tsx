@@ -2,8 +2,8 @@ import { isReport } from "../api/report.ts";
 import { compareWith, comparisonBase, hasOther, stopComparing, swapComparison } from "../app/comparison_base.ts";
 import {
   address,
+  entries,
   go,
-  listedViews,
   listing,
   openEntry,
   openTrace,
@@ -13,6 +13,7 @@ import {
   traceState,
 } from "../app/router.ts";
 import { CaptureButton } from "./capture.tsx";
+import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import { Choice } from "../ui/choice.tsx";
 import { letters } from "../ui/keys.ts";
 
@@ -46,33 +47,56 @@ function Choices() {
   );
 }
 
-function Views() {
+function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
+  const { title, question, tabs } = entry;
+  return (
+    <button
+      type="button"
+      aria-current={title === openEntry.value?.title ? "page" : undefined}
+      data-tip={question}
+      onClick={() => openView(tabs[0]!.id)}
+    >
+      {title}
+      {letter && <kbd aria-hidden="true">g {letter}</kbd>}
+    </button>
+  );
+}
+
+/** What the trace lacks, with what would record it. */
+function Absent({ shown, missing }: { shown: Entry[]; missing: Record<string, string> }) {
+  const absent = absences(shown, missing);
+  if (!absent.length) return null;
+  return (
+    <details class="absent">
+      <summary>Not in this trace ({absent.length})</summary>
+      <ul>
+        {absent.map(({ title, hint, view }) => (
+          <li key={title}>
+            <button type="button" class="link" onClick={() => openView(view)}>{title}</button>
+            <span>{hint}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Entries() {
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  const letter = letters(listedViews.value);
-  const groups = Map.groupBy(listedViews.value, ({ group }) => group);
+  const letter = letters(entries.value.map(({ title }) => title));
+  const listed = entries.value.filter((entry) => !isAbsent(entry, missing) || entry === openEntry.value);
   return (
     <nav aria-label="Views">
-      {[...groups].map(([group, views]) => (
-        <section key={group}>
-          <h2>{group}</h2>
-          <ul>
-            {views.map(({ id, title }) => (
-              <li key={id}>
-                <button
-                  type="button"
-                  class={id in missing ? "missing" : ""}
-                  aria-current={id === openEntry.value?.id ? "page" : undefined}
-                  data-tip={id in missing ? `Not in this trace. ${missing[id]}` : undefined}
-                  onClick={() => openView(id)}
-                >
-                  {title}
-                  {letter.get(id) && <kbd aria-hidden="true">g {letter.get(id)}</kbd>}
-                </button>
-              </li>
-            ))}
-          </ul>
-        </section>
+      {[...Map.groupBy(listed, ({ section }) => section)].map(([section, own]) => (
+        <ul key={section}>
+          {own.map((entry) => (
+            <li key={entry.title}>
+              <EntryButton entry={entry} letter={letter.get(entry.title) ?? ""} />
+            </li>
+          ))}
+        </ul>
       ))}
+      <Absent shown={entries.value} missing={missing} />
     </nav>
   );
 }
@@ -139,7 +163,7 @@ export function Sidebar() {
           <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,
-          <Views key="views" />,
+          <Entries key="entries" />,
           <Problems key="problems" />,
         ]}
     </aside>

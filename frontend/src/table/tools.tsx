@@ -2,7 +2,6 @@ import { useRef } from "preact/hooks";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { useTableScope } from "./table_scope.ts";
-import { viewsOf } from "../app/router.ts";
 import { outermost } from "./tree.ts";
 import { useKeys } from "../ui/keys.ts";
 
@@ -24,30 +23,6 @@ export function FilterBox({ problem }: { problem: string }) {
         onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
-    </div>
-  );
-}
-
-/** A view's variants side by side. */
-export function GroupBy() {
-  const { base, entry, go } = useTableScope();
-  const variants = viewsOf("variant", base.id);
-  if (!variants.length) return null;
-  return (
-    <div class="segments" role="group" aria-label="Group by">
-      <span>Group by</span>
-      <div>
-        {[base, ...variants].map(({ id, place, title }) => (
-          <button
-            key={id}
-            type="button"
-            aria-pressed={id === entry.id}
-            onClick={() => go({ group: id === base.id ? "" : id, row: "", open: "" }, "push")}
-          >
-            {("label" in place && place.label) || title}
-          </button>
-        ))}
-      </div>
     </div>
   );
 }

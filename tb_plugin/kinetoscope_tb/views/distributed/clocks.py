@@ -11,7 +11,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...distributed.clocks.offsets import COLLECTIVES, MEASURED
 from ...table import COUNT, DURATION, ID, NUMBER, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class Clocks(Table):
@@ -63,7 +63,8 @@ VIEW = View(
     clocks,
     table=Clocks,
     title="Clocks",
-    group="Run",
+    entry="Ranks",
+    place=Part("topology"),
     scope="span",
     within="recording",
     needs="several",

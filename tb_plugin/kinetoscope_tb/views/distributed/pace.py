@@ -11,7 +11,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...pictures import Lines
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 MOST_CURVES = 16
 
@@ -45,7 +45,8 @@ VIEW = View(
     pace,
     table=Pace,
     title="Pace",
-    group="Run",
+    entry="Ranks",
+    place=Part("stragglers"),
     scope="span",
     within="moments",
     needs="several",

@@ -107,7 +107,7 @@ VIEW = View(
     iterations,
     table=Iterations,
     title="Iterations",
-    group="Overview",
+    entry="Overview",
     within="moments",
     needs="iterations",
     hint="No iterations of a server were recorded: neither annotations of vLLM, SGLang, ATOM or TensorRT-LLM, nor "
