@@ -315,9 +315,9 @@ class View:
         }
 
 
-def column_descriptions(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Name, kind and definition of each column, as JSON values."""
-    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc} for c in columns]
+def column_descriptions(columns: Iterable[Column]) -> list[dict[str, Any]]:
+    """Name, kind and definition of each column, and whether its values add up, as JSON values."""
+    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc, "adds_up": c.adds_up} for c in columns]
 
 
 def catalogue(views: Iterable[View]) -> list[dict[str, Any]]:

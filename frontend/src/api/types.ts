@@ -37,6 +37,8 @@ export interface Column {
   name: string;
   kind: Kind;
   doc: string;
+  /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
+  adds_up?: boolean;
 }
 export interface Parameter {
   name: string;

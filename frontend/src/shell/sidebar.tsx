@@ -1,5 +1,4 @@
 import { isReport } from "../api/report.ts";
-import { compareWith, comparisonBase, hasOther, stopComparing, swapComparison } from "../app/comparison_base.ts";
 import {
   address,
   entries,
@@ -13,8 +12,9 @@ import {
   traceState,
 } from "../app/router.ts";
 import { CaptureButton } from "./capture.tsx";
+import { CompareChoice } from "./compare_choice.tsx";
+import { Selector } from "./selector.tsx";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
-import { Choice } from "../ui/choice.tsx";
 import { letters } from "../ui/keys.ts";
 
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
@@ -25,19 +25,19 @@ function Choices() {
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
   return (
     <>
-      <Choice
+      <Selector
         title="Run"
         value={run}
         options={runs.map(({ name, label }) => [name, label])}
         onPick={(name) => openTrace(placeIn(name, worker, span))}
       />
-      <Choice
+      <Selector
         title="Worker"
         value={worker}
         options={workers.map(({ name }) => [name, name])}
         onPick={(name) => openTrace(placeIn(run, name, span))}
       />
-      <Choice
+      <Selector
         title="Span"
         value={span}
         options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
@@ -167,58 +167,5 @@ export function Sidebar() {
           <Problems key="problems" />,
         ]}
     </aside>
-  );
-}
-
-function Begin() {
-  const tip = hasOther.value ? "Compare every table with that of another trace" : "There is no other trace here.";
-  return (
-    <button
-      type="button"
-      class="compare"
-      disabled={!hasOther.value}
-      data-tip={tip}
-      onClick={() => compareWith()}
-    >
-      Compare with…
-    </button>
-  );
-}
-
-/** The base of the comparison, with buttons to swap it and to stop comparing. */
-export function CompareChoice() {
-  if (!comparisonBase.value) return <Begin />;
-  const runs = listing.value?.runs ?? [];
-  const { base_run: run, base_worker: worker, base_span: span } = comparisonBase.value;
-  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
-  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
-  return (
-    <fieldset class="compare">
-      <legend>Compared with</legend>
-      <Choice
-        title="Base run"
-        value={run}
-        options={runs.map(({ name, label }) => [name, label])}
-        onPick={(name) => compareWith(placeIn(name, worker, span))}
-      />
-      <Choice
-        title="Base worker"
-        value={worker}
-        options={workers.map(({ name }) => [name, name])}
-        onPick={(name) => compareWith(placeIn(run, name, span))}
-      />
-      <Choice
-        title="Base span"
-        value={span}
-        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
-        onPick={(name) => compareWith({ run, worker, span: name })}
-      />
-      <div>
-        <button type="button" onClick={swapComparison} data-tip="Swap base and new">
-          Swap
-        </button>
-        <button type="button" onClick={stopComparing} data-tip="Stop comparing">Off</button>
-      </div>
-    </fieldset>
   );
 }

@@ -1,4 +1,5 @@
 import { useRef } from "preact/hooks";
+import { isHidden, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { useTableScope } from "./table_scope.ts";
@@ -24,6 +25,32 @@ export function FilterBox({ problem }: { problem: string }) {
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
     </div>
+  );
+}
+
+/** Chooses the columns. */
+export function Columns({ ready }: { ready: Ready }) {
+  const scope = useTableScope();
+  const [, ...others] = ready.columns;
+  if (others.length < 2) return null;
+  return (
+    <details
+      class="columns"
+      onKeyDown={({ key, currentTarget }) => key === "Escape" && (currentTarget.open = false)}
+      onFocusOut={({ relatedTarget, currentTarget }) =>
+        relatedTarget && !currentTarget.contains(relatedTarget as Node) && (currentTarget.open = false)}
+    >
+      <summary>Columns</summary>
+      <div role="group" aria-label="Columns">
+        {others.map(({ name, title, doc }) => (
+          <label key={name} data-tip={doc}>
+            <input type="checkbox" checked={!isHidden(scope, name)} onChange={() => toggleColumn(scope, name)} />{" "}
+            {title}
+          </label>
+        ))}
+        <button type="button" class="link" onClick={() => scope.go({ hidden: "", widths: "" })}>Restore all</button>
+      </div>
+    </details>
   );
 }
 

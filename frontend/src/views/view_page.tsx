@@ -22,13 +22,14 @@ import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
 import { decimal, plural, quantity } from "../format/numbers.ts";
+import { shownColumns } from "../table/column_choice.ts";
 import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
-import { FilterBox, Sums, TopN, useTop } from "../table/tools.tsx";
+import { Columns, FilterBox, Sums, TopN, useTop } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
@@ -77,7 +78,9 @@ function Picture(drawn: DrawnTable) {
 }
 
 /** The rows themselves. */
-function Grid({ entry, table, ready, rows }: DrawnTable) {
+function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
+  const scope = useTableScope(), hidden = scope.get("hidden");
+  const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
   const detail = (row: number) => (
     <RowDetail ready={ready} table={table} row={row}>
       <Details table={table} row={row} />
@@ -149,6 +152,7 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
       {entry.picture?.kind === "bars" && <TopN />}
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
+      <Columns ready={ready} />
       <SaveRows table={table} rows={rows.rows} />
     </div>
   );
@@ -264,7 +268,7 @@ function HeadView({ entry }: { entry: ViewEntry }) {
     <section class="card head-view" aria-label={entry.title}>
       {rows.map((row) => <Facts key={row} ready={ready} entry={entry} row={row} />)}
       <button type="button" class="link" aria-expanded={isOpen} onClick={() => go({ [key]: isOpen ? "" : "1" })}>
-        {isOpen ? "Hide the table" : `All of ${plural(ready.count, "row")} as a table`}
+        {isOpen ? "Hide the table" : "All columns"}
       </button>
       {isOpen && <View entry={entry} />}
     </section>

@@ -33,8 +33,12 @@ class Clocks(Table):
         "Offset of its clock from the reference's in the middle of the trace; positive: ahead, negative: behind.",
     )
     drift = Column(NUMBER, "How many ns it gains on the reference's clock per second, if that is beyond noise.")
-    error_ns = Column(DURATION, "Error: as measured, or three standard errors of the estimate from collectives.")
-    residual_ns = Column(DURATION, "Median distance of the ends of its collectives from the common ends.")
+    error_ns = Column(
+        DURATION, "Error: as measured, or three standard errors of the estimate from collectives.", adds_up=False
+    )
+    residual_ns = Column(
+        DURATION, "Median distance of the ends of its collectives from the common ends.", adds_up=False
+    )
     differs_ns = Column(
         DURATION,
         "Estimate from collectives − measurement of a measured clock; negative: less far ahead. If it is beyond both "

@@ -26,7 +26,7 @@ class Pace(Table):
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    behind_ns = Column(DURATION, "Delay after the first rank.")
+    behind_ns = Column(DURATION, "Delay after the first rank.", adds_up=False)
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:
