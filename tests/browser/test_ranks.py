@@ -72,7 +72,7 @@ def test_the_overview_names_the_straggler_and_leads_to_it(page: Page, many: str,
     verdict = page.get_by_label("Ranks", exact=True)
     expect(verdict).to_contain_text("Rank 4 is slow", timeout=60_000)
     expect(verdict).to_contain_text("in 4 of 4 steps")
-    verdict.get_by_role("button", name="Stragglers").click()
+    verdict.get_by_role("button", name="Ranks: Slow ranks").click()
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
 
 
