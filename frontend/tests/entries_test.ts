@@ -4,7 +4,7 @@ import type { Place, ViewEntry } from "../src/api/types.ts";
 import { absences, entriesOf, pageTitle, tabOf } from "../src/app/entries.ts";
 
 function view(id: string, title: string, place: Place): ViewEntry {
-  return { ...pageView(id, { title, question: "", section: "" }, ""), title: id, place };
+  return { ...pageView(id, { title, question: "", section: "", figure: null }, ""), title: id, place };
 }
 const tab = (id: string, title: string, label: string) => view(id, title, { kind: "tab", label });
 

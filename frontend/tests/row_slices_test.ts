@@ -6,7 +6,7 @@ import { slicesOfRow } from "../src/api/row_slices.ts";
 
 const SLICES: Slices = { are_highlighted: true, except_kind: null, category: null, panel: null };
 const view = (fields: Partial<ViewEntry>): ViewEntry => ({
-  ...pageView("v", { title: "V", question: "", section: "" }, ""),
+  ...pageView("v", { title: "V", question: "", section: "", figure: null }, ""),
   ...fields,
 });
 const keyed = (key: string[], fields: Partial<Slices> = {}) => view({ key, slices: { ...SLICES, ...fields } });

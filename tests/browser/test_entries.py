@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,16 @@ def test_tabs_without_data_are_folded_with_their_entry_s_name(app: App):
     nav = page.get_by_role("navigation", name="Views")
     nav.get_by_text("Not in this trace (").click()
     expect(nav.locator(".absent li").filter(has_text="Kernels: Graphs")).to_contain_text("graph was launched")
+
+
+def test_an_entry_has_its_number_once_the_page_knows_it(app: App):
+    page = app.open("idle")
+    idle = page.get_by_role("navigation", name="Views").get_by_role("button", name="Idle")
+    expect(idle.locator(".figure")).to_have_text(re.compile(r"^[\d.]+ %$"))
+    page.get_by_role("navigation", name="Views").get_by_role("button", name="Kernels").click()
+    kernels = page.get_by_role("navigation", name="Views").get_by_role("button", name="Kernels")
+    expect(kernels.locator(".figure")).to_have_text("3")
+    expect(page.get_by_role("button", name="Trace health").locator(".figure")).to_have_text("✓")
 
 
 def test_ranks_are_an_entry_where_there_are_several(app: App):

@@ -28,7 +28,7 @@ def entry(name: str, parameters: list[dict[str, Any]], **fields: Any) -> dict[st
     named = {"id": name, "title": name.title(), "doc": f"The {name}.", "hint": "Record it."}
     return {
         **named,
-        "entry": {"title": "Curves", "question": "What is on a page?", "section": "device"},
+        "entry": {"title": "Curves", "question": "What is on a page?", "section": "device", "figure": None},
         "place": {"kind": "tab", "label": name.title()},
         "comparable_columns": [],
         "columns": COLUMNS,

@@ -79,6 +79,14 @@ def test_entries_are_in_one_order_and_each_has_tabs():
     assert {view.entry for view in EVERY_VIEW.values() if isinstance(view.place, Tab)} == set(titles)
 
 
+def test_the_number_beside_an_entry_is_of_its_own_views():
+    for entry in ENTRIES.values():
+        if entry.figure:
+            view = EVERY_VIEW[entry.figure.view]
+            assert view.entry == entry.title
+            assert entry.figure.column in {None, *view.table.schema()}
+
+
 def test_tabs_of_an_entry_have_names_of_their_own():
     labels = [
         (view.entry, view.describe()["place"]["label"]) for view in EVERY_VIEW.values() if isinstance(view.place, Tab)

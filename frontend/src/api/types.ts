@@ -59,6 +59,8 @@ export interface EntryFacts {
   question: string;
   /** Entries of one section stand together. */
   section: string;
+  /** The number beside it: of a view's first row the value of a column, or how many rows the view has. */
+  figure: { view: string; column: string | null } | null;
 }
 
 /** What a table is drawn as: which of its columns make which part of the picture. */

@@ -73,7 +73,7 @@ export function placeIn(run: string, worker = "", span = ""): Address {
 /** The timeline has no table, so it is not in the server's catalogue. */
 export const TIMELINE = pageView(
   "timeline",
-  { title: "Timeline", question: "What ran when, and why then?", section: "trace" },
+  { title: "Timeline", question: "What ran when, and why then?", section: "trace", figure: null },
   "Every slice of the recording, on its track and at its time.",
 );
 

@@ -14,6 +14,8 @@ import {
 import { CaptureButton } from "./capture.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { Selector } from "./selector.tsx";
+import { cachedTable } from "../app/answers.ts";
+import { decimal, quantity } from "../format/numbers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import { letters } from "../ui/keys.ts";
 
@@ -47,8 +49,24 @@ function Choices() {
   );
 }
 
+/** The number beside an entry: only from answers that the page has, since no number is worth a request. */
+function figureText({ figure, tabs }: Entry): string {
+  const state = traceState.value;
+  if (state?.state === "ready" && tabs.some(({ id }) => id === "health")) {
+    const { loss = 0, warning = 0 } = state.findings;
+    return loss + warning ? decimal(loss + warning) : "✓";
+  }
+  const table = figure && cachedTable(figure.view);
+  if (!table) return "";
+  const column = table.columns.find(({ name }) => name === figure.column);
+  const rows = Object.values(table.data)[0]?.length ?? 0;
+  if (!figure.column) return decimal(rows);
+  return column && rows ? quantity(table.data[column.name]![0] as number, column.kind) : "";
+}
+
 function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
   const { title, question, tabs } = entry;
+  const figure = figureText(entry);
   return (
     <button
       type="button"
@@ -57,6 +75,7 @@ function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
       onClick={() => openView(tabs[0]!.id)}
     >
       {title}
+      {figure && <span class="figure">{figure}</span>}
       {letter && <kbd aria-hidden="true">g {letter}</kbd>}
     </button>
   );
