@@ -182,7 +182,7 @@ GUIDE = {
     "idle": ("resnet50_num_workers_0", 860),
     "memory_curve": ("resnet50_num_workers_0", 640),
     "modules": ("single_process", 640),
-    "gpus": ("resnet50_num_workers_0", 640),
+    "gpu_activity": ("resnet50_num_workers_0", 640),
     "launches": ("resnet50_num_workers_0", 640),
 }
 
@@ -193,6 +193,6 @@ def test_the_pictures_in_the_guide(app: App, base_url: str, artifacts: Path, vie
     where = place(base_url, source if source in SOURCES else "made")
     page = app.open(view, **where)
     expect(page.locator("main .skeleton")).to_have_count(0)
-    clip = {"x": 216, "y": 0, "width": 1144, "height": height}
+    clip = {"x": 208, "y": 0, "width": 1152, "height": height}
     path = REPOSITORY / "docs" / "pictures" / f"{view}.png" if os.environ.get("UPDATE_SCREENSHOTS") else None
     page.screenshot(path=path or artifacts / f"guide-{view}.png", clip=clip)
