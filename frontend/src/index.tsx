@@ -5,20 +5,18 @@ import { comparisonBase } from "./app/comparison_base.ts";
 import { followTheme } from "./app/host.ts";
 import {
   address,
-  drawnEntry,
-  listedViews,
+  entries,
   listing,
-  openEntry,
+  openTab,
   openView,
   outage,
-  placeLabels,
   retry,
   start,
   TIMELINE,
-  traceState,
   unknownView,
+  viewTitle,
 } from "./app/router.ts";
-import { decimal, plural } from "./format/numbers.ts";
+import { Head, TabPanel, Tabs } from "./shell/head.tsx";
 import { KeysSheet, TABLE_KEYS } from "./shell/keys_sheet.tsx";
 import { Sidebar } from "./shell/sidebar.tsx";
 import { Welcome } from "./shell/welcome.tsx";
@@ -37,53 +35,17 @@ import tree from "./styles/tree.css" with { type: "text" };
 import { KEYS as TIMELINE_KEYS } from "./timeline/input/keyboard_input.ts";
 import { TimelinePage } from "./timeline/page.tsx";
 import { type Commands, letters, startKeys, useKeys } from "./ui/keys.ts";
-import { prose } from "./ui/prose.tsx";
 import { Failure, Skeleton } from "./ui/status.tsx";
 import { Tip } from "./ui/tip.tsx";
-import { Overview, useContext } from "./views/overview/overview.tsx";
+import { Overview } from "./views/overview/overview.tsx";
 import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
-import { ViewPage } from "./views/view_page.tsx";
+import { Heads, ViewPage } from "./views/view_page.tsx";
 import { useSignal } from "@preact/signals";
 
 /** The view with a hand-made page instead of that of all others; `views/overview/` reads its columns by name. */
 const OVERVIEW = "overview";
 
 const OverviewPage = () => comparisonBase.value ? <ComparedOverview /> : <Overview />;
-
-function HealthBadge() {
-  const state = traceState.value;
-  if (state?.state !== "ready") return null;
-  const { loss = 0, warning = 0, note = 0 } = state.findings;
-  const counts = [
-    loss && `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}`,
-    warning && plural(warning, "warning"),
-    note && plural(note, "note"),
-  ].filter(Boolean);
-  return (
-    <button type="button" class={`badge ${loss || warning ? "some" : ""}`} onClick={() => openView("health")}>
-      Trace health: {counts.join(", ") || "nothing to note"}
-    </button>
-  );
-}
-
-/** Where the trace is from: fetched on its overview only, since views of a run don't wait for any trace. */
-function Context() {
-  const { run, worker, span } = placeLabels.value;
-  return <>{useContext() || `${run} · ${worker} · ${span}`}</>;
-}
-
-function Head() {
-  const entry = drawnEntry.value!;
-  return (
-    <header class="head">
-      <div>
-        <h1>{entry.title}</h1>
-        <p>{entry.id === OVERVIEW ? <Context /> : prose(entry.doc)}</p>
-      </div>
-      <HealthBadge />
-    </header>
-  );
-}
 
 /** Says that the address names no view, and offers the most similar one. */
 function UnknownView() {
@@ -92,28 +54,31 @@ function UnknownView() {
   return (
     <p class="banner" role="status">
       There is no view “{view.slice(0, 60)}”.{" "}
-      <button type="button" onClick={() => openView(nearest.id)}>Open {nearest.title}</button>
+      <button type="button" onClick={() => openView(nearest.id)}>Open {viewTitle(nearest.id)}</button>
     </p>
   );
 }
 
 function Main() {
   const box = useRef<HTMLElement>(null);
-  const { view, group } = address.value;
-  useLayoutEffect(() => box.current?.scrollTo(0, 0), [view, group]);
-  const entry = drawnEntry.value;
-  const isTimeline = entry?.id === TIMELINE.id;
-  const isWaiting = !listing.value || !entry || (listing.value.scanning && !listing.value.runs.length);
+  const { view } = address.value;
+  useLayoutEffect(() => box.current?.scrollTo(0, 0), [view]);
+  const tab = openTab.value;
+  const isTimeline = tab?.id === TIMELINE.id;
+  const isWaiting = !listing.value || !tab || (listing.value.scanning && !listing.value.runs.length);
   let content;
   if (isWaiting) content = outage.value ? <Failure {...outage.value} /> : <Skeleton />;
   else if (!listing.value!.runs.length && !address.value.run) {
     content = <Welcome problems={listing.value!.problems.length} />;
   } else if (isTimeline) content = <TimelinePage />;
   else {
+    const isOverview = tab.id === OVERVIEW;
     content = (
       <>
-        <Head />
-        {entry.id === OVERVIEW ? <OverviewPage /> : <ViewPage key={address.value.view} />}
+        <Head isOverview={isOverview} />
+        <Heads key={tab.entry.title} />
+        <Tabs />
+        <TabPanel>{isOverview ? <OverviewPage /> : <ViewPage key={tab.id} />}</TabPanel>
       </>
     );
   }
@@ -131,13 +96,15 @@ function Main() {
 }
 
 function goCommands(): Commands {
-  const pairs = [...letters(listedViews.value)].filter(([, letter]) => letter);
-  return Object.fromEntries(pairs.map(([id, letter]) => [`g ${letter}`, () => openView(id)]));
+  const letter = letters(entries.value.map(({ title }) => title));
+  return Object.fromEntries(
+    entries.value.map(({ title, tabs }) => [`g ${letter.get(title)}`, () => openView(tabs[0]!.id)]),
+  );
 }
 
 function App() {
   const sheet = useSignal(false);
-  const isTimeline = openEntry.value?.id === TIMELINE.id;
+  const isTimeline = openTab.value?.id === TIMELINE.id;
   useKeys({ "?": () => (sheet.value = true), ...goCommands() });
   return (
     <div class={`shell ${address.value.side === "folded" ? "folded" : ""}`}>

@@ -20,11 +20,12 @@ const ENTRY = {
   picture: { kind: "bars", lengths: ["total_ns"] },
 } as unknown as ViewEntry;
 
-Deno.test("empty columns are set aside, and weights have bars that are shares of the sum", () => {
+Deno.test("empty columns are set aside, and amounts of one row have no bars", () => {
   const { columns, emptyColumns, nameOf } = prepareTable(TABLE, ENTRY);
   same(columns.map(({ name }) => name), ["name", "total_ns"]);
   same(emptyColumns.map(({ name }) => name), ["gone_ns"]);
-  is(columns[1]!.bar!.of, 30);
+  is(columns[1]!.bar, null);
+  is(columns[1]!.isSummed, true);
   is(nameOf(0), "gemm<float, 4>");
 });
 
@@ -65,7 +66,7 @@ Deno.test("texts that a spreadsheet might run are inert, as the server makes the
   }
 });
 
-Deno.test("in a tree full bars are the outermost rows' sum, and where a row stands is no column", () => {
+Deno.test("a full bar is the largest value, and where a row of a tree stands is no column", () => {
   const table: Table = {
     state: "ready",
     view: "modules",
@@ -91,7 +92,7 @@ Deno.test("in a tree full bars are the outermost rows' sum, and where a row stan
   const { columns, emptyColumns, nameOf, tree } = prepareTable(table, entry as unknown as ViewEntry);
   same(columns.map(({ name }) => name), ["name", "total_ns"]);
   same(emptyColumns, []);
-  is(columns[1]!.bar!.of, 40);
+  is(columns[1]!.bar!.of, 30);
   is(nameOf(1), "Linear");
   same([...tree!.parent], [-1, 0, -1]);
 });
@@ -112,18 +113,19 @@ Deno.test("rows are named by as much of their key as makes them unique, shapes w
   same([0, 1].map(nameOf), ["aten::mm · [[2, 3], [3, 4]]", "aten::mm · [[8, 3], [3, 4]]"]);
 });
 
-Deno.test("columns of one title say of what they are, and bars of one length are none", () => {
+Deno.test("columns of one title say of what they are, and only weights have bars", () => {
   const table: Table = {
     state: "ready",
     view: "operators",
     columns: [
-      { name: "host_self_ns", kind: "duration", doc: "Time." },
+      { name: "host_self_ns", kind: "duration", doc: "Time.", adds_up: false },
       { name: "host_self_bytes", kind: "bytes", doc: "Bytes." },
     ],
-    data: { host_self_ns: [5, 5], host_self_bytes: [1, 2] },
+    data: { host_self_ns: [5, 6], host_self_bytes: [1, 2] },
   };
-  const entry = { key: [], weight: null, picture: null } as unknown as ViewEntry;
+  const entry = { key: [], weight: "host_self_ns", picture: null } as unknown as ViewEntry;
   const { columns } = prepareTable(table, entry);
   same(columns.map(({ title }) => title), ["Host self", "Host self memory"]);
-  same(columns.map(({ bar }) => bar !== null), [false, true]);
+  same(columns.map(({ bar }) => bar !== null), [true, false]);
+  same(columns.map(({ isSummed }) => isSummed), [false, false]);
 });

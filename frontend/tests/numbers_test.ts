@@ -1,5 +1,17 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { cell, decimal, exact, label, percent, quantity, scaled, scaleFor, shorten } from "../src/format/numbers.ts";
+import {
+  cell,
+  cutApart,
+  decimal,
+  exact,
+  fileSize,
+  label,
+  percent,
+  quantity,
+  scaled,
+  scaleFor,
+  shorten,
+} from "../src/format/numbers.ts";
 
 Deno.test("a column has one unit and as many decimals as its largest value needs", () => {
   same(scaleFor("duration", [98_588_667, 89_000, null]), { unit: "ms", divisor: 1e6, decimals: 2 });
@@ -57,4 +69,16 @@ Deno.test("names become headings without their unit", () => {
 Deno.test("long names keep both ends", () => {
   is(shorten("abcdefghij", 10), "abcdefghij");
   is(shorten("abcdefghij", 7), "abcd…ij");
+});
+
+Deno.test("names that would look the same are cut where they differ", () => {
+  const cut = (text: string) => shorten(text, 12);
+  const runs = ["resnet50_num_workers_0", "resnet50_num_workers_4", "short"];
+  same(runs.map((run) => cutApart(run, runs, cut)), ["resnet5…rs_0", "resnet5…rs_4", "short"]);
+  const inside = ["a long prefix, then 1 in a long name", "a long prefix, then 2 in a long name"];
+  same(inside.map((run) => cutApart(run, inside, cut)), ["…n 1 in…name", "…n 2 in…name"]);
+});
+
+Deno.test("sizes of files are in the units of file managers", () => {
+  same([300, 1_384_658, 25_000_000, 3.2e9].map(fileSize), ["0.3 KB", "1.4 MB", "25 MB", "3.2 GB"]);
 });

@@ -5,7 +5,10 @@ import { pageView } from "../src/api/pictures.ts";
 import { slicesOfRow } from "../src/api/row_slices.ts";
 
 const SLICES: Slices = { are_highlighted: true, except_kind: null, category: null, panel: null };
-const view = (fields: Partial<ViewEntry>): ViewEntry => ({ ...pageView("v", "V", ""), ...fields });
+const view = (fields: Partial<ViewEntry>): ViewEntry => ({
+  ...pageView("v", { title: "V", question: "", section: "", figure: null }, ""),
+  ...fields,
+});
 const keyed = (key: string[], fields: Partial<Slices> = {}) => view({ key, slices: { ...SLICES, ...fields } });
 const timed = (begin: string, fields: Partial<RowTime> = {}) =>
   view({ time: { begin, length: null, end: null, worker: null, ...fields } });

@@ -87,11 +87,11 @@ class Profile:
     def views(self) -> pl.DataFrame:
         """Return the views: whether this recording has the data for each, and what to do if not."""
         rows = [
-            (view.id, view.title, view.group, not missing, view.hint if missing else None)
+            (view.id, view.title, view.entry, not missing, view.hint if missing else None)
             for view in VIEWS.values()
             for missing in [view.is_missing(self._trace)]
         ]
-        return pl.DataFrame(rows, schema=["view", "title", "group", "has_data", "hint"], orient="row")
+        return pl.DataFrame(rows, schema=["view", "title", "entry", "has_data", "hint"], orient="row")
 
     def view(self, name: str, /, **parameters: str | int) -> pl.DataFrame:
         """Return a view of the recording, or of all recordings of its span or run, which are read for that.

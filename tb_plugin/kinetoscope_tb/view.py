@@ -13,11 +13,11 @@ import polars as pl
 
 from . import pictures
 from .docstrings import docstring
+from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
 from .trace.row_filters import Events, Key
 
-Group = Literal["Overview", "Host", "Device", "Memory", "Run"]
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
 Scope = Literal["recording", "span", "run"]
 
@@ -80,29 +80,27 @@ def _parameter(view: str, argument: inspect.Parameter, hint: Any) -> Parameter:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """In the list of views.
+class Tab:
+    """A tab of its entry; the first one opens with the entry.
 
     Args:
-        label: Its label under Group By, if it has variants.
+        label: What the tab is called; by default like the view.
     """
 
-    kind: ClassVar = "listed"
+    kind: ClassVar = "tab"
     label: str = ""
 
 
 @dataclass(frozen=True)
-class Variant:
-    """Under Group By of the view that it refines, with this label."""
+class Head:
+    """Above the tabs of its entry."""
 
-    kind: ClassVar = "variant"
-    of: str
-    label: str
+    kind: ClassVar = "head"
 
 
 @dataclass(frozen=True)
 class Part:
-    """On the page of another view, below it."""
+    """On the tab of another view of the entry, below it."""
 
     kind: ClassVar = "part"
     of: str
@@ -110,13 +108,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Detail:
-    """In an opened row of a view or its variants; key columns of the row fill parameters of the same names."""
+    """In an opened row of other views of the entry; key columns of the row fill parameters of the same names."""
 
     kind: ClassVar = "detail"
     of: str
+    also: tuple[str, ...] = ()
 
 
-Place = Listed | Variant | Part | Detail
+Place = Tab | Head | Part | Detail
 
 
 @dataclass(frozen=True)
@@ -196,10 +195,10 @@ class View:
         run: The function: `run(trace, *, parameter=...)` returns the frame; beyond one recording `run(ranks, …)`.
         table: The frame's schema and definitions.
         title: Its title on the page.
-        group: Its heading on the page.
+        entry: The entry of the page's panel that it belongs to.
         needs: The part of the trace that must not be empty; None if any trace will do.
         hint: The message for an empty view: usually the recording option that would have filled it.
-        place: Where the page shows it.
+        place: Where the page shows it in that entry.
         within: How it is restricted to some steps, for comparisons: to the `rows` that belong to them, or to
             everything that is active in their `windows` (for measures along the time axis). A view of the whole
             `recording` can't be restricted, nor can one whose rows are `steps` or `moments`.
@@ -208,7 +207,6 @@ class View:
         time: The time of a row on the timeline; None if rows have none.
         reference: The columns that point to rows of another view; None if there are none.
         shows_path: Whether the timeline draws the critical path when it shows a row.
-        shortcut: The letter that opens the view on the page after `g`; by default the page takes a free one.
         shares: Computes the intermediate result that the view shares with others, and caches it with the trace. Code
             that computes several views of a trace at the same time calls it first, once.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
@@ -218,10 +216,10 @@ class View:
     run: Callable[..., pl.DataFrame]
     table: type[Table]
     title: str
-    group: Group
+    entry: EntryTitle
     needs: str | None = None
     hint: str = ""
-    place: Place = Listed()
+    place: Place = Tab()
     within: Within = "rows"
     scope: Scope = "recording"
     shares: Callable[..., Shared] | None = None
@@ -229,7 +227,6 @@ class View:
     time: RowTime | None = None
     reference: Reference | None = None
     shows_path: bool = False
-    shortcut: str = ""
 
     def __post_init__(self) -> None:
         kinds = {c.name: c.kind for c in self.table.columns}
@@ -289,15 +286,19 @@ class View:
             raise TypeError(f"The view {self.id!r} has no slices")
         return self.slices.events(trace, {name: values.get(name) for name in self.table.key})
 
+    def _describe_place(self) -> dict[str, Any]:
+        label = {"label": self.place.label or self.title} if isinstance(self.place, Tab) else {}
+        return {"kind": self.place.kind, **asdict(self.place), **label}
+
     def describe(self) -> dict[str, Any]:
         """Everything that a client needs to offer and draw the view, as JSON values."""
         table = self.table
         return {
             "id": self.id,
             "title": self.title,
-            "group": self.group,
+            "entry": asdict(ENTRIES[self.entry]),
             "doc": docstring(table),
-            "place": {"kind": self.place.kind, **asdict(self.place)},
+            "place": self._describe_place(),
             "within": self.within,
             "scope": self.scope,
             "hint": self.hint,
@@ -308,16 +309,15 @@ class View:
             "time": self.time and asdict(self.time),
             "reference": self.reference and asdict(self.reference),
             "shows_path": self.shows_path,
-            "shortcut": self.shortcut,
             "weight": table.weight,
             "picture": table.picture and pictures.describe(table.picture),
             "comparable_columns": self.comparable_columns,
         }
 
 
-def column_descriptions(columns: Iterable[Column]) -> list[dict[str, str]]:
-    """Name, kind and definition of each column, as JSON values."""
-    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc} for c in columns]
+def column_descriptions(columns: Iterable[Column]) -> list[dict[str, Any]]:
+    """Name, kind and definition of each column, and whether its values add up, as JSON values."""
+    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc, "adds_up": c.adds_up} for c in columns]
 
 
 def catalogue(views: Iterable[View]) -> list[dict[str, Any]]:

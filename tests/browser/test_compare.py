@@ -20,6 +20,7 @@ BASE = {"base_run": "made", "base_worker": "rank0", "base_span": "5"}
 def test_the_control_begins_to_compare_swaps_and_stops(app: App):
     page = app.open("operators", **TRACE)
     page.get_by_role("button", name="Compare with…").click()
+    page.get_by_role("dialog").get_by_role("listitem").first.get_by_role("button").click()
     expect(page.get_by_label("Base run")).to_be_visible()
     page.get_by_label("Base run").select_option("made")
     page.get_by_label("Base span").select_option("5")

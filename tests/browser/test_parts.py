@@ -25,10 +25,11 @@ COLUMNS = [
 
 def entry(name: str, parameters: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
     blank = dict.fromkeys(("weight", "picture", "slices", "time", "reference"))
-    named = {"id": name, "title": name.title(), "group": "Memory", "doc": f"One row is a {name}.", "hint": "Record it."}
+    named = {"id": name, "title": name.title(), "doc": f"The {name}.", "hint": "Record it."}
     return {
         **named,
-        "place": {"kind": "listed", "label": ""},
+        "entry": {"title": "Curves", "question": "What is on a page?", "section": "device", "figure": None},
+        "place": {"kind": "tab", "label": name.title()},
         "comparable_columns": [],
         "columns": COLUMNS,
         "key": ["name"],
@@ -42,7 +43,7 @@ VIEWS = (
     entry("curve", [*TIMES, DEVICE]),
     entry("peaks", [*TIMES, PHASE], place={"kind": "part", "of": "curve"}),
     entry("lives", [DEVICE], place={"kind": "part", "of": "curve"}),
-    entry("stacks", [NAME], place={"kind": "detail", "of": "lives"}),
+    entry("stacks", [NAME], place={"kind": "detail", "of": "lives", "also": []}),
 )
 
 

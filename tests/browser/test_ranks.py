@@ -72,7 +72,7 @@ def test_the_overview_names_the_straggler_and_leads_to_it(page: Page, many: str,
     verdict = page.get_by_label("Ranks", exact=True)
     expect(verdict).to_contain_text("Rank 4 is slow", timeout=60_000)
     expect(verdict).to_contain_text("in 4 of 4 steps")
-    verdict.get_by_role("button", name="Stragglers").click()
+    verdict.get_by_role("button", name="Ranks: Slow ranks").click()
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
 
 
@@ -166,11 +166,11 @@ def test_every_view_of_a_run_of_eight_ranks_says_something(page: Page, tmp_path:
     truth = Truth(ranks=8, steps=4, groups=PAIRS + SHARDS, slow={2: 1.6}, late={(5, None): 3_000_000}, missing=(3,))
     write(simulated(truth), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
-        for number, view in enumerate(one for one in RUN_VIEWS.values() if one.place.kind in ("listed", "variant")):
+        for number, view in enumerate(one for one in RUN_VIEWS.values() if one.place.kind == "tab"):
             page.emulate_media(color_scheme=("light", "dark")[number % 2])  # type: ignore[arg-type]
             page.goto("about:blank")
             page.goto(f"{server.base}{ENTRY}{address(view=view.id, run='run', worker='rank0', span='1')}")
-            expect(page.get_by_role("heading", level=1)).to_have_text(view.title, timeout=60_000)
+            expect(page.get_by_role("heading", level=1)).to_have_text(view.entry, timeout=60_000)
             shown = page.locator("tr.row, .plot svg, .notice, .finding, .sentence").first
             expect(shown).to_be_visible(timeout=60_000)
             expect(page.locator(".skeleton, [aria-busy=true]")).to_have_count(0, timeout=60_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):
 
 
 def test_shift_adds_a_second_column(app: App):
-    page = app.open("operators", group="operators_by_shape")
+    page = app.open("operators_by_shape")
     page.get_by_role("columnheader", name="Calls").get_by_role("button").click()
     page.get_by_role("columnheader", name="Name").get_by_role("button").click(modifiers=["Shift"])
     expect(page.get_by_role("columnheader", name="Name")).to_have_attribute("aria-sort", "ascending")
@@ -96,7 +97,7 @@ def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
     expect(page.locator(".sums")).to_contain_text("11 of 100\u202f000 rows")
 
 
-def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
+def test_donuts_follow_the_number_and_the_filter(app: App):
     page = app.open("kernels")
     names = page.locator(".donut").first.locator("li")
     expect(names).to_have_count(3)
@@ -106,9 +107,57 @@ def test_donuts_follow_the_number_the_filter_and_the_grouping(app: App):
     page.get_by_label("Filter rows").first.fill("sgemm")
     expect(names).to_have_count(1)
     expect(names).to_contain_text("100.0 %")
-    page.get_by_role("button", name="Kernel + operator").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
-    expect(page.get_by_label("Filter rows").first).to_have_value("sgemm")
+
+
+def test_columns_are_chosen_and_the_address_has_them(app: App):
+    page = app.open("kernels")
+    headings = page.get_by_role("columnheader")
+    before = headings.count()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("group", name="Columns").get_by_label("Max").uncheck()
+    expect(headings).to_have_count(before - 1)
+    expect(page.get_by_role("columnheader", name="Max")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("group", name="Columns")).to_be_hidden()
+    page.wait_for_function("location.hash.includes('hidden=max_ns')")
+    page.reload()
+    expect(headings).to_have_count(before - 1)
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("button", name="Restore all").click()
+    expect(headings).to_have_count(before)
+
+
+def test_columns_are_resized_by_hand_and_by_keys(app: App):
+    page = app.open("kernels")
+    name = page.get_by_role("columnheader", name="Name")
+    width = name.bounding_box()["width"]
+    edge = name.locator(".edge").bounding_box()
+    page.mouse.move(edge["x"] + 3, edge["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(edge["x"] - 97, edge["y"] + 20, steps=4)
+    page.mouse.up()
+    page.wait_for_function("location.hash.includes('widths=name')")
+    assert name.bounding_box()["width"] == pytest.approx(width - 100, abs=2)
+    name.get_by_role("button").focus()
+    page.keyboard.press("Alt+ArrowRight")
+    page.wait_for_function(f"document.querySelector('th').offsetWidth > {width - 90}")
+    assert name.bounding_box()["width"] == pytest.approx(width - 84, abs=2)
+    expect(name).not_to_have_attribute("aria-sort", re.compile("."))
+    name.locator(".edge").dblclick()
+    page.wait_for_function("!location.hash.includes('widths')")
+    assert name.bounding_box()["width"] == pytest.approx(width, abs=2)
+
+
+def test_a_table_says_that_it_goes_on_to_the_right(app: App):
+    app.page.set_viewport_size({"width": 900, "height": 700})
+    page = app.open("kernels")
+    frame = page.locator(".fading").first
+    expect(frame).to_have_class(re.compile("more"))
+    name = page.get_by_role("columnheader").first
+    left = name.bounding_box()["x"]
+    frame.locator(".scroll").evaluate("box => box.scrollTo(box.scrollWidth, 0)")
+    expect(frame).not_to_have_class(re.compile("more"))
+    assert name.bounding_box()["x"] == left
 
 
 def test_everything_goes_by_keyboard(app: App, clipboard: Callable[[], str]):
@@ -167,16 +216,6 @@ def test_another_run_keeps_view_filter_and_order(app: App):
     expect(page.get_by_role("heading", level=1)).to_have_text("Operators")
     expect(page.get_by_label("Filter rows").first).to_have_value("aten")
     expect(page.get_by_role("columnheader", name="Calls")).to_have_attribute("aria-sort", "descending")
-
-
-def test_an_address_of_a_variant_or_a_part_opens_the_page_that_it_is_on(app: App):
-    page = app.open("kernels_by_op")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels by operator")
-    page.get_by_role("button", name="Kernel", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
-    page = app.open("gaps")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Idle and overlap")
-    expect(page.locator(".banner")).to_have_count(0)
 
 
 def test_an_address_of_no_view_says_so_and_offers_the_nearest(app: App):

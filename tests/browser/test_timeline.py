@@ -245,11 +245,11 @@ def test_the_sheet_of_keys_is_the_timeline_s(app: App):
     expect(drawn.page.get_by_role("dialog")).to_contain_text("Zoom in and out at the pointer")
 
 
-def test_letters_after_g_go_to_views_and_do_not_move(app: App):
+def test_letters_after_g_go_to_entries_and_do_not_move(app: App):
     drawn = Drawn(app)
     drawn.page.keyboard.press("g")
-    drawn.page.keyboard.press("s")
-    expect(drawn.page.get_by_role("heading", level=1)).to_have_text("Steps")
+    drawn.page.keyboard.press("k")
+    expect(drawn.page.get_by_role("heading", level=1)).to_have_text("Kernels")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -179,7 +179,7 @@ def test_a_gap_says_who_is_to_blame_and_is_shown_by_a_click(app: App):
     page.get_by_label("Filter gaps").fill("host late")
     expect(longest).to_be_visible()
     page.get_by_role("button", name="As a table").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Idle and overlap")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Idle")
 
 
 def test_without_a_device_the_gaps_say_what_would_show_them(app: App):

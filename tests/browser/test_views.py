@@ -31,17 +31,17 @@ def place(base_url: str, source: str) -> dict[str, str]:
     return {"run": run["name"], "worker": worker["name"], "span": worker["spans"][0]["name"]}
 
 
-def pages(base_url: str) -> list[tuple[dict, dict[str, str]]]:
-    """The views that have a page of their own, and their addresses; the others are drawn on these, or in a row."""
-    own = [view for view in answer(base_url, "views") if view["place"]["kind"] in ("listed", "variant")]
-    groups = [view["id"] if view["place"]["kind"] == "variant" else "" for view in own]
-    bases = [view["place"].get("of", view["id"]) for view in own]
-    return [(v, {"view": base, "group": group}) for v, base, group in zip(own, bases, groups, strict=True)]
+def tabs(base_url: str) -> list[dict]:
+    """The views that are tabs; the others are drawn on these, or in a row."""
+    return [view for view in answer(base_url, "views") if view["place"]["kind"] == "tab"]
 
 
-def is_drawn(page: Page, title: str) -> None:
-    """The page has its title, and all its parts have an answer."""
-    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+def is_drawn(page: Page, view: dict) -> None:
+    """The page has the title of its entry, and all its parts have an answer."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(view["entry"]["title"])
+    selected = page.get_by_role("tab", selected=True)
+    if selected.count():
+        expect(selected).to_have_text(view["place"]["label"])
     expect(page.locator("main tr.row, main .card, main table").first).to_be_visible()
     expect(page.locator("main .skeleton")).to_have_count(0)
     expect(page.locator("main .failed")).to_have_count(0)
@@ -60,12 +60,12 @@ def test_there_are_traces_to_look_at():
 def test_every_view_of_a_run_draws(app: App, base_url: str, source: str):
     where = place(base_url, source)
     page = app.open(**where)
-    for view, address in pages(base_url):
-        app.go(**address, **where)
+    for view in tabs(base_url):
+        app.go(view=view["id"], **where)
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
             expect(page.locator("html")).to_have_css("color-scheme", scheme)
-            is_drawn(page, view["title"])
+            is_drawn(page, view)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -74,9 +74,9 @@ def test_every_view_is_accessible(app: App, base_url: str, artifacts: Path, sche
     app.page.emulate_media(color_scheme=scheme)
     page = app.open(**where)
     violations = {}
-    for view, address in pages(base_url):
-        app.go(**address, **where)
-        is_drawn(page, view["title"])
+    for view in tabs(base_url):
+        app.go(view=view["id"], **where)
+        is_drawn(page, view)
         page.screenshot(path=artifacts / f"{view['id']}-{scheme}.png")
         results = Axe().run(page)
         if results.violations_count:
@@ -129,10 +129,10 @@ def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifact
     try:
         page = context.new_page()
         violations = {}
-        for view, address in pages(base_url):
+        for view in tabs(base_url):
             for run in (source, "modules") if (view["picture"] or {}).get("kind") == "tree" else (source,):
-                App(page).open(**address, **place(base_url, run))
-                is_drawn(page, view["title"])
+                App(page).open(view["id"], **place(base_url, run))
+                is_drawn(page, view)
                 page.screenshot(path=artifacts / f"{view['id']}-{width}.png")
                 if problems := page.evaluate(WITHIN_SIGHT):
                     violations[view["id"], run] = problems
@@ -149,9 +149,12 @@ def test_what_a_trace_says_is_never_markup(app: App):
 
 def test_a_view_without_data_says_how_to_record_it(app: App):
     page = app.open("overview", run="cpu_only")
-    lacking = page.get_by_role("button", name="Kernels")
-    expect(lacking).to_have_class("missing")
-    lacking.click()
+    listed = page.get_by_role("navigation", name="Views")
+    expect(listed.get_by_role("button", name="Kernels")).to_have_count(0)
+    listed.get_by_text("Not in this trace").click()
+    kernels = listed.get_by_role("button", name="Kernels", exact=True)
+    expect(listed.get_by_role("listitem").filter(has=kernels)).to_contain_text("ProfilerActivity.CUDA")
+    kernels.click()
     expect(page.locator(".notice")).to_contain_text("ProfilerActivity.CUDA")
 
 
@@ -179,7 +182,7 @@ GUIDE = {
     "idle": ("resnet50_num_workers_0", 860),
     "memory_curve": ("resnet50_num_workers_0", 640),
     "modules": ("single_process", 640),
-    "gpus": ("resnet50_num_workers_0", 640),
+    "gpu_activity": ("resnet50_num_workers_0", 640),
     "launches": ("resnet50_num_workers_0", 640),
 }
 
@@ -190,6 +193,6 @@ def test_the_pictures_in_the_guide(app: App, base_url: str, artifacts: Path, vie
     where = place(base_url, source if source in SOURCES else "made")
     page = app.open(view, **where)
     expect(page.locator("main .skeleton")).to_have_count(0)
-    clip = {"x": 216, "y": 0, "width": 1144, "height": height}
+    clip = {"x": 208, "y": 0, "width": 1152, "height": height}
     path = REPOSITORY / "docs" / "pictures" / f"{view}.png" if os.environ.get("UPDATE_SCREENSHOTS") else None
     page.screenshot(path=path or artifacts / f"guide-{view}.png", clip=clip)

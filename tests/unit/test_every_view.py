@@ -13,7 +13,7 @@ from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines, parent_column
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
 from kinetoscope_tb.timeline import FRAMES, timeline
-from kinetoscope_tb.view import Detail, Listed, Part, Variant, catalogue
+from kinetoscope_tb.view import catalogue
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 from support.build import TraceBuilder
@@ -111,28 +111,6 @@ def test_a_trace_without_what_it_needs_is_missing_with_a_hint(view):
         assert view.hint.endswith(".")
     else:
         view.table.of(view.run(trace))
-
-
-@for_each_view
-def test_a_variant_belongs_to_a_view(view):
-    if isinstance(view.place, Variant):
-        base = VIEWS[view.place.of].place
-        assert isinstance(base, Listed)
-        assert base.label
-
-
-@for_each_view
-def test_a_part_belongs_to_a_view_of_the_list(view):
-    if isinstance(view.place, Part):
-        assert isinstance(VIEWS[view.place.of].place, Listed)
-
-
-@for_each_view
-def test_a_detail_takes_a_key_of_the_rows_that_it_belongs_to(view):
-    if isinstance(view.place, Detail):
-        owner = VIEWS[view.place.of]
-        assert isinstance(owner.place, Listed)
-        assert {p.name for p in view.parameters} & set(owner.table.key)
 
 
 @for_each_view

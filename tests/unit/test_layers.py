@@ -45,7 +45,7 @@ PACKAGES = {
             {"advice", "compare", "critical_path"},
             {"discovery", "measures", "reader", "view"},
             {"filesystem", "table", "trace"},
-            {"arrays", "docstrings", "errors", "names", "pictures"},
+            {"arrays", "docstrings", "entries", "errors", "names", "pictures"},
         ],
         entry_points={"loader": {"plugin"}, "__init__": {"api"}},
     ),

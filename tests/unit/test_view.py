@@ -5,10 +5,11 @@ from typing import Literal
 import polars as pl
 import pytest
 
+from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines
 from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
-from kinetoscope_tb.view import Listed, RowTime, Slices, Variant, View
+from kinetoscope_tb.view import Detail, Part, RowTime, Slices, Tab, View
 from kinetoscope_tb.views import EVERY_VIEW
 
 
@@ -29,7 +30,7 @@ def rows(
     return pl.DataFrame(schema=Rows.schema())
 
 
-VIEW = View(rows, table=Rows, title="Rows", group="Host", place=Variant("steps", "By name"))
+VIEW = View(rows, table=Rows, title="Rows", entry="Operators", place=Tab("By name"))
 
 
 def test_a_parameter_is_a_choice_a_number_or_a_text():
@@ -64,18 +65,43 @@ def test_an_unknown_parameter_names_the_known_ones():
 
 def test_the_catalogue_says_where_a_view_is_drawn_and_as_what():
     described = VIEW.describe()
-    assert described["place"] == {"kind": "variant", "of": "steps", "label": "By name"}
+    assert described["entry"]["title"] == "Operators"
+    assert described["entry"]["question"].endswith("?")
+    assert described["place"] == {"kind": "tab", "label": "By name"}
     assert described["picture"] == {"kind": "lines", "values": ("calls",), "series": ("row",), "marks": None}
     assert described["comparable_columns"] == ["calls"]
-    assert not any(described[name] for name in ("slices", "time", "reference", "shows_path", "shortcut"))
+    assert not any(described[name] for name in ("slices", "time", "reference", "shows_path"))
 
 
-def test_shortcuts_are_letters_of_their_own_for_listed_views():
-    views = [view for view in EVERY_VIEW.values() if view.shortcut]
-    assert {type(view.place) for view in views} == {Listed}
-    letters = [view.shortcut for view in views]
-    assert all(len(letter) == 1 and "a" <= letter <= "z" for letter in letters)
-    assert len({*letters, "g", "t"}) == len(letters) + 2  # `g` is the prefix, `t` the timeline's
+def test_entries_are_in_one_order_and_each_has_tabs():
+    titles = list(dict.fromkeys(view.entry for view in EVERY_VIEW.values()))
+    assert titles == [title for title in ENTRIES if title in titles]
+    assert {view.entry for view in EVERY_VIEW.values() if isinstance(view.place, Tab)} == set(titles)
+
+
+def test_the_number_beside_an_entry_is_of_its_own_views():
+    for entry in ENTRIES.values():
+        if entry.figure:
+            view = EVERY_VIEW[entry.figure.view]
+            assert view.entry == entry.title
+            assert entry.figure.column in {None, *view.table.schema()}
+
+
+def test_tabs_of_an_entry_have_names_of_their_own():
+    labels = [
+        (view.entry, view.describe()["place"]["label"]) for view in EVERY_VIEW.values() if isinstance(view.place, Tab)
+    ]
+    assert len(labels) == len(set(labels))
+
+
+def test_parts_and_details_belong_to_tabs_of_their_entry():
+    for view in EVERY_VIEW.values():
+        if isinstance(view.place, Part | Detail):
+            owners = [EVERY_VIEW[name] for name in (view.place.of, *getattr(view.place, "also", ()))]
+            assert {(type(owner.place), owner.entry) for owner in owners} == {(Tab, view.entry)}, view.id
+        if isinstance(view.place, Detail):
+            keys = {p.name for p in view.parameters}
+            assert all(keys & set(owner.table.key) for owner in owners), view.id
 
 
 def events_of_row(trace, key):
@@ -84,7 +110,7 @@ def events_of_row(trace, key):
 
 def test_a_view_says_what_its_rows_are_in_the_timeline():
     slices, time = Slices(events_of_row, category="Kernel"), RowTime("at_ns")
-    view = View(rows, table=Rows, title="Rows", group="Host", slices=slices, time=time)
+    view = View(rows, table=Rows, title="Rows", entry="Operators", slices=slices, time=time)
     assert view.describe()["slices"] == {
         "are_highlighted": True,
         "except_kind": None,
@@ -106,7 +132,7 @@ def test_a_view_says_what_its_rows_are_in_the_timeline():
 )
 def test_what_a_view_says_of_the_timeline_is_in_its_table(said, problem):
     with pytest.raises(TypeError, match=problem):
-        View(rows, table=Rows, title="Rows", group="Host", **said)
+        View(rows, table=Rows, title="Rows", entry="Operators", **said)
 
 
 def wrong_type(trace, *, most: float | None = None):
@@ -131,4 +157,4 @@ def wrong_name(trace, *, span: str | None = None):
 )
 def test_a_parameter_that_no_client_could_give_is_refused(function, problem):
     with pytest.raises(TypeError, match=problem):
-        _ = View(function, table=Rows, title="Rows", group="Host").parameters
+        _ = View(function, table=Rows, title="Rows", entry="Operators").parameters

@@ -1,14 +1,14 @@
 /** Helpers for the pictures of tables. */
 
-import type { Picture, ViewEntry } from "./types.ts";
+import type { EntryFacts, Picture, ViewEntry } from "./types.ts";
 
 /** A view that the page alone knows, so that what draws views draws it. */
-export const pageView = (id: string, title: string, doc: string, shortcut = ""): ViewEntry => ({
+export const pageView = (id: string, entry: EntryFacts, doc: string): ViewEntry => ({
   id,
-  title,
-  group: "",
+  title: entry.title,
+  entry,
   doc,
-  place: { kind: "listed", label: "" },
+  place: { kind: "tab", label: entry.title },
   within: "moments",
   scope: "recording",
   hint: "",
@@ -21,7 +21,6 @@ export const pageView = (id: string, title: string, doc: string, shortcut = ""):
   time: null,
   reference: null,
   shows_path: false,
-  shortcut,
   comparable_columns: [],
 });
 

@@ -37,6 +37,8 @@ export interface Column {
   name: string;
   kind: Kind;
   doc: string;
+  /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
+  adds_up?: boolean;
 }
 export interface Parameter {
   name: string;
@@ -44,12 +46,22 @@ export interface Parameter {
   /** The default first; none for a number or a text. */
   choices: string[];
 }
-/** Where the page draws a view: in the list, under Group By of another, below another, in an opened row of another. */
+/** Where the page draws a view of an entry: as a tab, above the tabs, below a tab, in an opened row of tabs. */
 export type Place =
-  | { kind: "listed"; label: string }
-  | { kind: "variant"; of: string; label: string }
+  | { kind: "tab"; label: string }
+  | { kind: "head" }
   | { kind: "part"; of: string }
-  | { kind: "detail"; of: string };
+  | { kind: "detail"; of: string; also: string[] };
+
+/** An entry of the panel. */
+export interface EntryFacts {
+  title: string;
+  question: string;
+  /** Entries of one section stand together. */
+  section: string;
+  /** The number beside it: of a view's first row the value of a column, or how many rows the view has. */
+  figure: { view: string; column: string | null } | null;
+}
 
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
@@ -90,7 +102,7 @@ export interface Reference {
 export interface ViewEntry {
   id: string;
   title: string;
-  group: string;
+  entry: EntryFacts;
   doc: string;
   place: Place;
   within: "rows" | "windows" | "recording" | "steps" | "moments";
@@ -107,8 +119,6 @@ export interface ViewEntry {
   reference: Reference | null;
   /** Whether the timeline draws the critical path when a row is opened in it. */
   shows_path: boolean;
-  /** The letter that opens the view after `g`; empty if the page chooses one. */
-  shortcut: string;
   /** What can be compared with another recording; empty where rows aren't the same things there. */
   comparable_columns: string[];
 }

@@ -2,7 +2,7 @@
 
 import { useRef } from "preact/hooks";
 import type { EventAnswer, Query, Table, ViewAnswer } from "../api/types.ts";
-import { useResource } from "./resource.ts";
+import { cachedAnswer, useResource } from "./resource.ts";
 import { trace } from "./router.ts";
 
 /** The place of a trace, and the version of its file. */
@@ -22,6 +22,13 @@ function useAnswerAbout<T extends ViewAnswer | EventAnswer>(
 ): T | null {
   const request = { route, query: { ...query, ...place }, version: `${stamp} ${version}` };
   return useResource<T>(place.span ? request : null) as T | null;
+}
+
+/** A view of the selected trace with its default parameters, if the page has it already. */
+export function cachedTable(view: string): Table | null {
+  const { version, ...place } = trace.value;
+  const answer = cachedAnswer({ route: "view", query: { view, ...place }, version: `${version} ` });
+  return answer?.state === "ready" ? answer as Table : null;
 }
 
 export interface ShownAnswer {

@@ -2,7 +2,9 @@
 
 import { computed } from "@preact/signals";
 import type { Address } from "./host.ts";
-import { address, go, labelsOf, listing, openTrace, trace } from "./router.ts";
+import type { Run } from "../api/types.ts";
+import { sharedStart } from "../format/numbers.ts";
+import { address, go, labelsOf, listing, openTrace, placeLabels, trace } from "./router.ts";
 
 /** The base's place; null while nothing is compared. */
 export const comparisonBase = computed(() => {
@@ -25,29 +27,61 @@ const asBase = ({ run = "", worker = "", span = "" }: Address): Address => ({
   base_span: span,
 });
 
-/** The initial base: the previous run, else another worker, else another span; null if there is none. */
-function firstBase(): Address | null {
-  const { run, worker, span } = trace.value;
-  const runs = listing.value?.runs ?? [];
-  const at = runs.findIndex(({ name }) => name === run);
-  const neighbors = [runs[at - 1], runs[at + 1]].filter((other) => other !== undefined);
-  const places = [...neighbors, ...(runs[at] ? [runs[at]] : [])].flatMap(({ name, workers }) =>
-    workers.flatMap((one) => one.spans.map((recording) => ({ run: name, worker: one.name, span: recording.name })))
-  );
-  const isOther = (place: Address) => place.run !== run || place.worker !== worker || place.span !== span;
-  const similarity = (place: Address) => Number(place.worker === worker) * 2 + Number(place.span === span);
-  const others = places.filter(isOther);
-  const run0 = others[0]?.run;
-  const nearest = others.filter((place) => place.run === run0).sort((a, b) => similarity(b) - similarity(a))[0];
-  return nearest ? asBase(nearest) : null;
+/** A recording to compare with. */
+export interface Candidate {
+  place: { run: string; worker: string; span: string };
+  run: string;
+  /** Which of the run's recordings it is. */
+  recording: string;
+  bytes: number;
 }
 
-export const hasOther = computed(() => firstBase() !== null);
+interface Found extends Candidate {
+  /** How much it has in common with the shown one. */
+  likeness: number;
+}
+
+const reversed = (text: string) => [...text].reverse().join("");
+
+/** The share of two names that is the same, from the start and from the end. */
+function nameLikeness(a: string, b: string): number {
+  const same = sharedStart(a, b) + sharedStart(reversed(a), reversed(b));
+  return Math.min(1, same / Math.max(a.length, b.length, 1));
+}
+
+/** Every recording of a run, each with how much it has in common with the shown one. */
+function recordingsOf({ name, label, workers }: Run, shown: Candidate): Found[] {
+  const atNth = (worker: string) => workers.findIndex((one) => one.name === worker);
+  return workers.flatMap((worker) =>
+    worker.spans.map((span, nth) => {
+      const place = { run: name, worker: worker.name, span: span.name };
+      const isSameWorker = worker.name === shown.place.worker ||
+        (atNth(shown.place.worker) < 0 && worker === workers[0]);
+      const sizes = [span.bytes, shown.bytes].sort((a, b) => a - b);
+      const likeness = 4 * Number(isSameWorker) + 2 * nameLikeness(label, shown.run) + sizes[0]! / (sizes[1] || 1) -
+        nth / worker.spans.length;
+      return { place, run: label, recording: `${worker.name} · ${span.label}`, bytes: span.bytes, likeness };
+    })
+  );
+}
+
+/** The recordings to compare with: of each other run the likeliest, then the others of this run, the likeliest first. */
+export const candidates = computed((): Candidate[] => {
+  const runs = listing.value?.runs ?? [], here = trace.value;
+  const isShown = ({ place }: Candidate) =>
+    place.run === here.run && place.worker === here.worker && place.span === here.span;
+  const blank = { place: here, run: placeLabels.value.run, recording: "", bytes: 0 };
+  const own = runs.find(({ name }) => name === here.run);
+  const shown = (own && recordingsOf(own, blank).find(isShown)) ?? blank;
+  const byLikeness = (found: Found[]) => found.sort((a, b) => b.likeness - a.likeness);
+  const others = runs.filter((run) => run !== own).flatMap((run) => byLikeness(recordingsOf(run, shown)).slice(0, 1));
+  const ofThisRun = own ? recordingsOf(own, shown).filter((one) => !isShown(one)) : [];
+  return [...byLikeness(others), ...byLikeness(ofThisRun)];
+});
 
 /** Starts comparing, or changes the base. */
-export function compareWith(place: Address | null = firstBase()) {
-  if (place) go({ ...("run" in place ? asBase(place) : place), row: "", open: "" }, "push");
-}
+export const compareWith = (place: Address) =>
+  go({ ...("run" in place ? asBase(place) : place), row: "", open: "" }, "push");
 
 export const stopComparing = () => go({ ...asBase({}), noise: "", row: "", open: "" }, "push");
 

@@ -156,9 +156,19 @@ const MAX_CACHED = 40;
 /** Complete answers, kept after their components unmount. */
 const cachedAnswers = new Map<string, Answer>();
 
+/** Counts the answers that were cached. */
+const cacheVersion = signal(0);
+
+/** The answer to a request if the page has it already. */
+export function cachedAnswer(request: ApiRequest): Answer | null {
+  void cacheVersion.value;
+  return cachedAnswers.get(keyOf(request)) ?? null;
+}
+
 function cacheAnswer(answer: Answer, request: ApiRequest) {
   if (request.every_ms || (answer.state !== "ready" && answer.state !== "missing")) return;
   cachedAnswers.set(keyOf(request), answer);
+  cacheVersion.value++;
   if (cachedAnswers.size > MAX_CACHED) cachedAnswers.delete(cachedAnswers.keys().next().value!);
 }
 

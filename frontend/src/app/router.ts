@@ -19,6 +19,7 @@ import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/kernel_labels.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
+import { entriesOf, pageTitle, tabOf } from "./entries.ts";
 
 export const address = signal<Address>(readAddress());
 export const listing = signal<Listing | null>(null);
@@ -72,21 +73,25 @@ export function placeIn(run: string, worker = "", span = ""): Address {
 /** The timeline has no table, so it is not in the server's catalogue. */
 export const TIMELINE = pageView(
   "timeline",
-  "Timeline",
+  { title: "Timeline", question: "What ran when, and why then?", section: "trace", figure: null },
   "Every slice of the recording, on its track and at its time.",
-  "t",
 );
 
-/** The views in the list. A report has no server that the timeline could ask for what it draws. */
-export const listedViews = computed(() => {
-  const listed = catalogue.value.filter(({ place }) => place.kind === "listed");
-  if (isReport || !listed.length) return listed;
-  return [listed[0]!, { ...TIMELINE, group: listed[0]!.group }, ...listed.slice(1)];
+/** Every view with the timeline. */
+const allViews = computed(() => [...catalogue.value, TIMELINE]);
+
+/** The entries of the panel. A report has no server that the timeline could ask for what it draws. */
+export const entries = computed(() => {
+  const [first, ...others] = entriesOf(catalogue.value);
+  return first ? [first, ...(isReport ? [] : entriesOf([TIMELINE])), ...others] : [];
 });
 
-/** The views that are drawn with another one. */
-export const viewsOf = (kind: "variant" | "part" | "detail", id: string): ViewEntry[] =>
-  catalogue.value.filter(({ place }) => place.kind === kind && place.of === id);
+/** The views below a tab. */
+const partsOf = (tab: string) => catalogue.value.filter(({ place }) => place.kind === "part" && place.of === tab);
+
+/** The views in an opened row of a tab. */
+export const detailsOf = (tab: string): ViewEntry[] =>
+  catalogue.value.filter(({ place }) => place.kind === "detail" && [place.of, ...place.also].includes(tab));
 
 export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.find((entry) => entry.id === id);
 
@@ -94,41 +99,39 @@ export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.
 export const viewOfPanel = (panel: NonNullable<Slices["panel"]>): ViewEntry | undefined =>
   catalogue.value.find(({ slices }) => slices?.panel === panel);
 
-/** The listed view of the critical path across ranks. */
+/** The tab of the critical path across ranks. */
 export const crossRankPathView = computed(() =>
-  catalogue.value.find(({ shows_path, scope, place }) => shows_path && scope !== "recording" && place.kind === "listed")
+  catalogue.value.find(({ shows_path, scope, place }) => shows_path && scope !== "recording" && place.kind === "tab")
 );
 
-/** The open view of the list, and the one that is drawn: itself, or a variant of it. */
-export const openEntry = computed(() =>
-  listedViews.value.find(({ id }) => id === address.value.view) ?? listedViews.value[0]
-);
-export const drawnEntry = computed(() => {
-  const variants = openEntry.value ? viewsOf("variant", openEntry.value.id) : [];
-  return variants.find(({ id }) => id === address.value.group) ?? openEntry.value;
+/** The open tab. */
+export const openTab = computed((): ViewEntry | undefined => {
+  const tabs = entries.value.flatMap((entry) => entry.tabs);
+  return tabs.find(({ id }) => id === address.value.view) ?? tabs[0];
 });
 
-/** Replaces the address of a view that is drawn with another one by that of the page that it is on. */
+/** Its entry. */
+export const openEntry = computed(() => entries.value.find(({ title }) => title === openTab.value?.entry.title));
+
+/** Replaces the address of a view that is drawn with another one, or an earlier version's, by that of its tab. */
 function normalizeAddress() {
-  const { view } = address.value, place = view ? viewEntry(view)?.place : undefined;
-  if (place?.kind === "variant") go({ view: place.of, group: view! });
-  else if (place && place.kind !== "listed") go({ view: place.of });
+  if (!catalogue.value.length) return;
+  const { view, group } = address.value;
+  const tab = tabOf(catalogue.value, group && viewEntry(group) ? group : view ?? "");
+  if (group || (tab && tab.id !== view)) go({ view: tab?.id ?? view ?? "", group: "" });
 }
 
 /** The view that the address names, if there is none of that name, and the most similar one that there is. */
 export const unknownView = computed(() => {
   const { view } = address.value;
   if (!view || view === TIMELINE.id || viewEntry(view) || !catalogue.value.length) return null;
-  const distances = listedViews.value.map((entry) => editDistance(view, entry.id));
-  const nearest = listedViews.value[distances.indexOf(Math.min(...distances))]!;
+  const distances = allViews.value.map(({ id }) => editDistance(view, id));
+  const nearest = allViews.value[distances.indexOf(Math.min(...distances))]!;
   return { view, nearest };
 });
 
-/** The views on the page of a listed one: itself, then its parts. */
-export const pageOf = (listed: ViewEntry): ViewEntry[] => [
-  listed,
-  ...viewsOf("part", listed.id),
-];
+/** The views on the page of a tab: itself, then its parts. */
+export const pageOf = (tab: ViewEntry): ViewEntry[] => [tab, ...partsOf(tab.id)];
 
 /** The values of a view's parameters; the views of a page share them by name. */
 export function parametersOf(entry: ViewEntry): Query {
@@ -162,24 +165,30 @@ const PLACE_KEYS = ["run", "worker", "span", "side", "base_run", "base_worker", 
 const ARRANGEMENT_KEYS = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
 const PERSISTENT_KEYS = new Set([...PLACE_KEYS, ...ARRANGEMENT_KEYS]);
 
-/** Opens a view without the filter, order and selection of the previous one. */
+/** Opens the tab of a view, with its rows filtered, without the filter, order and selection of the previous one. */
 export function openView(id: string, filter = "") {
   const cleared = Object.keys(address.value).filter((key) => !PERSISTENT_KEYS.has(key)).map((key) => [key, ""]);
-  go({ ...Object.fromEntries(cleared), view: id, filter }, "push");
+  const view = tabOf(catalogue.value, id)?.id ?? id;
+  go({ ...Object.fromEntries(cleared), view, [view === id ? "filter" : `${id}.filter`]: filter }, "push");
 }
 
-export const viewTitle = (id: string): string => (id === TIMELINE.id ? TIMELINE : viewEntry(id))?.title ?? id;
+/** Opens another tab of the entry; each tab keeps its filter, order and selection. */
+export function switchTab(id: string) {
+  const shown = openTab.peek()!.id;
+  if (id === shown) return;
+  const moved = Object.entries(address.value).map(([key, value]) => {
+    if (PERSISTENT_KEYS.has(key) || key === "view") return [key, value];
+    if (key.startsWith(`${id}.`)) return [key.slice(id.length + 1), value];
+    return [key.includes(".") ? key : `${shown}.${key}`, value];
+  });
+  const cleared = Object.keys(address.value).map((key) => [key, ""]);
+  go({ ...Object.fromEntries(cleared), ...Object.fromEntries(moved), view: id }, "push");
+}
 
-/** Opens the page of a view, also if it is a part or a variant of another, with its rows filtered. */
-export function openRows(id: string, filter: string) {
-  const place = viewEntry(id)?.place;
-  if (place?.kind === "part") {
-    openView(place.of);
-    go({ [`${id}.filter`]: filter });
-  } else if (place?.kind === "variant") {
-    openView(place.of, filter);
-    go({ group: id });
-  } else openView(id, filter);
+/** What a view is called in links to it. */
+export function viewTitle(id: string): string {
+  const view = allViews.value.find((one) => one.id === id);
+  return view ? pageTitle(allViews.value, view) : id;
 }
 
 const ROOM = 0.15; // margin at each side, as a share of the time
@@ -238,7 +247,7 @@ function remember(answer: TraceState, { query: { run, worker, span } }: ApiReque
 }
 
 /** Whether the page is about the trace itself. Views of a run need its summaries only, and must not wait for it. */
-const isTraceView = computed(() => openEntry.value?.scope === "recording");
+const isTraceView = computed(() => openTab.value?.scope === "recording");
 
 const traceStates = resources<TraceState>(() => {
   const { run, worker, span } = trace.value;

@@ -1,6 +1,6 @@
 import type { ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
-import { address, openEntry, pageOf, parametersOf } from "../app/router.ts";
+import { address, openEntry, openTab, pageOf, parametersOf } from "../app/router.ts";
 import { isolatedRows, type Panel } from "./curve_lines.ts";
 import { label } from "../format/numbers.ts";
 import { textWidth } from "../ui/measure.ts";
@@ -10,7 +10,7 @@ interface Place {
   frame: Frame;
 }
 
-const prefixOf = ({ id }: ViewEntry) => (id === openEntry.value?.id ? "" : `${id}.`);
+const prefixOf = ({ id }: ViewEntry) => (id === openTab.value?.id ? "" : `${id}.`);
 
 /** Values that hold for no time, as those of a recording of one step do: points, where there is no line. */
 export const Points = ({ panel, frame }: Place) => (
@@ -29,9 +29,9 @@ export const Points = ({ panel, frame }: Place) => (
   </>
 );
 
-/** The moments of the rows that are open on the page: when an opened allocation began and ended. */
+/** The moments of the rows that are open on the tabs: when an opened allocation began and ended. */
 export function Opened(place: Place) {
-  const views = pageOf(openEntry.value!).filter((view) => address.value[`${prefixOf(view)}open`]);
+  const views = openEntry.value!.tabs.flatMap(pageOf).filter((view) => address.value[`${prefixOf(view)}open`]);
   return views.map((view) => <Moments key={view.id} view={view} {...place} />);
 }
 

@@ -138,4 +138,27 @@ export function shorten(text: string, length: number): string {
   return `${text.slice(0, length - 1 - tail)}…${tail ? text.slice(-tail) : ""}`;
 }
 
+/** The size of a file, in the units of file managers. */
+export function fileSize(bytes: number): string {
+  const [unit, size] = ([["GB", 1e9], ["MB", 1e6]] as const).find(([, size]) => bytes >= size) ?? ["KB", 1e3];
+  const shown = bytes / size;
+  return `${shown < 10 ? decimal(shown, 1) : decimal(shown)} ${unit}`;
+}
+
+/** How many characters two texts share at their start. */
+export function sharedStart(a: string, b: string): number {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length++;
+  return length;
+}
+
+/** The text cut by `cut`, so that it still differs from others that would look the same: then without their start. */
+export function cutApart(text: string, others: string[], cut: (text: string) => string): string {
+  const short = cut(text);
+  const alike = others.filter((other) => other !== text && cut(other) === short);
+  if (!alike.length) return short;
+  const shared = Math.max(...alike.map((other) => sharedStart(text, other)));
+  return cut(`…${text.slice(Math.max(0, shared - 2))}`);
+}
+
 export const plural = (count: number, noun: string): string => `${decimal(count)} ${noun}${count === 1 ? "" : "s"}`;

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import { listedViews } from "../app/router.ts";
+import { entries } from "../app/router.ts";
 import { letters } from "../ui/keys.ts";
 
 /** The keys of tables, which most pages have. */
@@ -19,7 +19,7 @@ export const TABLE_KEYS: [keys: string, meaning: string][] = [
 export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: string][]; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const letter = letters(listedViews.value);
+  const letter = [...letters(entries.value.map(({ title }) => title))];
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby="keys">
       <h2 id="keys">Keys</h2>
@@ -31,9 +31,9 @@ export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: str
           ])}
         </dl>
         <dl>
-          {listedViews.value.filter(({ id }) => letter.get(id)).map(({ id, title }) => [
-            <dt key={id}>
-              <kbd>g</kbd> <kbd>{letter.get(id)}</kbd>
+          {letter.filter(([, key]) => key).map(([title, key]) => [
+            <dt key={key}>
+              <kbd>g</kbd> <kbd>{key}</kbd>
             </dt>,
             <dd key={title}>{title}</dd>,
           ])}

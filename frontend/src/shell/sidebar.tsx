@@ -1,9 +1,8 @@
 import { isReport } from "../api/report.ts";
-import { compareWith, comparisonBase, hasOther, stopComparing, swapComparison } from "../app/comparison_base.ts";
 import {
   address,
+  entries,
   go,
-  listedViews,
   listing,
   openEntry,
   openTrace,
@@ -13,7 +12,11 @@ import {
   traceState,
 } from "../app/router.ts";
 import { CaptureButton } from "./capture.tsx";
-import { Choice } from "../ui/choice.tsx";
+import { CompareChoice } from "./compare_choice.tsx";
+import { Selector } from "./selector.tsx";
+import { cachedTable } from "../app/answers.ts";
+import { decimal, quantity } from "../format/numbers.ts";
+import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import { letters } from "../ui/keys.ts";
 
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
@@ -24,19 +27,19 @@ function Choices() {
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
   return (
     <>
-      <Choice
+      <Selector
         title="Run"
         value={run}
         options={runs.map(({ name, label }) => [name, label])}
         onPick={(name) => openTrace(placeIn(name, worker, span))}
       />
-      <Choice
+      <Selector
         title="Worker"
         value={worker}
         options={workers.map(({ name }) => [name, name])}
         onPick={(name) => openTrace(placeIn(run, name, span))}
       />
-      <Choice
+      <Selector
         title="Span"
         value={span}
         options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
@@ -46,33 +49,73 @@ function Choices() {
   );
 }
 
-function Views() {
+/** The number beside an entry: only from answers that the page has, since no number is worth a request. */
+function figureText({ figure, tabs }: Entry): string {
+  const state = traceState.value;
+  if (state?.state === "ready" && tabs.some(({ id }) => id === "health")) {
+    const { loss = 0, warning = 0 } = state.findings;
+    return loss + warning ? decimal(loss + warning) : "✓";
+  }
+  const table = figure && cachedTable(figure.view);
+  if (!table) return "";
+  const column = table.columns.find(({ name }) => name === figure.column);
+  const rows = Object.values(table.data)[0]?.length ?? 0;
+  if (!figure.column) return decimal(rows);
+  return column && rows ? quantity(table.data[column.name]![0] as number, column.kind) : "";
+}
+
+function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
+  const { title, question, tabs } = entry;
+  const figure = figureText(entry);
+  return (
+    <button
+      type="button"
+      aria-current={title === openEntry.value?.title ? "page" : undefined}
+      data-tip={question}
+      onClick={() => openView(tabs[0]!.id)}
+    >
+      {title}
+      {figure && <span class="figure">{figure}</span>}
+      {letter && <kbd aria-hidden="true">g {letter}</kbd>}
+    </button>
+  );
+}
+
+/** What the trace lacks, with what would record it. */
+function Absent({ shown, missing }: { shown: Entry[]; missing: Record<string, string> }) {
+  const absent = absences(shown, missing);
+  if (!absent.length) return null;
+  return (
+    <details class="absent">
+      <summary>Not in this trace ({absent.length})</summary>
+      <ul>
+        {absent.map(({ title, hint, view }) => (
+          <li key={title}>
+            <button type="button" class="link" onClick={() => openView(view)}>{title}</button>
+            <span>{hint}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+function Entries() {
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  const letter = letters(listedViews.value);
-  const groups = Map.groupBy(listedViews.value, ({ group }) => group);
+  const letter = letters(entries.value.map(({ title }) => title));
+  const listed = entries.value.filter((entry) => !isAbsent(entry, missing) || entry === openEntry.value);
   return (
     <nav aria-label="Views">
-      {[...groups].map(([group, views]) => (
-        <section key={group}>
-          <h2>{group}</h2>
-          <ul>
-            {views.map(({ id, title }) => (
-              <li key={id}>
-                <button
-                  type="button"
-                  class={id in missing ? "missing" : ""}
-                  aria-current={id === openEntry.value?.id ? "page" : undefined}
-                  data-tip={id in missing ? `Not in this trace. ${missing[id]}` : undefined}
-                  onClick={() => openView(id)}
-                >
-                  {title}
-                  {letter.get(id) && <kbd aria-hidden="true">g {letter.get(id)}</kbd>}
-                </button>
-              </li>
-            ))}
-          </ul>
-        </section>
+      {[...Map.groupBy(listed, ({ section }) => section)].map(([section, own]) => (
+        <ul key={section}>
+          {own.map((entry) => (
+            <li key={entry.title}>
+              <EntryButton entry={entry} letter={letter.get(entry.title) ?? ""} />
+            </li>
+          ))}
+        </ul>
       ))}
+      <Absent shown={entries.value} missing={missing} />
     </nav>
   );
 }
@@ -139,62 +182,9 @@ export function Sidebar() {
           <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,
-          <Views key="views" />,
+          <Entries key="entries" />,
           <Problems key="problems" />,
         ]}
     </aside>
-  );
-}
-
-function Begin() {
-  const tip = hasOther.value ? "Compare every table with that of another trace" : "There is no other trace here.";
-  return (
-    <button
-      type="button"
-      class="compare"
-      disabled={!hasOther.value}
-      data-tip={tip}
-      onClick={() => compareWith()}
-    >
-      Compare with…
-    </button>
-  );
-}
-
-/** The base of the comparison, with buttons to swap it and to stop comparing. */
-export function CompareChoice() {
-  if (!comparisonBase.value) return <Begin />;
-  const runs = listing.value?.runs ?? [];
-  const { base_run: run, base_worker: worker, base_span: span } = comparisonBase.value;
-  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
-  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
-  return (
-    <fieldset class="compare">
-      <legend>Compared with</legend>
-      <Choice
-        title="Base run"
-        value={run}
-        options={runs.map(({ name, label }) => [name, label])}
-        onPick={(name) => compareWith(placeIn(name, worker, span))}
-      />
-      <Choice
-        title="Base worker"
-        value={worker}
-        options={workers.map(({ name }) => [name, name])}
-        onPick={(name) => compareWith(placeIn(run, name, span))}
-      />
-      <Choice
-        title="Base span"
-        value={span}
-        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
-        onPick={(name) => compareWith({ run, worker, span: name })}
-      />
-      <div>
-        <button type="button" onClick={swapComparison} data-tip="Swap base and new">
-          Swap
-        </button>
-        <button type="button" onClick={stopComparing} data-tip="Stop comparing">Off</button>
-      </div>
-    </fieldset>
   );
 }

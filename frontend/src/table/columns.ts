@@ -6,7 +6,7 @@ import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Valu
 import { hasLabel, labelsVersion, readableName } from "../format/kernel_labels.ts";
 import { sharedColumns } from "../api/pictures.ts";
 import { ranks } from "./order.ts";
-import { totalOf, type Tree, treeOf } from "./tree.ts";
+import { type Tree, treeOf } from "./tree.ts";
 
 export interface DrawnColumn extends Column {
   title: string;
@@ -53,24 +53,12 @@ const COUNTED = new Set(["calls", "count"]);
 export const isProse = ({ kind }: Column): boolean => kind === "prose";
 export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
 
-/** The sum of all rows; in a tree, of the outermost ones, which contain the others. */
-const whole = (values: Value[], tree: Tree | null): number =>
-  tree
-    ? totalOf(tree, Uint32Array.from(values, (_, row) => row), values as (number | null)[])
-    : values.reduce<number>((sum, value) => sum + (typeof value === "number" ? value : 0), 0);
-
-function bar(column: Column, values: Value[], isShare: boolean, tree: Tree | null): DrawnColumn["bar"] {
-  const isAmount = column.kind === "duration" || column.kind === "bytes";
-  if (!isShare && !isAmount) return null;
-  const total = isShare
-    ? whole(values, tree)
-    : values.reduce<number>((most, value) => (typeof value === "number" ? Math.max(most, value) : most), 0);
-  const isSame = values.every((value) => value === values[0]);
-  if (!(total > 0) || (isSame && !isShare)) return null; // bars of one length show nothing
-  const of = `${isShare ? (tree ? "the outermost rows' sum" : "the column's sum") : "the largest value"}, ${
-    quantity(total, column.kind)
-  }`;
-  return { of: total, meaning: `A full bar is ${of}.` };
+/** Bars have one scale per column; bars of one length show nothing. */
+function bar({ kind }: Column, values: Value[]): DrawnColumn["bar"] {
+  const numbers = values.filter((value): value is number => typeof value === "number");
+  const of = numbers.reduce((most, value) => Math.max(most, value), 0);
+  if (!(of > 0) || numbers.every((value) => value === of)) return null;
+  return { of, meaning: `A full bar is the largest value, ${quantity(of, kind)}.` };
 }
 
 /** The column's own scale; a column of zeros takes that of the weight, so that its unit doesn't mislead. */
@@ -103,8 +91,9 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     values,
     scale: scaleOf(column, values, table, weight),
     isNumeric: NUMERIC.has(column.kind),
-    bar: isEdge ? null : bar(column, values, isShare, tree),
-    isSummed: isShare || (!tree && COUNTED.has(column.name)),
+    bar: isShare && !isEdge ? bar(column, values) : null,
+    isSummed: column.adds_up !== false && picture?.kind !== "heatmap" &&
+      (isShare || (!tree && COUNTED.has(column.name))),
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(hasLabel) && { shown: (row: number) => readable(values[row]) }),
     ...(column.name === "input_shapes" && { shown: (row: number) => shapes(values[row]) }),

@@ -5,7 +5,7 @@ import type { Table } from "../api/types.ts";
 import { csv, tsv } from "./columns.ts";
 import { plural } from "../format/numbers.ts";
 import { TableScopeContext } from "./table_scope.ts";
-import { drawnEntry, trace } from "../app/router.ts";
+import { openTab, trace } from "../app/router.ts";
 import { copy, download } from "../ui/copy.ts";
 import { pictureOf, pngOf } from "../ui/picture.ts";
 
@@ -18,7 +18,7 @@ export function fileName(ending: string, ...what: string[]): string {
 /** Buttons that save the enclosing card as drawn. */
 export function SavePicture({ title }: { title: string }) {
   const box = useRef<HTMLSpanElement>(null);
-  const entry = useContext(TableScopeContext)?.entry ?? drawnEntry.value!;
+  const entry = useContext(TableScopeContext)?.entry ?? openTab.value!;
   const whole = entry.title === title ? title : `${entry.title}: ${title}`;
   const name = (ending: string) => fileName(ending, entry.id, ...(entry.title === title ? [] : [title]));
   const picture = () => pictureOf(box.current!.closest(".card")!, whole);

@@ -1,5 +1,6 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { chosenWidths, setWidth } from "./column_choice.ts";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.ts";
@@ -14,17 +15,43 @@ const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
+const KEY_PX = 16;
+const WIDTH_KEYS = "Drag its edge to resize it, or press Alt with ← →; double-click the edge to undo.";
+
+/** Follows the pointer with a line, and makes the column so wide when it is released. */
+function dragEdge(event: PointerEvent, heading: HTMLElement, widen: (by: number) => void) {
+  const edge = event.currentTarget as HTMLElement, from = event.clientX;
+  const room = (x: number) => Math.max(40 - heading.offsetWidth, x - from);
+  edge.setPointerCapture(event.pointerId);
+  edge.onpointermove = ({ clientX }) => (edge.style.translate = `${room(clientX)}px`);
+  edge.onlostpointercapture = () => edge.onpointerup = edge.onpointermove = edge.onlostpointercapture = null;
+  edge.onpointerup = ({ clientX }) => {
+    edge.style.translate = "";
+    if (clientX !== from) widen(room(clientX));
+  };
+}
+
 function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) {
   const scope = useTableScope();
+  const heading = useRef<HTMLTableCellElement>(null);
   const place = keys.findIndex(({ name }) => name === column.name);
   const descending = keys[place]?.descending;
   const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
-  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this second."];
+  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this second.", WIDTH_KEYS];
+  const widen = (by: number) => setWidth(scope, column.name, heading.current!.offsetWidth + by);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = event.altKey && { ArrowLeft: -KEY_PX, ArrowRight: KEY_PX }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    event.stopPropagation();
+    widen(by);
+  };
   return (
     <th
+      ref={heading}
       scope="col"
       role="columnheader"
-      class={column.isNumeric ? "number" : ""}
+      class={`${column.isNumeric ? "number" : ""} ${column.bar ? "share" : ""}`}
       aria-sort={place < 0 ? undefined : descending ? "descending" : "ascending"}
     >
       <button
@@ -32,6 +59,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
         aria-description={column.doc}
         data-tip={tip.filter(Boolean).join("\n")}
         onClick={(event) => sortBy(scope, keys, column, event.shiftKey)}
+        onKeyDown={onKeyDown}
       >
         <span>
           {column.title}
@@ -39,6 +67,11 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
         </span>
         <span class="arrow" aria-hidden="true">{arrow}</span>
       </button>
+      <i
+        class="edge"
+        onPointerDown={(event) => dragEdge(event, heading.current!, widen)}
+        onDblClick={() => setWidth(scope, column.name, null)}
+      />
     </th>
   );
 }
@@ -79,21 +112,24 @@ function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding
   return { onClick, onPointerOver };
 }
 
-/** The scroll position in rows, and whether the table is scrolling. */
-function useScrolling() {
+/** The scroll position in rows, whether the table is scrolling, and whether there is more at its right. */
+function useScrolling(scroller: RefObject<HTMLElement | null>) {
+  const [hasMore, setMore] = useState(true);
   const [scrolledRow, setScrolledRow] = useState(0);
   const [isMoving, move] = useState(false);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(rest.current), []);
-  const onScroll = ({ currentTarget }: { currentTarget: HTMLElement }) => {
-    const now = AT_ONCE * Math.floor(currentTarget.scrollTop / (AT_ONCE * ROW));
+  const onScroll = () => {
+    const box = scroller.current!;
+    setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+    const now = AT_ONCE * Math.floor(box.scrollTop / (AT_ONCE * ROW));
     if (now === scrolledRow) return;
     setScrolledRow(now);
     move(true);
     clearTimeout(rest.current);
     rest.current = setTimeout(() => move(false), REST_MS);
   };
-  return { scrolledRow, isMoving, onScroll };
+  return { scrolledRow, isMoving, hasMore, onScroll };
 }
 
 /** The rows and the layout at the current scroll position. */
@@ -168,14 +204,18 @@ function useReveal(scroller: RefObject<HTMLDivElement | null>, layout: Layout, c
   }, [row]);
 }
 
-/** The columns' widths in the width that there is. */
+/** The columns' widths in the width that there is; the user's own come first. */
 function useWidths(columns: DrawnColumn[], order: Uint32Array, folding: Folding | null, available: number): number[] {
+  const chosen = useTableScope().get("widths");
   const isTree = folding !== null;
   const indented = useMemo(
     () => (folding ? indent(order.reduce((most, row) => Math.max(most, folding.level(row)), 0)) : 0),
     [order, isTree],
   );
-  return useMemo(() => widths(columns, available, indented), [columns, available, indented]);
+  return useMemo(() => {
+    const own = chosenWidths(chosen);
+    return widths(columns, available, indented).map((width, i) => own.get(columns[i]!.name) ?? width);
+  }, [columns, available, indented, chosen]);
 }
 
 const Head = ({ columns, keys }: { columns: DrawnColumn[]; keys: Rows["keys"] }) => (
@@ -201,7 +241,7 @@ export function DataTable(
   const scope = useTableScope();
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
-  const { scrolledRow, isMoving, onScroll } = useScrolling();
+  const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
   const [height, setHeight] = useState(0);
   const columnWidths = useWidths(columns, order, folding, size.width);
   const whole = columnWidths.reduce((sum, width) => sum + width, 0);
@@ -213,23 +253,25 @@ export function DataTable(
   useReveal(scroller, layout, chosen, scope.get("row"));
   const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, scope]);
   return (
-    <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>
-      <table
-        role="treegrid"
-        tabIndex={0}
-        onKeyDown={onKeyDown}
-        aria-label={label}
-        aria-rowcount={order.length + 1}
-        aria-activedescendant={chosen >= visible.first && chosen < visible.last ? `row-${order[chosen]}` : undefined}
-        style={{ width: `${whole}px`, "--columns": columnWidths.map((width) => `${width}px`).join(" ") }}
-      >
-        {head}
-        <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle }}>
-          {layout.opened >= 0 && (
-            <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>
-          )}
-        </Body>
-      </table>
+    <div class={`fading ${whole > size.width && hasMore ? "more" : ""}`}>
+      <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>
+        <table
+          role="treegrid"
+          tabIndex={0}
+          onKeyDown={onKeyDown}
+          aria-label={label}
+          aria-rowcount={order.length + 1}
+          aria-activedescendant={chosen >= visible.first && chosen < visible.last ? `row-${order[chosen]}` : undefined}
+          style={{ width: `${whole}px`, "--columns": columnWidths.map((width) => `${width}px`).join(" ") }}
+        >
+          {head}
+          <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle }}>
+            {layout.opened >= 0 && (
+              <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>
+            )}
+          </Body>
+        </table>
+      </div>
     </div>
   );
 }

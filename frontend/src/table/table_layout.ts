@@ -6,6 +6,7 @@ import { textWidth } from "../ui/measure.ts";
 
 export const HEAD = 45;
 const PADDING = 34;
+const BAR = 44; // beside the number
 /** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const minProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 
@@ -26,8 +27,8 @@ function headingWidth({ title, scale }: DrawnColumn): number {
 export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
   const main = columns.findIndex(isText);
   const natural = columns.map((column, i) => {
-    const needed = Math.max(headingWidth(column), textWidth(widest(column)), column.bar ? 66 : 0);
-    return Math.ceil(needed + PADDING + (i === main ? indented : 0));
+    const needed = Math.max(headingWidth(column), textWidth(widest(column)));
+    return Math.ceil(needed + PADDING + (column.bar ? BAR : 0) + (i === main ? indented : 0));
   });
   const whole = 0.45 * available; // of a narrow table, so that the numbers next to the name stay visible
   const most = (i: number): number => {

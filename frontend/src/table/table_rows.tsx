@@ -32,12 +32,12 @@ export function cellTip(column: DrawnColumn, row: number, shown: string): string
   return text === shown ? null : text;
 }
 
-function classOf(column: DrawnColumn, row: number, share: number): string {
+function classOf(column: DrawnColumn, row: number): string {
   const kinds = [
     column.isNumeric && "number",
     isProse(column) && "prose",
     column.values[row] === null && "missing",
-    share > 0 && "share",
+    column.bar && "share",
   ];
   return [...kinds, column.tone?.(row)].filter(Boolean).join(" ");
 }
@@ -77,7 +77,7 @@ export class Row extends Component<RowProps> {
       <td
         key={column.name}
         role="gridcell"
-        class={classOf(column, row, share)}
+        class={classOf(column, row)}
         style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}

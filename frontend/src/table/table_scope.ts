@@ -4,12 +4,10 @@ import { createContext, type RefObject } from "preact";
 import { useContext, useMemo, useRef } from "preact/hooks";
 import type { ViewEntry } from "../api/types.ts";
 import type { Address } from "../app/host.ts";
-import { address, go, openEntry, viewsOf } from "../app/router.ts";
+import { address, go, openTab } from "../app/router.ts";
 
 export interface TableScope {
-  /** The listed view, part or detail whose variant may be drawn here. */
-  base: ViewEntry;
-  /** The view that is drawn: the base, or a variant of it. */
+  /** The view that is drawn. */
   entry: ViewEntry;
   /** The element around all of it. */
   box: RefObject<HTMLElement | null>;
@@ -21,18 +19,15 @@ export const TableScopeContext = createContext<TableScope | null>(null);
 
 export const useTableScope = (): TableScope => useContext(TableScopeContext)!;
 
-/** The scope of a view: its keys stand in the address as they are if it is the open one, else after its id. */
-export function useTableScopeOf(base: ViewEntry): TableScope {
+/** The scope of a view: its keys stand in the address as they are if it is the open tab, else after its id. */
+export function useTableScopeOf(entry: ViewEntry): TableScope {
   const box = useRef<HTMLElement>(null);
-  const prefix = base.id === openEntry.value?.id ? "" : `${base.id}.`;
-  const group = address.value[`${prefix}group`];
-  const variant = viewsOf("variant", base.id).find(({ id }) => id === group);
+  const prefix = entry.id === openTab.value?.id ? "" : `${entry.id}.`;
   return useMemo(() => ({
-    base,
-    entry: variant ?? base,
+    entry,
     box,
     get: (key) => address.value[prefix + key] ?? "",
     go: (changes, how) =>
       go(Object.fromEntries(Object.entries(changes).map(([key, value]) => [prefix + key, value])), how),
-  }), [base, variant, prefix]);
+  }), [entry, prefix]);
 }

@@ -1,8 +1,8 @@
 import { useRef } from "preact/hooks";
+import { isHidden, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { useTableScope } from "./table_scope.ts";
-import { viewsOf } from "../app/router.ts";
 import { outermost } from "./tree.ts";
 import { useKeys } from "../ui/keys.ts";
 
@@ -28,27 +28,29 @@ export function FilterBox({ problem }: { problem: string }) {
   );
 }
 
-/** A view's variants side by side. */
-export function GroupBy() {
-  const { base, entry, go } = useTableScope();
-  const variants = viewsOf("variant", base.id);
-  if (!variants.length) return null;
+/** Chooses the columns. */
+export function Columns({ ready }: { ready: Ready }) {
+  const scope = useTableScope();
+  const [, ...others] = ready.columns;
+  if (others.length < 2) return null;
   return (
-    <div class="segments" role="group" aria-label="Group by">
-      <span>Group by</span>
-      <div>
-        {[base, ...variants].map(({ id, place, title }) => (
-          <button
-            key={id}
-            type="button"
-            aria-pressed={id === entry.id}
-            onClick={() => go({ group: id === base.id ? "" : id, row: "", open: "" }, "push")}
-          >
-            {("label" in place && place.label) || title}
-          </button>
+    <details
+      class="columns"
+      onKeyDown={({ key, currentTarget }) => key === "Escape" && (currentTarget.open = false)}
+      onFocusOut={({ relatedTarget, currentTarget }) =>
+        relatedTarget && !currentTarget.contains(relatedTarget as Node) && (currentTarget.open = false)}
+    >
+      <summary>Columns</summary>
+      <div role="group" aria-label="Columns">
+        {others.map(({ name, title, doc }) => (
+          <label key={name} data-tip={doc}>
+            <input type="checkbox" checked={!isHidden(scope, name)} onChange={() => toggleColumn(scope, name)} />{" "}
+            {title}
+          </label>
         ))}
+        <button type="button" class="link" onClick={() => scope.go({ hidden: "", widths: "" })}>Restore all</button>
       </div>
-    </div>
+    </details>
   );
 }
 

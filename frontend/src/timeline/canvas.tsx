@@ -11,6 +11,7 @@ import { orderNaturally } from "./input/reorder.ts";
 import { duration } from "./model/times.ts";
 import { BookmarkLabels } from "./panels/bookmarks.tsx";
 import { bookmarks, followLatest } from "./state/bookmarks.ts";
+import { isPictured } from "./state/clocks.ts";
 import { startIdleGaps } from "./state/idle_gaps.ts";
 import { area, detail, search, selection } from "./state/selection.ts";
 import { steps } from "./state/sources.ts";
@@ -137,6 +138,7 @@ export function Canvas() {
           aria-label="Timeline"
           aria-describedby="timeline-shown"
         />
+        {isWaiting.value && !isPictured.value && <div class="outline" aria-hidden="true" />}
         <Scrollbar />
         <Tooltip />
         <Hint />

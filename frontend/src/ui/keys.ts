@@ -68,14 +68,10 @@ export function startKeys() {
   document.addEventListener("focusin", remember, true);
 }
 
-/** The letter that opens each view after `g`: its shortcut, or the first free letter of its title. */
-export function letters(views: { id: string; title: string; shortcut: string }[]): Map<string, string> {
-  const assigned = new Set(views.map(({ shortcut }) => shortcut));
+/** The letter that opens each entry after `g`: the first free one of its title. */
+export function letters(titles: string[]): Map<string, string> {
   const result = new Map<string, string>();
-  for (const { id, title, shortcut } of views) {
-    const letter = shortcut || [...title.toLowerCase()].find((c) => /[a-z]/.test(c) && !assigned.has(c)) || "";
-    assigned.add(letter);
-    result.set(id, letter);
-  }
+  const free = (letter: string) => /[a-z]/.test(letter) && ![...result.values()].includes(letter);
+  for (const title of titles) result.set(title, [...title.toLowerCase()].find(free) ?? "");
   return result;
 }

@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { Comparison, ViewEntry } from "../api/types.ts";
 import { type ShownAnswer, useComparison } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
-import { address, go, openEntry, parametersOf, placeLabels } from "../app/router.ts";
+import { address, go, openTab, parametersOf, placeLabels } from "../app/router.ts";
 import { label, plural } from "../format/numbers.ts";
 import { comparedEntry, readyComparison, rowsBeyondNoise } from "../table/comparison_columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
@@ -10,7 +10,7 @@ import { type Rows, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { useTableScope } from "../table/table_scope.ts";
-import { FilterBox, GroupBy, Sums } from "../table/tools.tsx";
+import { FilterBox, Sums } from "../table/tools.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { Parameters } from "./parameters.tsx";
 
@@ -72,7 +72,6 @@ function ToolLine({ table, entry, rows }: { table: Comparison; entry: ViewEntry;
     <div class="tools">
       <FilterBox problem={rows.problem} />
       {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
-      <GroupBy />
       <Parameters entry={entry} fixed={[]} />
       <ColumnChoice entry={entry} />
       <NoiseSwitch />
@@ -121,7 +120,7 @@ export function ComparedView({ entry }: { entry: ViewEntry }) {
   const scope = useTableScope();
   const columns = scope.get("columns");
   const shown = useViewComparison(entry.id, { ...parametersOf(entry), ...(columns ? { columns } : {}) });
-  const isPart = scope.base.id !== openEntry.value?.id;
+  const isPart = scope.entry.id !== openTab.value?.id;
   if (isPart && shown.answer?.state === "failed") { // the page's first view shows the failure
     return <p class="quiet">Can't be compared. {shown.answer.message}</p>;
   }

@@ -2,7 +2,18 @@ import { useMemo } from "preact/hooks";
 import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
-import { choose, listedViews, openEntry, pageOf, parametersOf, traceState, viewsOf } from "../app/router.ts";
+import {
+  address,
+  choose,
+  detailsOf,
+  entries,
+  go,
+  openEntry,
+  openTab,
+  pageOf,
+  parametersOf,
+  traceState,
+} from "../app/router.ts";
 import { Bars } from "../charts/bars.tsx";
 import { largest } from "../charts/chart_geometry.ts";
 import { Curves } from "../charts/curve_chart.tsx";
@@ -10,14 +21,15 @@ import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
-import { decimal, plural } from "../format/numbers.ts";
+import { decimal, plural, quantity } from "../format/numbers.ts";
+import { shownColumns } from "../table/column_choice.ts";
 import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
-import { FilterBox, GroupBy, Sums, TopN, useTop } from "../table/tools.tsx";
+import { Columns, FilterBox, Sums, TopN, useTop } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
@@ -66,7 +78,9 @@ function Picture(drawn: DrawnTable) {
 }
 
 /** The rows themselves. */
-function Grid({ entry, table, ready, rows }: DrawnTable) {
+function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
+  const scope = useTableScope(), hidden = scope.get("hidden");
+  const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
   const detail = (row: number) => (
     <RowDetail ready={ready} table={table} row={row}>
       <Details table={table} row={row} />
@@ -86,19 +100,19 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 
 /** The views about one row. */
 function Details({ table, row }: { table: Table; row: number }) {
-  const { base, entry } = useTableScope();
+  const { entry } = useTableScope();
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  // What the list of views already reports as missing isn't repeated in each row.
-  const isReported = (id: string) =>
-    listedViews.value.some((listed) => id in missing && missing[listed.id] === missing[id]);
-  const details = viewsOf("detail", base.id).filter(({ id }) => !isReported(id));
+  // What the panel already reports as missing isn't repeated in each row.
+  const tabs = entries.value.flatMap((one) => one.tabs);
+  const isReported = (id: string) => tabs.some((tab) => id in missing && missing[tab.id] === missing[id]);
+  const details = detailsOf(entry.id).filter(({ id }) => !isReported(id));
   const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
   return rowDetails.map(({ detail, about }) =>
     about && (
       <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
         <h2>{detail.title}</h2>
         <p class="quiet">{prose(detail.doc)}</p>
-        <View base={detail} about={about} />
+        <View entry={detail} about={about} />
       </section>
     )
   );
@@ -134,11 +148,11 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
     <div class="tools">
       <FilterBox problem={rows.problem} />
       {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
-      <GroupBy />
       <Parameters entry={entry} fixed={fixed} />
       {entry.picture?.kind === "bars" && <TopN />}
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
+      <Columns ready={ready} />
       <SaveRows table={table} rows={rows.rows} />
     </div>
   );
@@ -201,7 +215,6 @@ function SingleView({ about }: { about: Query }) {
     <>
       {isBare && (
         <div class="tools">
-          <GroupBy />
           <Parameters entry={entry} fixed={fixed} />
         </div>
       )}
@@ -213,33 +226,74 @@ function SingleView({ about }: { about: Query }) {
 }
 
 /** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
-function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Query }) {
-  const scope = useTableScopeOf(listed);
-  const isCompared = comparisonBase.value !== null && scope.entry.comparable_columns.length > 0;
+function View({ entry, about = NOTHING }: { entry: ViewEntry; about?: Query }) {
+  const scope = useTableScopeOf(entry);
+  const isCompared = comparisonBase.value !== null && entry.comparable_columns.length > 0;
   return (
     <TableScopeContext.Provider value={scope}>
       <section ref={scope.box} class="view">
-        {isCompared ? <ComparedView entry={scope.entry} /> : <SingleView about={about} />}
+        {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} />}
       </section>
     </TableScopeContext.Provider>
   );
 }
 
-/** The page of a view of the list: the view, and its parts below it. */
-export function ViewPage() {
-  const [main, ...others] = pageOf(openEntry.value!);
+const MOST_FACTS = 7;
+const MOST_ROWS = 4;
+
+/** The first columns of a row, side by side. */
+function Facts({ ready, entry, row }: { ready: Ready; entry: ViewEntry; row: number }) {
+  const isKey = ({ name }: { name: string }) => entry.key.includes(name);
+  const known = ready.columns.filter((column) => column.values[row] !== null && !isKey(column)).slice(0, MOST_FACTS);
+  return (
+    <dl class="strip">
+      {[...ready.columns.filter(isKey), ...known].map(({ name, title, doc, kind, values }) => (
+        <div key={name}>
+          <dt data-tip={doc}>{title}</dt>
+          <dd>{typeof values[row] === "number" ? quantity(values[row], kind) : values[row]}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A view above the tabs: a line for each of its first rows, and all of it as a table on request. */
+function HeadView({ entry }: { entry: ViewEntry }) {
+  const key = `${entry.id}.rows`, isOpen = address.value[key] === "1";
+  const { answer, earlier } = useAnswer(entry.id);
+  const table = answer?.state === "ready" ? answer : earlier;
+  if (!table) return null;
+  const ready = prepareTable(table, entry), rows = [...Array(Math.min(ready.count, MOST_ROWS)).keys()];
+  return (
+    <section class="card head-view" aria-label={entry.title}>
+      {rows.map((row) => <Facts key={row} ready={ready} entry={entry} row={row} />)}
+      <button type="button" class="link" aria-expanded={isOpen} onClick={() => go({ [key]: isOpen ? "" : "1" })}>
+        {isOpen ? "Hide the table" : "All columns"}
+      </button>
+      {isOpen && <View entry={entry} />}
+    </section>
+  );
+}
+
+/** What stands above the tabs of an entry. */
+export function Heads() {
   const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  // What is missing for the whole page isn't repeated by its parts.
-  const drawn = others.filter(({ id }) => !(main!.id in missing) || missing[id] !== missing[main!.id]);
+  const heads = openEntry.value!.heads.filter(({ id }) => !(id in missing));
+  return <>{heads.map((head) => <HeadView key={head.id} entry={head} />)}</>;
+}
+
+/** The page of a tab: the view, and its parts below it. */
+export function ViewPage() {
+  const [main, ...parts] = pageOf(openTab.value!);
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   return (
     <>
-      <PageParameters views={[main!, ...others]} />
-      <View key={main!.id} base={main!} />
-      {drawn.map((part) => (
+      <PageParameters views={[main!, ...parts]} />
+      <View key={main!.id} entry={main!} />
+      {parts.filter(({ id }) => !(id in missing)).map((part) => (
         <section key={part.id} class="part" aria-label={part.title}>
-          <h2>{part.title}</h2>
-          <p class="quiet">{prose(part.doc)}</p>
-          <View base={part} />
+          <h2 data-tip={part.doc}>{part.title}</h2>
+          <View entry={part} />
         </section>
       ))}
     </>

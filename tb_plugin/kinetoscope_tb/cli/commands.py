@@ -46,7 +46,12 @@ GROUPS = {
     "Files": ("publish", "index", "merge", "repair", "cache"),
 }
 FORMATS = ("text", "json", "csv")
-DRAWN = {"part": "Shown on the page of", "detail": "Shown in an opened row of"}
+PLACES = {
+    "tab": "Tab *{label}*.",
+    "head": "Shown above the tabs.",
+    "part": "Shown below `{of}`.",
+    "detail": "Shown in an opened row of `{of}`.",
+}
 
 _format = click.Option(
     ["--format", "form"],
@@ -203,25 +208,29 @@ def views(form: str) -> None:
     from .text_table import TextColumn, print_table
 
     described = catalogue(EVERY_VIEW.values())
-    names = ("id", "title", "group", "doc")
+    rows = [{**view, "entry": view["entry"]["title"]} for view in described]
+    names = ("entry", "id", "title", "doc")
     if form == "json":
         click.echo(encode.text(described))
     elif form == "csv":
-        click.echo(encode.csv(pl.DataFrame({n: [v[n] for v in described] for n in names})), nl=False)
+        click.echo(encode.csv(pl.DataFrame({n: [row[n] for row in rows] for n in names})), nl=False)
     elif form == "markdown":
         click.echo(_markdown(described), nl=False)
     else:
-        print_table([TextColumn(n, [v[n].splitlines()[0] for v in described]) for n in names])
+        print_table([TextColumn(n, [row[n].splitlines()[0] for row in rows]) for n in names])
 
 
 def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
     """The Markdown page of all definitions."""
     lines = ["# Views and columns", "", "Written by `make docs` from the definitions in the code."]
+    entry = None
     for view in described:
-        lines += ["", f"## {view['title']} (`{view['id']}`)", "", view["doc"], ""]
+        if view["entry"] != entry:
+            entry = view["entry"]
+            lines += ["", f"## {entry['title']}", "", entry["question"]]
+        lines += ["", f"### {view['title']} (`{view['id']}`)", "", view["doc"], ""]
         lines += [f"{view['hint']}", ""] if view["hint"] else []
-        if sentence := DRAWN.get(view["place"]["kind"]):
-            lines += [f"{sentence} `{view['place']['of']}`.\n"]
+        lines += [PLACES[view["place"]["kind"]].format_map(view["place"]) + "\n"]
         takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
         lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
         lines += ["| column | kind | |", "| --- | --- | --- |"]
@@ -248,12 +257,16 @@ class _ViewGroup(click.Group):
         return _ViewCommand(EVERY_VIEW[cmd_name])
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the views in the page's groups, with their titles."""
+        """Write the views under the page's entries, with their titles."""
+        from ..entries import ENTRIES
         from ..views import EVERY_VIEW
 
-        for group in dict.fromkeys(view.group for view in EVERY_VIEW.values()):
-            with formatter.section(group):
-                formatter.write_dl([(view.id, view.title) for view in EVERY_VIEW.values() if view.group == group])
+        for entry in ENTRIES.values():
+            if rows := [(view.id, view.title) for view in EVERY_VIEW.values() if view.entry == entry.title]:
+                formatter.write_paragraph()
+                formatter.write_text(f"{entry.title}: {entry.question}")
+                with formatter.indentation():
+                    formatter.write_dl(rows)
 
 
 class _ViewCommand(click.Command):

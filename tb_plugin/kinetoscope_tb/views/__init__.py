@@ -1,4 +1,4 @@
-"""The views, in the order of the page. To add one: write a module in a folder below, and add its name to a list here.
+"""The views, in the order of the page. To add one: write a module in a folder below, and add its name to the list here.
 
 overview, server, host, device, memory   functions of one trace
 distributed                              functions of all traces of a span or a run
@@ -21,62 +21,63 @@ def _views(*modules: str) -> dict[str, View]:
     return {view.id: view for view in views}
 
 
-VIEWS = _views(
+EVERY_VIEW = _views(
     "overview.overview",
-    "overview.advice",
-    "overview.steps",
     "server.iterations",
     "server.phases",
+    "overview.advice",
+    "overview.steps",
+    "device.idle",
+    "device.gaps",
+    "device.queue_length",
+    "host.launches",
+    "host.launch_durations",
+    "device.exposed_time",
     "overview.critical_path",
     "overview.critical_path_names",
     "overview.critical_path_segments",
-    "overview.environment",
-    "overview.health",
+    "distributed.path_across_ranks",
+    "distributed.path_by_rank",
+    "distributed.path_across_ranks_segments",
     "host.operators",
     "host.operators_by_shape",
+    "device.operator_efficiency",
+    "host.call_stacks",
+    "host.op_kernels",
     "host.modules",
     "host.modules_by_class",
     "host.python_calls",
-    "host.call_stacks",
-    "host.op_kernels",
-    "device.gpus",
-    "device.gpu_activity",
     "device.kernels",
     "device.kernels_by_op",
+    "device.kernel_durations",
+    "device.gpu_activity",
+    "device.graphs",
+    "device.copies",
+    "device.gpu_counters",
+    "device.gpus",
     "memory.memory_curve",
     "memory.memory_devices",
     "memory.memory_peak",
     "memory.memory_by_operator",
     "memory.memory_events",
-    "device.kernel_durations",
-    "device.operator_efficiency",
-    "device.copies",
-    "host.launches",
-    "host.launch_durations",
-    "device.graphs",
-    "device.idle",
-    "device.exposed_time",
-    "device.queue_length",
-    "device.gpu_counters",
-    "device.gaps",
-)
-
-RUN_VIEWS = _views(
     "distributed.rank_steps",
-    "distributed.run_advice",
     "distributed.stragglers",
-    "distributed.path_across_ranks",
-    "distributed.path_by_rank",
-    "distributed.path_across_ranks_segments",
+    "distributed.run_advice",
+    "distributed.pace",
     "distributed.communication",
     "distributed.links",
     "distributed.collectives",
-    "distributed.pace",
     "distributed.traffic",
     "distributed.topology",
     "distributed.clocks",
+    "overview.health",
     "distributed.run_health",
+    "overview.environment",
 )
-"""Views of all traces of a span or a run, not of one trace."""
+"""All views, in the order of the page."""
 
-EVERY_VIEW = {**VIEWS, **RUN_VIEWS}
+VIEWS = {name: view for name, view in EVERY_VIEW.items() if view.scope == "recording"}
+"""Views of one trace."""
+
+RUN_VIEWS = {name: view for name, view in EVERY_VIEW.items() if view.scope != "recording"}
+"""Views of all traces of a span or a run."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _OUR_FAULT = "This failed because of a bug in Kinetoscope."
+_ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def state(
     """
     from ..measures.calls.kernel_names import labels_of_kernels
 
-    has_nothing = is_alone and not trace.holds("communication")
+    missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
     return {
         "state": "ready",
         "path": shown,
@@ -88,13 +89,18 @@ def state(
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
         "labels": dict(labels_of_kernels(trace)),
-        "missing": {view.id: view.hint for view in views.values() if _lacks(view, trace, has_no_ranks=has_nothing)},
+        "missing": {view: hint for view, hint in missing.items() if hint is not None},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
 
 
-def _lacks(view: View, trace: Trace, *, has_no_ranks: bool) -> bool:
-    return view.is_missing(trace) if view.scope == "recording" else has_no_ranks
+def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
+    """The message for a view that has nothing to show; None if it has something."""
+    if view.scope == "recording":
+        return view.hint if view.is_missing(trace) else None
+    if is_alone and view.needs == "several":
+        return view.hint
+    return _ONE_RANK if is_alone and not trace.holds("communication") else None
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def counted(trace):
     return pl.DataFrame({"rows": [trace.rows.height]})
 
 
-VIEW = View(counted, table=Counted, title="Counted", group="Host", needs="rows", hint="Record rows.")
+VIEW = View(counted, table=Counted, title="Counted", entry="Operators", needs="rows", hint="Record rows.")
 
 
 def file(path="a", stamp=1, size=100):
@@ -117,7 +117,7 @@ def test_a_view_is_computed_once_for_the_same_parameters():
         calls.append(trace)
         return pl.DataFrame({"rows": [trace.rows.height]})
 
-    view = View(counted, table=Counted, title="Counted", group="Host")
+    view = View(counted, table=Counted, title="Counted", entry="Operators")
     engine = make_engine(Reader())
     with ThreadPoolExecutor(8) as pool:
         frames = [pool.submit(engine.frame, view, file(), {}) for _ in range(8)]
@@ -136,7 +136,7 @@ def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_he
         assert made == [trace]
         return counted(trace)
 
-    views = [View(begun, table=Counted, title="Begun", group="Host", shares=make) for _ in range(6)]
+    views = [View(begun, table=Counted, title="Begun", entry="Operators", shares=make) for _ in range(6)]
     engine = make_engine(Reader())
     with ThreadPoolExecutor(6) as pool:
         frames = [pool.submit(engine.frame, view, file(), {"n": n}) for n, view in enumerate(views)]

@@ -40,7 +40,7 @@ def exact(trace):
     raise RuntimeError("the inside")
 
 
-VIEW = View(exact, table=Exact, title="Exact", group="Host")
+VIEW = View(exact, table=Exact, title="Exact", entry="Operators")
 
 
 def test_numbers_are_exact_and_what_is_no_number_is_null():

@@ -14,7 +14,7 @@ import { setFind } from "../state/selection.ts";
 
 /** The table as if it were a view, so that what draws views draws it. */
 export const entryOf = (id: string, weight: string | null): ViewEntry => ({
-  ...pageView(id, "Area", ""),
+  ...pageView(id, { title: "Area", question: "", section: "", figure: null }, ""),
   key: ["name", "category"],
   weight,
 });

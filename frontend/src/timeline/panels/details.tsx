@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
-import { openRows, viewEntry, viewTitle } from "../../app/router.ts";
+import { openView, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { colorOf } from "../draw/colors.ts";
@@ -136,13 +136,6 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
   );
 }
 
-/** A view's title, with that of the page on which it is a part. */
-function titleOf(view: string): string {
-  const place = viewEntry(view)?.place;
-  const page = place?.kind === "part" && place.of;
-  return page ? `${viewTitle(page)}: ${viewTitle(view)}` : viewTitle(view);
-}
-
 /** Links to the rows of other views that the slice is counted in. */
 function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
   if (!rows.length) return null;
@@ -152,8 +145,8 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
       <ul class="elsewhere">
         {rows.map(({ view, filter }) => (
           <li key={`${view} ${filter}`}>
-            <button type="button" class="link" data-tip={`Its row: ${filter}`} onClick={() => openRows(view, filter)}>
-              {titleOf(view)} <span aria-hidden="true">→</span>
+            <button type="button" class="link" data-tip={`Its row: ${filter}`} onClick={() => openView(view, filter)}>
+              {viewTitle(view)} <span aria-hidden="true">→</span>
             </button>
           </li>
         ))}

@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
-import { address, go, openRows, viewOfPanel } from "../../app/router.ts";
+import { address, go, openView, viewOfPanel } from "../../app/router.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
@@ -133,7 +133,7 @@ export function GapList() {
           onInput={({ currentTarget: { value } }) => go({ gaps: value })}
         />
         <span class="space" />
-        <button type="button" class="link" onClick={() => openRows(view.id, address.value.gaps ?? "")}>
+        <button type="button" class="link" onClick={() => openView(view.id, address.value.gaps ?? "")}>
           As a table <span aria-hidden="true">→</span>
         </button>
       </div>

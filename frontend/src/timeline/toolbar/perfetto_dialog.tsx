@@ -4,7 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Loading, Query } from "../../api/types.ts";
 import { useResource } from "../../app/resource.ts";
-import { plural, quantity } from "../../format/numbers.ts";
+import { fileSize, plural, quantity } from "../../format/numbers.ts";
 import type { Range } from "../model/url_codec.ts";
 import { area, detail, selection } from "../state/selection.ts";
 import { sourceOf, sources, steps, whole } from "../state/sources.ts";
@@ -177,7 +177,7 @@ const titleOf = (chosen: Exported[]) => {
 const sizeText = (size: Size | Loading) =>
   size.state === "loading"
     ? "Estimating the file's size …"
-    : `${plural(size.slices, "slice")}, ${size.is_exact ? "" : "about "}${quantity(size.bytes, "bytes")} packed.`;
+    : `${plural(size.slices, "slice")}, ${size.is_exact ? "" : "about "}${fileSize(size.bytes)} packed.`;
 
 const OfflineText = () => (
   <p class="quiet">

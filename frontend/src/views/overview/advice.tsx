@@ -2,7 +2,7 @@ import { isReport } from "../../api/report.ts";
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Table } from "../../api/types.ts";
 import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
-import { listing, openRows, slicesIn, trace, viewTitle } from "../../app/router.ts";
+import { listing, openView, slicesIn, trace, viewTitle } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { prose } from "../../ui/prose.tsx";
 import { AnswerView, ProgressLine } from "../../ui/status.tsx";
@@ -153,7 +153,7 @@ export function AdviceList({ data }: { data: Table }) {
                 {prose(i > 0 ? advice.evidence : advice.title)} {i > 0 && <InTimeline advice={advice} />}
               </p>
             </div>
-            <button type="button" class="link" onClick={() => openRows(advice.view, advice.filter)}>
+            <button type="button" class="link" onClick={() => openView(advice.view, advice.filter)}>
               {viewTitle(advice.view)}
               <span aria-hidden="true">→</span>
             </button>
@@ -200,7 +200,7 @@ function RunAdvice() {
             ({percent(share)} %). {prose(text("action"))}
           </>
         )} {others > 0 && `${others} more ${others === 1 ? "rank is" : "ranks are"} slow. `}
-        <button type="button" class="link" onClick={() => openRows(text("view"), "")}>
+        <button type="button" class="link" onClick={() => openView(text("view"), "")}>
           {viewTitle(text("view"))} <span aria-hidden="true">→</span>
         </button>
       </p>

@@ -104,7 +104,7 @@ VIEW = View(
     copies,
     table=Copies,
     title="Copies",
-    group="Device",
+    entry="Kernels",
     needs="copies",
     hint="No copies or fills were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row),

@@ -16,7 +16,7 @@ from ...measures.time.idle import Windows, axes
 from ...table import DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
-from ...view import Part, Slices, View
+from ...view import Slices, Tab, View
 
 
 class ExposedTime(Table):
@@ -65,10 +65,10 @@ VIEW = View(
     exposed_time,
     table=ExposedTime,
     title="Exposed time",
-    group="Device",
+    entry="Idle",
+    place=Tab("Overlap"),
     within="recording",
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Part("idle"),
     slices=Slices(device_work),
 )

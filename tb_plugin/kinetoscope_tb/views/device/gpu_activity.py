@@ -15,7 +15,7 @@ from ...measures.time.breakdown import intervals_of
 from ...pictures import Lines
 from ...table import DURATION, FRACTION, ID, INSTANT, Column, Table
 from ...trace import Trace
-from ...view import Part, RowTime, View
+from ...view import RowTime, View
 
 PARTS = 240
 
@@ -84,10 +84,9 @@ VIEW = View(
     gpu_activity,
     table=GpuActivity,
     title="Over time",
-    group="Device",
+    entry="Kernels",
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Part("gpus"),
     within="moments",
     time=RowTime("time_ns", length="dur_ns"),
 )

@@ -18,7 +18,7 @@ from ...measures.time.breakdown import intervals_of
 from ...measures.time.idle import Windows
 from ...table import COUNT, DURATION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
-from ...view import View
+from ...view import Tab, View
 
 
 class GpuCounters(Table):
@@ -87,7 +87,8 @@ VIEW = View(
     gpu_counters,
     table=GpuCounters,
     title="GPU counters",
-    group="Device",
+    entry="Kernels",
+    place=Tab("Counters"),
     needs="gpu_counters",
     hint="No counters of a GPU were sampled. torch 2.15 samples clocks and power with CuspyConfig("
     "enable_environment_counters=True), and metrics with PerformanceMetricsConfig.",

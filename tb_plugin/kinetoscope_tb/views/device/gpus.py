@@ -20,7 +20,7 @@ from ...names.device_peaks import TABLE_VERSION, device_peaks
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
-from ...view import Slices, View
+from ...view import Head, Slices, View
 
 
 class Gpus(Table):
@@ -127,7 +127,8 @@ VIEW = View(
     gpus,
     table=Gpus,
     title="GPUs",
-    group="Device",
+    entry="Kernels",
+    place=Head(),
     needs="device_events",
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="windows",

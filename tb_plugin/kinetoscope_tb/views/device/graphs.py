@@ -78,7 +78,7 @@ VIEW = View(
     graphs,
     table=Graphs,
     title="Graphs",
-    group="Device",
+    entry="Kernels",
     needs="graphs",
     hint="No CUDA or HIP graph was launched during the recording. torch.cuda.graph and torch.compile with "
     'mode="reduce-overhead" make them, so that many kernels cost one launch.',

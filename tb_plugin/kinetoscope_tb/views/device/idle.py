@@ -19,7 +19,7 @@ from ...measures.time.idle_causes import CAUSES, SharedParts, gap_parts
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
-from ...view import Slices, View
+from ...view import Slices, Tab, View
 
 _SHORT = f"{QUEUED_NS // 1000} µs"
 
@@ -133,7 +133,8 @@ VIEW = View(
     idle,
     table=Idle,
     title="Idle and overlap",
-    group="Device",
+    entry="Idle",
+    place=Tab("Why idle"),
     within="recording",
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",

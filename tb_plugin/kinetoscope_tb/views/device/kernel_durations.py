@@ -14,7 +14,7 @@ from ...pictures import Histogram
 from ...table import COUNT, DURATION, FRACTION, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
-from ...view import Part, Slices, View
+from ...view import Slices, Tab, View
 
 
 class KernelDurations(Table):
@@ -52,9 +52,9 @@ VIEW = View(
     kernel_durations,
     table=KernelDurations,
     title="How long kernels last",
-    group="Device",
+    entry="Kernels",
+    place=Tab("Durations"),
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Part("kernels"),
     slices=Slices(events_of_row),
 )

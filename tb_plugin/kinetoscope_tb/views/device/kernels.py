@@ -9,7 +9,7 @@ from ...pictures import Bars
 from ...table import TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
-from ...view import Listed, Slices, View
+from ...view import Slices, View
 
 
 class _Name(Table):
@@ -39,10 +39,8 @@ VIEW = View(
     kernels,
     table=Kernels,
     title="Kernels",
-    group="Device",
+    entry="Kernels",
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Listed("Kernel"),
     slices=Slices(events_of_row, category="Kernel"),
-    shortcut="k",
 )

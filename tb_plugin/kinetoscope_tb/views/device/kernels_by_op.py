@@ -9,7 +9,7 @@ from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, has_op, rows_where
-from ...view import Slices, Variant, View
+from ...view import Slices, Tab, View
 
 
 class _Properties(Table):
@@ -55,9 +55,9 @@ VIEW = View(
     kernels_by_op,
     table=KernelsByOp,
     title="Kernels by operator",
-    group="Device",
+    entry="Kernels",
+    place=Tab("By launcher"),
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Variant("kernels", "Kernel + operator + properties"),
     slices=Slices(events_of_row, category="Kernel"),
 )

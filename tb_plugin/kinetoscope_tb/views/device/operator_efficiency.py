@@ -19,7 +19,7 @@ from ...pictures import Bars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
-from ...view import Slices, View
+from ...view import Slices, Tab, View
 
 NO_DEVICE = "Its calls launched no recorded device work."
 NO_TIME = "Its calls took no measurable time."
@@ -140,7 +140,8 @@ VIEW = View(
     operator_efficiency,
     table=OperatorEfficiency,
     title="Operator efficiency",
-    group="Device",
+    entry="Operators",
+    place=Tab("Efficiency"),
     needs="matrix_work",
     hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
     "activities, and record_shapes=True for their sizes.",

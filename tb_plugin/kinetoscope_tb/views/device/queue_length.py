@@ -15,7 +15,7 @@ from ...measures.time.queues import queue_lengths
 from ...pictures import Lines
 from ...table import COUNT, ID, INSTANT, Column, Table
 from ...trace import Trace
-from ...view import Part, RowTime, View
+from ...view import RowTime, View
 
 MOST_POINTS = 4_000  # per stream: four per slice of time, more than there are pixels
 
@@ -62,10 +62,9 @@ VIEW = View(
     queue_length,
     table=QueueLength,
     title="Queue length",
-    group="Device",
+    entry="Idle",
     within="moments",
     needs="device_events",
     hint="No GPU event is linked to its launch. Record ProfilerActivity.CPU together with the device's activity.",
-    place=Part("idle"),
     time=RowTime("at_ns"),
 )

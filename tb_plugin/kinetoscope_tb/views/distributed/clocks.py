@@ -11,7 +11,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...distributed.clocks.offsets import COLLECTIVES, MEASURED
 from ...table import COUNT, DURATION, ID, NUMBER, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class Clocks(Table):
@@ -33,8 +33,12 @@ class Clocks(Table):
         "Offset of its clock from the reference's in the middle of the trace; positive: ahead, negative: behind.",
     )
     drift = Column(NUMBER, "How many ns it gains on the reference's clock per second, if that is beyond noise.")
-    error_ns = Column(DURATION, "Error: as measured, or three standard errors of the estimate from collectives.")
-    residual_ns = Column(DURATION, "Median distance of the ends of its collectives from the common ends.")
+    error_ns = Column(
+        DURATION, "Error: as measured, or three standard errors of the estimate from collectives.", adds_up=False
+    )
+    residual_ns = Column(
+        DURATION, "Median distance of the ends of its collectives from the common ends.", adds_up=False
+    )
     differs_ns = Column(
         DURATION,
         "Estimate from collectives − measurement of a measured clock; negative: less far ahead. If it is beyond both "
@@ -63,7 +67,8 @@ VIEW = View(
     clocks,
     table=Clocks,
     title="Clocks",
-    group="Run",
+    entry="Ranks",
+    place=Part("topology"),
     scope="span",
     within="recording",
     needs="several",

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...distributed import Ranks
 from ...table import BYTES, COUNT, DURATION, ID, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class Collectives(Table):
@@ -75,7 +75,8 @@ VIEW = View(
     collectives,
     table=Collectives,
     title="Collectives",
-    group="Run",
+    entry="Ranks",
+    place=Part("communication"),
     scope="span",
     within="moments",
     needs="matches",

@@ -94,7 +94,7 @@ VIEW = View(
     communication,
     table=Communication,
     title="Communication",
-    group="Run",
+    entry="Ranks",
     scope="span",
     within="recording",
     needs="calls",

@@ -13,7 +13,7 @@ from ...distributed import Ranks
 from ...distributed.imbalance.links import SLOW
 from ...distributed.imbalance.links import links as compared
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class Links(Table):
@@ -60,7 +60,8 @@ VIEW = View(
     links,
     table=Links,
     title="Links",
-    group="Run",
+    entry="Ranks",
+    place=Part("communication"),
     scope="span",
     within="recording",
     needs="matches",

@@ -11,7 +11,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...pictures import Lines
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 MOST_CURVES = 16
 
@@ -26,7 +26,7 @@ class Pace(Table):
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    behind_ns = Column(DURATION, "Delay after the first rank.")
+    behind_ns = Column(DURATION, "Delay after the first rank.", adds_up=False)
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:
@@ -45,7 +45,8 @@ VIEW = View(
     pace,
     table=Pace,
     title="Pace",
-    group="Run",
+    entry="Ranks",
+    place=Part("stragglers"),
     scope="span",
     within="moments",
     needs="several",

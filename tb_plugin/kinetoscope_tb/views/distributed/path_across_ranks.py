@@ -21,7 +21,7 @@ from ...distributed import Ranks
 from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
-from ...view import View
+from ...view import Tab, View
 
 MOST_ESTIMATED = 20
 _GROUPED = {
@@ -155,7 +155,8 @@ VIEW = View(
     path_across_ranks,
     table=PathAcrossRanks,
     title="Critical path across ranks",
-    group="Run",
+    entry="Critical path",
+    place=Tab("All ranks"),
     scope="span",
     within="recording",
     needs="several",

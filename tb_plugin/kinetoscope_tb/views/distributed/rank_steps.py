@@ -12,7 +12,7 @@ from ...distributed import Ranks
 from ...distributed.imbalance.step_times import step_rows
 from ...pictures import Heatmap
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
-from ...view import RowTime, View
+from ...view import RowTime, Tab, View
 
 
 class RankSteps(Table):
@@ -49,7 +49,8 @@ VIEW = View(
     rank_steps,
     table=RankSteps,
     title="Ranks and steps",
-    group="Run",
+    entry="Ranks",
+    place=Tab("Steps"),
     scope="span",
     within="recording",
     needs="steps",

@@ -19,7 +19,7 @@ from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 MOST_NAMED = 3
 _ACTIONS = dict(
@@ -245,7 +245,8 @@ VIEW = View(
     run_advice,
     table=RunAdvice,
     title="Run advice",
-    group="Run",
+    entry="Ranks",
+    place=Part("stragglers"),
     scope="run",
     within="recording",
     needs="several",

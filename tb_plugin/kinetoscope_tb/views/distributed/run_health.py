@@ -7,7 +7,7 @@ import polars as pl
 from ...diagnostics.run import diagnose_run
 from ...distributed import Ranks
 from ...table import COUNT, PROSE, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class RunHealth(Table):
@@ -33,7 +33,8 @@ VIEW = View(
     run_health,
     table=RunHealth,
     title="Run health",
-    group="Run",
+    entry="Trace health",
+    place=Part("health"),
     scope="span",
     within="recording",
     hint="No problems found.",

@@ -15,7 +15,7 @@ from ...distributed import Ranks
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import verdicts
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
-from ...view import View
+from ...view import Tab, View
 
 
 class Stragglers(Table):
@@ -64,7 +64,8 @@ VIEW = View(
     stragglers,
     table=Stragglers,
     title="Stragglers",
-    group="Run",
+    entry="Ranks",
+    place=Tab("Slow ranks"),
     scope="run",
     within="recording",
     needs="several",

@@ -9,7 +9,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...distributed.process_groups import RankSet
 from ...table import COUNT, ID, TEXT, Column, Table
-from ...view import View
+from ...view import Tab, View
 
 MOST_LISTED = 1 << 20  # total size of all groups up to which ranks without a trace show their groups too
 
@@ -77,7 +77,8 @@ VIEW = View(
     topology,
     table=Topology,
     title="Topology",
-    group="Run",
+    entry="Ranks",
+    place=Tab("Cluster"),
     scope="span",
     within="recording",
 )

@@ -11,7 +11,7 @@ import polars as pl
 from ...distributed import Ranks
 from ...pictures import Heatmap
 from ...table import BYTES, COUNT, ID, TEXT, Column, Table
-from ...view import View
+from ...view import Part, View
 
 
 class Traffic(Table):
@@ -42,7 +42,8 @@ VIEW = View(
     traffic,
     table=Traffic,
     title="Traffic",
-    group="Run",
+    entry="Ranks",
+    place=Part("communication"),
     scope="span",
     within="recording",
     needs="traffic",

@@ -93,9 +93,9 @@ VIEW = View(
     call_stacks,
     table=CallStacks,
     title="Call stacks",
-    group="Host",
+    entry="Operators",
+    place=Detail("operators", also=("operators_by_shape",)),
     needs="stacks",
     hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
-    place=Detail("operators"),
     slices=Slices(events_of_row),
 )

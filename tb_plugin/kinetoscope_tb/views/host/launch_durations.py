@@ -57,9 +57,9 @@ VIEW = View(
     launch_durations,
     table=LaunchDurations,
     title="How long launching takes",
-    group="Device",
+    entry="Idle",
+    place=Part("launches"),
     needs="launches",
     hint="No runtime calls were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Part("launches"),
     slices=Slices(events_of_row),
 )

@@ -96,7 +96,7 @@ VIEW = View(
     launches,
     table=Launches,
     title="Launches",
-    group="Device",
+    entry="Idle",
     needs="launches",
     hint="No runtime calls were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, category="Runtime"),

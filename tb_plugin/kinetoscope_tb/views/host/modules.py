@@ -18,7 +18,7 @@ from ...pictures import Tree
 from ...table import ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
-from ...view import Listed, Slices, View
+from ...view import Slices, Tab, View
 
 
 class _Path(Table):
@@ -89,9 +89,9 @@ VIEW = View(
     modules,
     table=Modules,
     title="Modules",
-    group="Host",
+    entry="Modules",
+    place=Tab("Tree"),
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
-    place=Listed("Tree"),
     slices=Slices(events_of_row),
 )

@@ -17,7 +17,7 @@ from ...pictures import Bars
 from ...table import COUNT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
-from ...view import Slices, Variant, View
+from ...view import Slices, Tab, View
 
 
 class _Class(Table):
@@ -79,9 +79,9 @@ VIEW = View(
     modules_by_class,
     table=ModulesByClass,
     title="Modules by class",
-    group="Host",
+    entry="Modules",
+    place=Tab("Classes"),
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
-    place=Variant("modules", "Class"),
     slices=Slices(events_of_row),
 )

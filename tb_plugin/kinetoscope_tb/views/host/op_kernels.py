@@ -159,8 +159,8 @@ VIEW = View(
     op_kernels,
     table=OpKernels,
     title="Kernels it launches",
-    group="Host",
+    entry="Operators",
+    place=Detail("operators", also=("operators_by_shape",)),
     needs="device_events",
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    place=Detail("operators"),
 )

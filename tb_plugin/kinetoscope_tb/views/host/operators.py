@@ -11,7 +11,7 @@ import polars as pl
 from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table
 from ...pictures import Bars
 from ...trace import Trace
-from ...view import Listed, Slices, View
+from ...view import Slices, View
 
 
 class Operators(OpCosts, OpName):
@@ -31,10 +31,8 @@ VIEW = View(
     operators,
     table=Operators,
     title="Operators",
-    group="Host",
+    entry="Operators",
     needs="ops",
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
-    place=Listed("Operator"),
     slices=Slices(operator_events, category="Operator"),
-    shortcut="p",
 )

@@ -10,7 +10,7 @@ import polars as pl
 from ...measures.calls.op_calls import OpCosts, OpName, OpShapes, operator_events, operator_table
 from ...pictures import Bars
 from ...trace import Trace
-from ...view import Slices, Variant, View
+from ...view import Slices, Tab, View
 
 
 class OperatorsByShape(OpCosts, OpShapes, OpName):
@@ -30,9 +30,9 @@ VIEW = View(
     operators_by_shape,
     table=OperatorsByShape,
     title="Operators by shape",
-    group="Host",
+    entry="Operators",
+    place=Tab("Shapes"),
     needs="ops",
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
-    place=Variant("operators", "Operator + input shape"),
     slices=Slices(operator_events, category="Operator"),
 )

@@ -174,7 +174,7 @@ VIEW = View(
     python_calls,
     table=PythonCalls,
     title="Python calls",
-    group="Host",
+    entry="Python",
     needs="python_calls",
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
     slices=Slices(events_of_row, except_kind="rest"),

@@ -17,7 +17,7 @@ from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
-from ...view import Part, Slices, View
+from ...view import Slices, View
 
 NO_OPERATOR = "[no operator]"
 AMOUNTS = ("size_increase_bytes", "allocations")  # if the totals of both are 0, so are the others
@@ -99,9 +99,8 @@ VIEW = View(
     memory_by_operator,
     table=MemoryByOperator,
     title="By operator",
-    group="Memory",
+    entry="Memory",
     needs="memory",
     hint=HINT,
-    place=Part("memory_curve"),
     slices=Slices(events_of_row),
 )

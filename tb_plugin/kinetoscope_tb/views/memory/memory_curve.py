@@ -16,7 +16,7 @@ from ...measures.memory.levels import HINT, IS_RELATIVE, DeviceMemory, OfDevice,
 from ...pictures import Lines
 from ...table import BOOL, BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
-from ...view import RowTime, View
+from ...view import RowTime, Tab, View
 
 DRAWN = 600  # parts of the time of which the lowest and the highest level are drawn: more than a screen can show
 
@@ -128,7 +128,8 @@ VIEW = View(
     memory_curve,
     table=MemoryCurve,
     title="Memory",
-    group="Memory",
+    entry="Memory",
+    place=Tab("Curve and peak"),
     needs="memory",
     hint=HINT,
     within="moments",

@@ -83,10 +83,10 @@ VIEW = View(
     memory_devices,
     table=MemoryDevices,
     title="Devices",
-    group="Memory",
+    entry="Memory",
+    place=Part("memory_curve"),
     needs="memory",
     hint=HINT,
-    place=Part("memory_curve"),
     within="recording",
     time=RowTime("peak_ns"),
 )

@@ -17,7 +17,7 @@ from ...measures.memory.levels import HINT, OfDevice, device_memories
 from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
-from ...view import Part, RowTime, Slices, View
+from ...view import RowTime, Slices, Tab, View
 
 MOST = 10_000
 ALWAYS = 1 << 62
@@ -103,10 +103,10 @@ VIEW = View(
     memory_events,
     table=MemoryEvents,
     title="Allocations",
-    group="Memory",
+    entry="Memory",
+    place=Tab("Events"),
     needs="memory",
     hint=HINT,
-    place=Part("memory_curve"),
     within="moments",
     slices=Slices(events_of_row),
     time=RowTime("allocated_ns", end="released_ns"),

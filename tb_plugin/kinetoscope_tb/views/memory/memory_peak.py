@@ -97,9 +97,9 @@ VIEW = View(
     memory_peak,
     table=MemoryPeak,
     title="At the peak",
-    group="Memory",
+    entry="Memory",
+    place=Part("memory_curve"),
     needs="memory",
     hint=HINT,
-    place=Part("memory_curve"),
     within="recording",
 )

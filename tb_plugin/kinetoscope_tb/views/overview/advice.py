@@ -66,7 +66,7 @@ VIEW = View(
     advice,
     table=Advice,
     title="Advice",
-    group="Overview",
+    entry="Overview",
     hint="The trace has no events with a duration.",
     within="recording",
     shares=SharedParts.of,

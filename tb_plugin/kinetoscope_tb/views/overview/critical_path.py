@@ -23,7 +23,7 @@ from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...view import Slices, View
+from ...view import Slices, Tab, View
 
 
 class CriticalPath(Table):
@@ -108,7 +108,8 @@ VIEW = View(
     critical_path,
     table=CriticalPath,
     title="Critical path",
-    group="Overview",
+    entry="Critical path",
+    place=Tab("This rank"),
     within="recording",
     shares=Explanation.of,
     needs="work",

@@ -100,4 +100,4 @@ def _backend(name: object) -> object:
     return None if name == "undefined" else name
 
 
-VIEW = View(environment, table=Environment, title="Environment", group="Overview", within="recording")
+VIEW = View(environment, table=Environment, title="Environment", entry="Trace health", within="recording")

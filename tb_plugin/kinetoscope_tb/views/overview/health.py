@@ -11,7 +11,7 @@ import polars as pl
 from ...diagnostics import diagnose
 from ...table import COUNT, ID, PROSE, TEXT, Column, Table
 from ...trace import Trace
-from ...view import View
+from ...view import Tab, View
 
 
 class Health(Table):
@@ -36,8 +36,8 @@ VIEW = View(
     health,
     table=Health,
     title="Trace health",
-    group="Overview",
+    entry="Trace health",
+    place=Tab("Notes"),
     hint="Nothing was lost or repaired: the numbers are as recorded.",
     within="recording",
-    shortcut="h",
 )

@@ -11,7 +11,7 @@ import polars as pl
 from ...measures.time.breakdown import breakdown
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...view import View
+from ...view import Tab, View
 
 
 class Overview(Table):
@@ -51,4 +51,4 @@ def overview(trace: Trace) -> pl.DataFrame:
     )
 
 
-VIEW = View(overview, table=Overview, title="Overview", group="Overview", within="windows", shortcut="o")
+VIEW = View(overview, table=Overview, title="Overview", entry="Overview", place=Tab("Summary"), within="windows")

@@ -73,7 +73,7 @@ VIEW = View(
     steps,
     table=Steps,
     title="Steps",
-    group="Overview",
+    entry="Overview",
     within="steps",
     slices=Slices(events_of_row, are_highlighted=False),
     time=RowTime("start_ns", length="total_ns"),

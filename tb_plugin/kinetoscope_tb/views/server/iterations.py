@@ -107,11 +107,10 @@ VIEW = View(
     iterations,
     table=Iterations,
     title="Iterations",
-    group="Overview",
+    entry="Overview",
     within="moments",
     needs="iterations",
-    hint="No iterations of a server were recorded: neither annotations of vLLM, SGLang, ATOM or TensorRT-LLM, nor "
-    "their functions, nor kernels that use a paged KV cache. docs/inference.md says how to record a server.",
+    hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
     slices=Slices(events_of_row),
     time=RowTime("start_ns", length="total_ns"),
 )

@@ -18,7 +18,7 @@ from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
-from ...view import Part, Slices, View
+from ...view import Slices, View
 
 OUTSIDE = "outside"
 
@@ -158,8 +158,7 @@ VIEW = View(
     phases,
     table=Phases,
     title="Phases",
-    group="Overview",
-    place=Part("iterations"),
+    entry="Overview",
     within="recording",
     needs="iterations",
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",

@@ -1,0 +1,113 @@
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
+import { tabLabel } from "../app/entries.ts";
+import { openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
+import type { ViewEntry } from "../api/types.ts";
+import { decimal, plural } from "../format/numbers.ts";
+import { copy } from "../ui/copy.ts";
+import { useContext } from "../views/overview/overview.tsx";
+
+function HealthBadge() {
+  const state = traceState.value;
+  if (state?.state !== "ready") return null;
+  const { loss = 0, warning = 0, note = 0 } = state.findings;
+  const counts = [
+    loss && `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}`,
+    warning && plural(warning, "warning"),
+    note && plural(note, "note"),
+  ].filter(Boolean);
+  return (
+    <button type="button" class={`badge ${loss || warning ? "some" : ""}`} onClick={() => openView("health")}>
+      Trace health: {counts.join(", ") || "nothing to note"}
+    </button>
+  );
+}
+
+function CopyLink() {
+  const button = useRef<HTMLButtonElement>(null);
+  const take = () => {
+    const { location } = window.parent === window ? window : window.parent;
+    void copy(location.href).then(() => (button.current!.textContent = "Copied"));
+    setTimeout(() => button.current && (button.current.textContent = "Copy link"), 1500);
+  };
+  return (
+    <button ref={button} type="button" class="badge" onClick={take} data-tip="Copy the address of exactly this page">
+      Copy link
+    </button>
+  );
+}
+
+/** Where the trace is from: fetched on its overview only, since views of a run don't wait for any trace. */
+function TraceContext() {
+  const { run, worker, span } = placeLabels.value;
+  return <>{useContext() || `${run} · ${worker} · ${span}`}</>;
+}
+
+/** The title of the entry, what it is about, and the trace's health. */
+export function Head({ isOverview }: { isOverview: boolean }) {
+  const { run, worker, span } = placeLabels.value;
+  return (
+    <header class="head">
+      <h1>{openEntry.value!.title}</h1>
+      <p>{isOverview ? <TraceContext /> : `${run} · ${worker} · ${span}`}</p>
+      <CopyLink />
+      <HealthBadge />
+    </header>
+  );
+}
+
+const STEPS: Record<string, (at: number, count: number) => number> = {
+  ArrowRight: (at, count) => (at + 1) % count,
+  ArrowLeft: (at, count) => (at - 1 + count) % count,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+};
+
+/** The tabs that the trace has data for; all of them if it has none for the entry, and always the open one. */
+function shownTabs(): ViewEntry[] {
+  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
+  const { tabs } = openEntry.value!;
+  const shown = tabs.filter(({ id }) => !(id in missing) || id === openTab.value!.id);
+  return shown.every(({ id }) => id in missing) ? tabs : shown;
+}
+
+/** The tabs of the open entry, as in the ARIA Authoring Practices: arrow keys go to the next one and open it. */
+export function Tabs() {
+  const list = useRef<HTMLDivElement>(null);
+  const tabs = shownTabs();
+  if (tabs.length < 2) return null;
+  const open = tabs.findIndex(({ id }) => id === openTab.value!.id);
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = STEPS[event.key]?.(open, tabs.length);
+    if (next === undefined) return;
+    event.preventDefault();
+    switchTab(tabs[next]!.id);
+    (list.current!.children[next] as HTMLElement).focus();
+  };
+  return (
+    <div ref={list} class="entry-tabs" role="tablist" aria-label={openEntry.value!.title} onKeyDown={onKeyDown}>
+      {tabs.map((tab, at) => (
+        <button
+          key={tab.id}
+          id={`tab-${tab.id}`}
+          type="button"
+          role="tab"
+          aria-selected={at === open}
+          aria-controls="tab-panel"
+          tabIndex={at === open ? 0 : -1}
+          data-tip={tab.doc}
+          onClick={() => switchTab(tab.id)}
+        >
+          {tabLabel(tab)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** What the open tab shows; without tabs there is no such role. */
+export function TabPanel({ children }: { children: ComponentChildren }) {
+  const tabs = shownTabs();
+  if (tabs.length < 2) return <>{children}</>;
+  return <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${openTab.value!.id}`}>{children}</div>;
+}

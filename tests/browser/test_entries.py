@@ -1,0 +1,140 @@
+"""The entries of the panel, their tabs, and what stands under "Not in this trace"."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from browser.app import App
+
+
+def panel(page: Page) -> list[str]:
+    """The entries of the panel, without their keys."""
+    buttons = page.get_by_role("navigation", name="Views").locator("> ul button")
+    return [name.split("\n")[0] for name in buttons.all_inner_texts()]
+
+
+def tab(page: Page) -> str:
+    expect(page.get_by_role("tab", selected=True)).to_have_count(1)
+    return page.get_by_role("tab", selected=True).inner_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "entry", "label"),
+    [
+        ({"view": "kernel_durations"}, "Kernels", "Durations"),
+        ({"view": "kernels", "group": "kernels_by_op"}, "Kernels", "By launcher"),
+        ({"view": "gpus"}, "Kernels", "Kernels"),
+        ({"view": "operators", "group": "operators_by_shape"}, "Operators", "Shapes"),
+        ({"view": "call_stacks"}, "Operators", "Operators"),
+        ({"view": "gaps"}, "Idle", "Why idle"),
+        ({"view": "run_health"}, "Trace health", "Notes"),
+        ({"view": "environment"}, "Trace health", "Environment"),
+        ({"view": "collectives"}, "Ranks", "Communication"),
+    ],
+)
+def test_an_old_address_opens_its_entry_and_tab(app: App, old: dict[str, str], entry: str, label: str):
+    page = app.open(**old)
+    expect(page.get_by_role("heading", level=1)).to_have_text(entry)
+    assert tab(page) == label
+    assert "group=" not in page.url
+    expect(page.locator(".banner")).to_have_count(0)
+    current = page.get_by_role("navigation", name="Views").locator("[aria-current=page]")
+    expect(current).to_contain_text(entry)
+
+
+def test_the_panel_lists_what_the_trace_has_and_folds_the_rest(app: App):
+    page = app.open("overview", run="cpu_only")
+    assert panel(page) == ["Overview", "Timeline", "Critical path", "Operators", "Trace health"]
+    nav = page.get_by_role("navigation", name="Views")
+    nav.get_by_text("Not in this trace (").click()
+    folded = nav.locator(".absent li")
+    assert f"({folded.count()})" in nav.locator("summary").inner_text()
+    expect(folded.filter(has_text="Memory")).to_contain_text("profile_memory=True")
+    expect(folded.filter(has_text="Idle")).to_contain_text("ProfilerActivity.CUDA")
+    expect(folded.filter(has=page.get_by_role("button", name="Ranks", exact=True))).to_contain_text(
+        "Record several ranks"
+    )
+    folded.get_by_role("button", name="Memory").click()
+    expect(page.locator(".notice")).to_contain_text("profile_memory=True")
+    assert Axe().run(page).violations_count == 0
+
+
+def test_tabs_without_data_are_folded_with_their_entry_s_name(app: App):
+    page = app.open("kernels")
+    labels = page.get_by_role("tab").all_inner_texts()
+    assert labels[:3] == ["Kernels", "By launcher", "Durations"]
+    assert "Graphs" not in labels
+    nav = page.get_by_role("navigation", name="Views")
+    nav.get_by_text("Not in this trace (").click()
+    expect(nav.locator(".absent li").filter(has_text="Kernels: Graphs")).to_contain_text("graph was launched")
+
+
+def test_an_entry_has_its_number_once_the_page_knows_it(app: App):
+    page = app.open("idle")
+    idle = page.get_by_role("navigation", name="Views").get_by_role("button", name="Idle")
+    expect(idle.locator(".figure")).to_have_text(re.compile(r"^[\d.]+ %$"))
+    page.get_by_role("navigation", name="Views").get_by_role("button", name="Kernels").click()
+    kernels = page.get_by_role("navigation", name="Views").get_by_role("button", name="Kernels")
+    expect(kernels.locator(".figure")).to_have_text("3")
+    expect(page.get_by_role("button", name="Trace health").locator(".figure")).to_have_text("✓")
+
+
+def test_ranks_are_an_entry_where_there_are_several(app: App):
+    assert "Ranks" in panel(app.open("overview", run="made"))
+    assert "Ranks" not in panel(app.open("overview", run="modules"))
+
+
+def test_arrow_keys_go_through_the_tabs(app: App):
+    page = app.open("kernels")
+    page.get_by_role("tab", selected=True).focus()
+    page.keyboard.press("ArrowRight")
+    assert tab(page) == "By launcher"
+    expect(page.get_by_role("tab", name="By launcher")).to_be_focused()
+    expect(page.get_by_role("tabpanel", name="By launcher")).to_be_visible()
+    assert "view=kernels_by_op" in page.url
+    page.keyboard.press("End")
+    last = page.get_by_role("tab").last
+    expect(last).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    assert tab(page) == "Kernels"
+    page.keyboard.press("ArrowLeft")
+    expect(last).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Home")
+    assert tab(page) == "Kernels"
+    assert page.locator("[role=tab][tabindex='0']").count() == 1
+
+
+def test_a_tab_keeps_its_filter_while_another_is_open(app: App):
+    page = app.open("kernels", filter="sgemm")
+    page.get_by_role("tab", name="By launcher").click()
+    app.settle()
+    expect(page.get_by_label("Filter rows").first).to_have_value("")
+    page.get_by_role("tab", name="Kernels", exact=True).click()
+    expect(page.get_by_label("Filter rows").first).to_have_value("sgemm")
+    page.go_back()
+    assert tab(page) == "By launcher"
+
+
+def test_the_head_says_what_the_device_is_and_opens_to_a_table(app: App):
+    page = app.open("kernels")
+    head = page.get_by_role("region", name="GPUs")
+    expect(head).to_contain_text("Made GPU")
+    head.get_by_role("button", name="All columns").click()
+    expect(head.get_by_role("treegrid")).to_contain_text("108")
+    assert Axe().run(page).violations_count == 0
+
+
+def test_a_link_is_copied(app: App):
+    page = app.open("operators", filter="relu")
+    page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve() }")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("window.copied") == page.url
