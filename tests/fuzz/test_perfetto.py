@@ -7,12 +7,12 @@ import random
 import pytest
 
 from kinetoscope_tb.errors import TraceError
-from kinetoscope_tb.reader import read, read_blocks
-from kinetoscope_tb.trace.model import COLLECTED
-from support.fuzzing import case_numbers, named
+from kinetoscope_tb.reader import read
+from support.fuzzing import assert_same_outcome, case_numbers, named, outcome
 from support.perfetto import foreign, training
 
 GROUPS = 20
+PATH = "damaged.pftrace"
 CRAFTED = (
     b"\n",
     b"\n\0",
@@ -53,31 +53,15 @@ def damaged(data, numbers):
     return data
 
 
-def outcome(data, size):
-    try:
-        trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path="damaged.pftrace")
-    except TraceError as error:
-        return str(error)
-    return trace.meta, trace.diagnostics, [getattr(trace, name) for name in COLLECTED]
-
-
-def assert_same(one, other):
-    if isinstance(one, str) or isinstance(other, str):
-        assert one == other
-        return
-    assert one[:2] == other[:2]
-    assert all(a.equals(b) for a, b in zip(one[2], other[2], strict=True))
-
-
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_traces_are_read_or_refused(group):
     for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         data = damaged(numbers.choice(originals()), numbers)
         with named(case):
-            whole = outcome(data, 1 << 20)
+            whole = outcome(data, 1 << 20, PATH)
             if case % 4 == 0 and data[:1] == b"\n":
-                assert_same(whole, outcome(data, numbers.choice((400, 3000, 9000))))
+                assert_same_outcome(data, PATH, whole, numbers.choice((400, 3000, 9000)))
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -6,13 +6,11 @@ import random
 
 import pytest
 
-from kinetoscope_tb.errors import TraceError
-from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.trace.model import COLLECTED
 from support.build import TraceBuilder
-from support.fuzzing import case_numbers, damaged, named
+from support.fuzzing import assert_same_outcome, case_numbers, damaged, named, outcome
 
 GROUPS = 20
+PATH = "damaged.json"
 REAL = (
     "single/hta_backward_thread.json",
     "single/hta_event_sync_trace.json.gz",
@@ -53,35 +51,19 @@ def texts(folder):
     return [built.text().encode(), *(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data for data in real)]
 
 
-def outcome(data, size):
-    try:
-        trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path="damaged.json")
-    except TraceError as error:
-        return str(error)
-    return trace.meta, trace.diagnostics, [getattr(trace, name) for name in COLLECTED]
-
-
-def assert_same(one, other):
-    if isinstance(one, str) or isinstance(other, str):
-        assert one == other
-        return
-    assert one[:2] == other[:2]
-    assert all(a.equals(b) for a, b in zip(one[2], other[2], strict=True))
-
-
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_traces_are_read_or_refused(group, traces):
     for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         data = damaged(numbers.choice(texts(traces)), numbers)
         with named(case):
-            whole = outcome(data, 1 << 20)
+            whole = outcome(data, 1 << 20, PATH)
             if case % 4 == 0:
-                assert_same(whole, outcome(data, numbers.choice((40, 300, 5000))))
+                assert_same_outcome(data, PATH, whole, numbers.choice((40, 300, 5000)))
 
 
 @pytest.mark.parametrize("piece", CRAFTED)
 def test_crafted_texts_cost_no_more_than_their_length(piece):
     start = b'{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2},'
-    whole = outcome(start + piece * (200_000 // len(piece)), 1 << 14)
+    whole = outcome(start + piece * (200_000 // len(piece)), 1 << 14, PATH)
     assert isinstance(whole, str) or whole[0].events

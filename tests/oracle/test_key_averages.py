@@ -16,11 +16,12 @@ import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 
 import polars as pl
 import pytest
 import torch
-from torch.autograd.profiler_util import EventList, FunctionEvent
+from torch.autograd.profiler_util import EventList, FunctionEvent, MemRecordsAcc
 from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
@@ -34,8 +35,19 @@ from support.build import TraceBuilder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
 
-ALL_THREADS = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
-OVERLOADS = torch._C._profiler._ExperimentalConfig(verbose=True, capture_overload_names=True)
+
+def experimental_config(**options):
+    """torch's settings; None if the installed torch lacks one of them."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(**options)
+    except TypeError:
+        return None
+
+
+ALL_THREADS = experimental_config(profile_all_threads=True)
+OVERLOADS = experimental_config(verbose=True, capture_overload_names=True)
+HAS_PYTHON_EXPORT = "use_python_export" in signature(tensorboard_trace_handler).parameters
+BY_OVERLOAD = dict.fromkeys({"group_by_overload_name"} & set(signature(EventList.key_averages).parameters), True)
 
 
 class Double(torch.autograd.Function):
@@ -85,13 +97,25 @@ def on_two_threads(steps, profiler):
         thread.join()
 
 
+def compiled_training(steps, profiler):
+    """A compiled model, which is compiled in the first step: annotations overlap there, and torch counts them twice."""
+    layers = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4))
+    model = torch.compile(layers, backend="aot_eager")
+    for _ in range(steps):
+        loss = torch.nn.functional.cross_entropy(model(torch.randn(8, 16)), torch.randint(4, (8,)))
+        loss.backward()
+        loss.detach().sum().sum()
+        profiler.step()
+
+
 @dataclass
 class Recording:
-    """How to record: the profiler's options, who saves the trace, and what runs."""
+    """How to record: the profiler's options, who saves the trace, what runs, and what of torch's it needs."""
 
     options: dict = field(default_factory=dict)
     saving: object = partial(trace_handler, run="run")
     work: object = training
+    needs: object = True
 
 
 CYCLES = {"schedule": schedule(wait=0, warmup=1, active=1, repeat=2), "profile_memory": True}
@@ -101,15 +125,23 @@ RECORDINGS = {
     "cycles": Recording(CYCLES | {"record_shapes": True}),
     "stacks": Recording({"with_stack": True, "profile_memory": True}),
     "FLOPs and modules": Recording({"with_flops": True, "with_modules": True, "profile_memory": True}),
-    "overloads": Recording({"record_shapes": True, "experimental_config": OVERLOADS}),
-    "threads": Recording({"record_shapes": True, "experimental_config": ALL_THREADS}, work=on_two_threads),
+    "overloads": Recording({"record_shapes": True, "experimental_config": OVERLOADS}, needs=OVERLOADS),
+    "threads": Recording(
+        {"record_shapes": True, "experimental_config": ALL_THREADS}, work=on_two_threads, needs=ALL_THREADS
+    ),
+    "compiled": Recording(
+        CYCLES | {"schedule": schedule(wait=0, warmup=1, active=2, repeat=1)}, work=compiled_training
+    ),
     "plain JSON": Recording({"record_shapes": True, "profile_memory": True}, tensorboard_trace_handler),
     "torch's gzip": Recording({"profile_memory": True}, partial(tensorboard_trace_handler, use_gzip=True)),
     "torch's Python exporter": Recording(
         {"record_shapes": True, "profile_memory": True},
         partial(tensorboard_trace_handler, use_python_export=True),
+        needs=HAS_PYTHON_EXPORT,
     ),
 }
+HAS_EXACT_MEMORY = "start_ns" in signature(MemRecordsAcc.in_interval).parameters
+ROUNDED_MEMORY = "this torch looks allocations up by floating-point microseconds, which are 256 ns apart"
 GROUPINGS = {"name": {}, "shape": {"group_by_input_shape": True}}
 
 
@@ -135,7 +167,7 @@ def record(recording, folder):
 
     def save(profiler):
         handler(profiler)
-        averages = partial(profiler.key_averages, group_by_overload_name=True)
+        averages = partial(profiler.key_averages, **BY_OVERLOAD)
         rows.append({name: averages(**options) for name, options in GROUPINGS.items()})
 
     threads = torch.get_num_threads()
@@ -153,7 +185,10 @@ def record(recording, folder):
 
 @pytest.fixture(scope="module", params=RECORDINGS)
 def recorded(request, tmp_path_factory):
-    return record(RECORDINGS[request.param], tmp_path_factory.mktemp("logdir"))
+    recording = RECORDINGS[request.param]
+    if not recording.needs:
+        pytest.skip(f"torch {torch.__version__} can't record this")
+    return record(recording, tmp_path_factory.mktemp("logdir"))
 
 
 def ns(microseconds):
@@ -162,7 +197,8 @@ def ns(microseconds):
 
 def named(row):
     """The row's name as the file has it."""
-    return f"{row.key}.{row.overload_name}" if row.overload_name else row.key
+    overload = getattr(row, "overload_name", "")  # from torch 2.7
+    return f"{row.key}.{overload}" if overload else row.key
 
 
 def compared(cycle, *, with_stack):
@@ -212,6 +248,7 @@ def test_torch_lists_no_operator_that_the_viewer_lacks(recorded):
         assert listed - set(operators(cycle.trace)["name"]) - known == set()
 
 
+@pytest.mark.skipif(not HAS_EXACT_MEMORY, reason=ROUNDED_MEMORY)
 def test_every_operator_has_torch_s_memory(recorded):
     for trace, names, rows in pairs(recorded):
         theirs = {named(row): (row.self_cpu_memory_usage, row.cpu_memory_usage) for row in rows}
@@ -223,6 +260,7 @@ def test_every_operator_has_torch_s_memory(recorded):
             assert set(ours.values()) == {(None, None)}
 
 
+@pytest.mark.skipif(not HAS_EXACT_MEMORY, reason=ROUNDED_MEMORY)
 def test_the_memory_view_has_torch_s_memory(recorded):
     for trace, names, rows in pairs(recorded):
         if not recorded.profiler.profile_memory:
@@ -265,10 +303,14 @@ def test_windows_that_torch_adds_up_add_up(tmp_path):
         ).items():
             added[name] = tuple(map(sum, zip(added[name], costs, strict=True)))
     assert len(recorded.cycles) == 2
-    assert added == {
+    theirs = {
         row.key: (row.count, ns(row.self_cpu_time_total), ns(row.cpu_time_total), row.cpu_memory_usage)
         for row in recorded.profiler.key_averages()
         if row.key in added
+    }
+    compared_costs = slice(None) if HAS_EXACT_MEMORY else slice(3)
+    assert {name: costs[compared_costs] for name, costs in added.items()} == {
+        name: costs[compared_costs] for name, costs in theirs.items()
     }
 
 

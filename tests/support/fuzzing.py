@@ -10,6 +10,10 @@ import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace.model import COLLECTED
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -94,3 +98,22 @@ def damaged(data: bytes, numbers: random.Random) -> bytes:
         else:
             data = data[:at] + data[numbers.randrange(len(data) + 1) :][:length] + data[at:]
     return data
+
+
+def outcome(data: bytes, size: int, path: str) -> Any:
+    """What the reader makes of the bytes in blocks of a size: the trace's parts, or the message of its refusal."""
+    try:
+        trace = read_blocks((data[i : i + size] for i in range(0, len(data), size)), path=path)
+    except TraceError as error:
+        return str(error)
+    return trace.meta, trace.diagnostics, [getattr(trace, name) for name in COLLECTED]
+
+
+def assert_same_outcome(data: bytes, path: str, whole: Any, size: int) -> None:
+    """Holds that blocks of a size give the outcome that the whole file gave."""
+    parts = outcome(data, size, path)
+    if isinstance(whole, str) or isinstance(parts, str):
+        assert whole == parts
+        return
+    assert whole[:2] == parts[:2]
+    assert all(a.equals(b) for a, b in zip(whole[2], parts[2], strict=True))

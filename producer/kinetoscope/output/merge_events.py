@@ -6,13 +6,15 @@ escaping quotes, so one name can make a whole file unreadable: such an event is 
 left out, and counted.
 
 Since torch 1.8, kineto writes each event on separate lines, closed by two blanks and a brace, and the header before the
-events. Times are µs with three decimals after `baseTimeNanoseconds`; without it (before torch 2.4) they are absolute.
+events. Times are µs with three decimals after `baseTimeNanoseconds`, which torch 2.4 to 2.11 write after the events and
+later ones before them; without it (before torch 2.4) they are absolute.
 This module doesn't import torch.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from itertools import chain
@@ -30,6 +32,8 @@ _BLOCK = 1 << 20
 _MAX_HEAD = _MAX_UNKNOWN = 256 << 20
 _BLANK = b" \t\r\n"
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(-?\d{1,19})\b')
+_TAIL = 1 << 20
 _CLOSED, _OPENED = b"\n  },\n", b"  {\n"
 _BETWEEN = _CLOSED + _OPENED
 _CLOSINGS = re.compile(rb"\n  \},\n(?=  \{\n|\Z)")
@@ -99,7 +103,7 @@ def merge_events(
     facts = {KEY: metadata, **(program_events or {}).get("metadata", {})}
     entry = json.dumps(facts, ensure_ascii=True, allow_nan=False)
     target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
-    base_ns = parsed.get("baseTimeNanoseconds", 0)
+    base_ns = parsed["baseTimeNanoseconds"] if "baseTimeNanoseconds" in parsed else _base_after_events(source)
     is_empty = _is_empty(source, rest)
     separator = b"\n"
     base_ns = base_ns if isinstance(base_ns, int) else 0
@@ -154,6 +158,23 @@ def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
         if len(read) > _MAX_HEAD:
             break
     return b"", read
+
+
+def _base_after_events(source: BinaryIO) -> int:
+    """Return the `baseTimeNanoseconds` at the end of the file; 0 if there is none.
+
+    kineto writes it last; an event has no such line at the indentation of the file's own keys.
+    """
+    position = source.tell()
+    try:
+        size = source.seek(0, os.SEEK_END)
+        source.seek(max(0, size - _TAIL))
+        _, bracket, end = source.read().rpartition(b"\n  ]")
+        bases = _BASE.findall(end) if bracket else []
+    except (OSError, ValueError):  # compressed: only writers of torch 2.13 and later do that, with the base first
+        bases = []
+    source.seek(position)
+    return int(bases[-1]) if bases else 0
 
 
 def _is_empty(source: BinaryIO, rest: bytearray) -> bool:

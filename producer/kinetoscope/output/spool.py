@@ -117,8 +117,14 @@ class Spool:
         return True
 
     def discard(self) -> None:
-        """Remove the spool, once nothing more is put into it."""
+        """Remove the spool, once nothing more is put into it.
+
+        The facts about the process go first. A signal may end the process in the middle of the removal, and whoever
+        finishes a spool that has facts but no outcomes would report that nothing was saved.
+        """
         process = self.process()
+        with suppress(OSError):
+            (self.folder / PROCESS).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         forget_root(self.folder)
         if process is not None:

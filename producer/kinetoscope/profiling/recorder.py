@@ -24,6 +24,8 @@ from ..errors import ProfilerBusyError
 from .options import Options
 from .other_profilers import OtherProfilers
 
+_AUTOGRAD: Any = torch.autograd  # its module exports more than it declares
+
 _IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
@@ -43,6 +45,21 @@ def is_empty(profiler: profile) -> bool:
 def _is_content(event: Any) -> bool:
     kind = event.activity_type() if hasattr(event, "activity_type") else "cpu_op"
     return kind == "cpu_op" or (kind == "user_annotation" and not event.name().startswith(PROFILER_STEP_NAME))
+
+
+def _end_prepared(profiler: profile) -> None:
+    """End a session that is prepared but not started, as torch does when a profiler stops in its warm-up.
+
+    With torch 2.9 and before, no profiler of the process could start any more.
+    """
+    session = profiler.profiler
+    stats = getattr(session, "_stats", None)
+    if session is None or not session.entered or session.kineto_results is not None or is_profiler_active():
+        return
+    if getattr(stats, "profiler_prepare_call_duration_us", 0) > 0:  # else it failed, and its start would crash
+        _AUTOGRAD._enable_profiler(session.config(), session.kineto_activities)  # type: ignore[no-untyped-call]
+        _AUTOGRAD._disable_profiler()
+        session.entered = False
 
 
 def is_inside_optimizer() -> bool:
@@ -249,6 +266,9 @@ class Recorder:
         if is_profiler_active():
             session.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._on_trace_ready(profiler)
+        else:
+            with suppress(RuntimeError):
+                _end_prepared(profiler)
         session.entered = False  # so that it doesn't look like a running one
 
     def _renew(self, action: ProfilerAction) -> None:
@@ -271,6 +291,7 @@ class Recorder:
         """Skip this window: a prepared session is discarded, not started."""
         action = self._action
         if previous is ProfilerAction.WARMUP:
+            self._discard_prepared()
             self._renew(ProfilerAction.NONE)
         self._action, self._is_blocked = action, True
         raise ProfilerBusyError("Another profiler is recording in this process; this window is left out.")
@@ -291,8 +312,15 @@ class Recorder:
         if action in _RECORDING:
             with self._others.own_block():
                 profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        else:
+            self._discard_prepared()
         self._renew(ProfilerAction.NONE)
         self._action, self._is_blocked = action, True
+
+    def _discard_prepared(self) -> None:
+        if self._profiler is not None and not self._others.is_active:
+            with self._others.own_block():
+                _end_prepared(self._profiler)
 
     def _on_trace_ready(self, profiler: profile) -> None:
         self.last_profile = profiler

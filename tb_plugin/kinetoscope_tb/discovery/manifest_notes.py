@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
-from kinetoscope.output.manifest import KEPT, KILLED, LOST, MISSING, PARTIAL, SAVED
+from kinetoscope.output.manifest import ENDED, KEPT, KILLED, LOST, MISSING, PARTIAL, SAVED
 
 from ..errors import TraceError
 from ..filesystem import Entry, stored_bytes
@@ -56,16 +56,21 @@ class Manifest:
     Args:
         notes: Notes about the run.
         saved: Span, rank and path below the run's folder of each trace that should be there.
+        missing: Span, rank and reason of each trace that a process didn't report although it ended in order.
     """
 
     notes: tuple[Note, ...]
     saved: tuple[tuple[int, int, str], ...]
+    missing: tuple[tuple[int, int, str], ...] = ()
 
-    def notes_with_lost_files(self, is_there: Callable[[str], bool]) -> tuple[Note, ...]:
-        """The notes, plus one for each span with missing traces.
+    def notes_with_lost_files(
+        self, is_there: Callable[[str], bool], has_trace: Callable[[int, int], bool]
+    ) -> tuple[Note, ...]:
+        """The notes, plus those for each span with missing traces.
 
         Args:
             is_there: Returns whether a path below the run's folder exists.
+            has_trace: Returns whether the run has a trace of a span and a rank, whatever its process reported.
         """
         gone: dict[int, list[int]] = defaultdict(list)
         for span, rank, file in self.saved:
@@ -75,7 +80,15 @@ class Manifest:
             Note("rank_gone", "loss", _sentence(f"Span {span}: {_named(ranks)}", _GONE), str(span), len(ranks))
             for span, ranks in gone.items()
         ]
-        return (*lost, *self.notes)[:MOST_NOTES]
+        absent: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for span, rank, text in self.missing:
+            if not has_trace(span, rank):
+                absent[span, text].append(rank)
+        never = [
+            Note(f"rank_{MISSING}", "loss", _sentence(f"Span {span}: {_named(ranks)}", text), str(span), len(ranks))
+            for (span, text), ranks in absent.items()
+        ]
+        return (*lost, *never, *self.notes)[:MOST_NOTES]
 
 
 class Manifests:
@@ -106,10 +119,13 @@ def _read(entry: Entry) -> Manifest | None:
         return None
     notes = [*_of_run(content)]
     saved: list[tuple[int, int, str]] = []
+    missing: list[tuple[int, int, str]] = []
+    ended = {str(rank.get("rank")) for rank in _dicts(content.get("ranks")) if rank.get("state") == ENDED}
     for window in _dicts(content.get("windows")):
-        notes += _of_window(window)
+        notes += _of_window(window, ended)
         saved += _saved_in(window)
-    return Manifest(tuple(notes[:MOST_NOTES]), tuple(saved))
+        missing += _missing_in(window, ended)
+    return Manifest(tuple(notes[:MOST_NOTES]), tuple(saved), tuple(missing))
 
 
 def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
@@ -122,6 +138,19 @@ def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
             file = outcome.get("file")
             if not outcome.get("pruned") and isinstance(file, str) and _lies_below(file):
                 yield span, int(rank), file
+
+
+def _missing_in(window: dict[str, Any], ended: Collection[str]) -> Iterator[tuple[int, int, str]]:
+    """Span, rank and reason of each trace of a window that a process didn't report although it ended in order.
+
+    A trace of a process that was killed says nothing against its note: `kinetoscope recover` may have made it.
+    """
+    span, ranks = window.get("span"), window.get("ranks")
+    if not _is_number(span) or not isinstance(ranks, dict):
+        return
+    for rank, outcome in ranks.items():
+        if _is_rank(rank) and rank in ended and isinstance(outcome, dict) and outcome.get("state") == MISSING:
+            yield from ((span, int(rank), text) for state, _, text in _statements(outcome) if state == MISSING)
 
 
 def _lies_below(file: str) -> bool:
@@ -166,7 +195,7 @@ def _of_run(content: dict[str, Any]) -> Iterator[Note]:
         yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]
 
 
-def _of_window(window: dict[str, Any]) -> Iterator[Note]:
+def _of_window(window: dict[str, Any], ended: Collection[str]) -> Iterator[Note]:
     span, ranks = window.get("span"), window.get("ranks")
     if not _is_number(span) or not isinstance(ranks, dict):
         return
@@ -174,7 +203,8 @@ def _of_window(window: dict[str, Any]) -> Iterator[Note]:
     for rank, outcome in ranks.items():
         if _is_rank(rank) and isinstance(outcome, dict):
             for state, level, problem in _statements(outcome):
-                alike[state, level, problem].append(int(rank))
+                if state != MISSING or rank not in ended:  # else the listing knows whether there is a trace
+                    alike[state, level, problem].append(int(rank))
     for (state, level, problem), numbers in alike.items():
         text = _sentence(f"Span {span}: {_named(numbers)}", problem)
         yield Note(f"rank_{state}", level, text, str(span), len(numbers))  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from kinetoscope.naming import worker_of_rank
 from kinetoscope.output.manifest import NAME
 
 from ..errors import LogdirError
@@ -26,7 +27,7 @@ from .manifest_notes import Manifest, Manifests, Note
 from .pattern_files import patterns_in, user_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
@@ -164,9 +165,12 @@ class _Collector:
         }
         files = _distinct(_by_process(self._candidates), patterns)
         runs = {file.run for file in files}
+        names = {(file.run, file.worker, file.span) for file in files}
         noted = {}
         for run, (where, entry, manifest) in self._manifests_of_runs.items():
-            noted[run] = notes = manifest.notes_with_lost_files(partial(self._is_there, entry))
+            noted[run] = notes = manifest.notes_with_lost_files(
+                partial(self._is_there, entry), partial(_has_trace, names, run)
+            )
             if run not in runs and notes:
                 shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
                 self._problems.append(Problem(_printable(shown), f"This run has no trace. {texts}"))
@@ -176,6 +180,11 @@ class _Collector:
         """Whether a file exists below the folder of a manifest."""
         path = manifest.path.removesuffix(manifest.name) + file
         return path in self._paths or entry_at(path) is not None
+
+
+def _has_trace(names: Collection[tuple[str, str, str]], run: str, span: int, rank: int) -> bool:
+    """Whether a run has a trace of a span and a rank, by the recorder's own names."""
+    return (run, worker_of_rank(rank), str(span)) in names
 
 
 def _with_notes(file: TraceFile, notes: tuple[Note, ...]) -> TraceFile:

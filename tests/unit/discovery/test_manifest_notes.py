@@ -55,6 +55,22 @@ def test_a_run_s_manifest_is_no_trace_and_says_what_is_missing(logdir):
     assert missing.text.startswith("Span 5: rank 7: no trace: nothing was reported")
 
 
+def test_a_rank_that_ended_in_order_misses_no_trace_that_is_there(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "rank0.5.pt.trace.json").write_text(TRACE)
+    killed = status(2) | {"state": "killed", "problem": "killed while it recorded"}
+    (run / "run.json").write_text(json.dumps(manifest([status(0, s5=("saved", {})), status(1), killed])))
+
+    def missing():
+        return {n.text.split(":")[1]: n.text for n in listed(tmp_path).notes["run"] if n.rule == "rank_missing"}
+
+    assert missing()[" rank 1"] == "Span 5: rank 1: no trace: it had ended before."
+    (run / "rank1.5.pt.trace.json").write_text(TRACE)
+    (run / "rank2.5.pt.trace.json").write_text(TRACE)  # as `kinetoscope recover` makes it, without operators
+    assert missing().keys() == {" rank 2", " ranks 3–7"}
+
+
 def test_trace_health_has_the_notes_of_its_own_span(logdir):
     engine = Engine([Logdir(str(logdir))], patience_s=60)
     file = engine.listing().find("run", "rank0", "9")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope import SaveError
+from kinetoscope.events import INSTANT
 from kinetoscope.output.merge_events import merge_events
 from kinetoscope.output.metadata import KEY
 
@@ -54,6 +55,19 @@ def test_a_large_trace_is_copied_as_it_is():
     _, _, result = spliced(text)
     assert len(text) > 3 << 20
     assert result.endswith(text[text.index('"baseTime') :].encode())
+
+
+@pytest.mark.parametrize("events", [0, 1, 30_000])
+def test_the_program_s_events_count_from_a_base_that_follows_the_events(events):
+    """As torch 2.4 to 2.11 write it."""
+    text = kineto(*(event(f"op {n}") for n in range(events))).replace(f'"baseTimeNanoseconds": {BASE_NS},', "")
+    text = text.replace('"traceName": "x" }', f'\n  "traceName": "x",\n  "baseTimeNanoseconds": {BASE_NS}\n}}')
+    at_ns = BASE_NS + 1_234_567
+    own = [INSTANT, "checkpoint", [], 2, at_ns, None, None]
+    program_events = {"pid": 1, "threads": {}, "since_ns": at_ns, "until_ns": at_ns, "events": [own]}
+    result, _, _ = spliced(text, program_events=program_events)
+    (found,) = (event for event in result["traceEvents"] if event["name"] == "checkpoint")
+    assert found["ts"] == 1234.567
 
 
 @pytest.mark.parametrize("text", ["", "[{}]", "not a trace", '{"nodes": []}', '{"traceEvents": 3}'])

@@ -292,6 +292,27 @@ def test_without_a_writer_process_the_end_of_the_training_writes(tmp_path, scrat
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.parametrize("survivors", list(range(1, 8)))
+def test_a_removal_that_a_signal_interrupts_leaves_the_manifest_as_it_is(spool, put, tmp_path, monkeypatch, survivors):
+    put(0)
+    assert finish_spool(spool.folder)[0]["state"] == "saved"
+    before = states(tmp_path)
+    write_json(spool.folder / PROCESS, {**json.loads((spool.folder / PROCESS).read_text()), "state": "ended"})
+    files = sorted(spool.folder.iterdir())
+    assert {"process.json", "state.json", "lock"} == {path.name for path in files}
+
+    def remove_some(folder, **_):
+        for n, path in enumerate(files):
+            if not survivors >> n & 1:
+                path.unlink(missing_ok=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", remove_some)
+        spool.discard()
+    finish_spool(spool.folder)
+    assert states(tmp_path) == before
+
+
 def test_the_spool_of_a_killed_writer_process_is_finished_with_the_run(spool, put, tmp_path, monkeypatch):
     process = json.loads((spool.folder / "process.json").read_text())
     (spool.folder / "process.json").write_text(json.dumps({**process, "host": socket.gethostname()}))
