@@ -23,7 +23,10 @@ def _views(*modules: str) -> dict[str, View]:
 
 VIEWS = _views(
     "overview.overview",
+    "overview.activity_strip",
     "overview.advice",
+    "overview.top",
+    "overview.what_if",
     "overview.steps",
     "server.iterations",
     "server.phases",
