@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..diagnostics import diagnose
-from ..trace import Trace
+from ..trace import Diagnostic, Trace
 from ..trace.memo import once_per_trace
 from . import advice
 from .facts import Facts
@@ -31,7 +30,7 @@ class Given:
 
 
 @once_per_trace
-def given_advice(trace: Trace) -> Given:
-    """Return the advice about a trace."""
+def given_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> Given:
+    """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
-    return Given(tuple(advice(facts, diagnose(trace))), facts.step_ns, facts.counted)
+    return Given(tuple(advice(facts, diagnostics)), facts.step_ns, facts.counted)

@@ -11,6 +11,7 @@ import polars as pl
 
 from ...advice import CATEGORIES
 from ...advice.given import given_advice
+from ...diagnostics import diagnose
 from ...measures.time.idle_causes import SharedParts
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
@@ -43,7 +44,7 @@ class Advice(Table):
 
 def advice(trace: Trace) -> pl.DataFrame:
     """The largest part of the step first, then advice that isn't about time, then what is fine."""
-    given = given_advice(trace)
+    given = given_advice(trace, tuple(diagnose(trace)))
     rows = [
         (
             a.rule,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...advice.given import Given, given_advice
 from ...critical_path import CLASSES, Explanation, Places
+from ...diagnostics import diagnose
 from ...errors import BadParameter
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -75,7 +76,7 @@ class _Target(NamedTuple):
 
 def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
     """Each rule at 50 %; with `less`, such as `data_loading:25,copies:50`, these rules together, in percent."""
-    given = given_advice(trace)
+    given = given_advice(trace, tuple(diagnose(trace)))
     targets = _targets(given)
     chosen = _parsed(less, targets)
     percents = [chosen] if less is not None else [{rule: _DEFAULT} for rule in targets]
