@@ -213,7 +213,7 @@ function SingleView({ about }: { about: Query }) {
 }
 
 /** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
-function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Query }) {
+export function View({ base: listed, about = NOTHING }: { base: ViewEntry; about?: Query }) {
   const scope = useTableScopeOf(listed);
   const isCompared = comparisonBase.value !== null && scope.entry.comparable_columns.length > 0;
   return (

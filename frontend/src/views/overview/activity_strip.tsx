@@ -289,15 +289,26 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
   const heights = strips.map(({ device }) => device === null && shown.length ? HOST_HEIGHT : heightOf(shown.length));
   const nameOf = ({ device }: Strip) => device === null ? "Host" : `${noun} ${device}`;
   const { from, to } = spanOf(strips[0]!);
+  const marked = steps ? stepsIn(steps, from, to) : [];
   const origin = Number(steps?.data.start_ns?.[0] ?? from);
   const most = devices.length > shown.length ? `the ${MOST_DEVICES} least busy of ${decimal(devices.length)}` : "";
   return (
-    <section class="card strip" aria-label="Activity over time">
+    <section class="card strip" aria-label="Activity over time" style={{ "--marks": marked.length ? "18px" : "2px" }}>
       <header>
         <h2>{shown.length ? `${noun} activity` : "Host activity"}</h2>
         <Legend strips={shown.length ? shown : strips} />
         <span>
-          {zoom.value ? <button type="button" class="link" onClick={() => zoomTo(null)}>Show all</button> : most}
+          {zoom.value
+            ? (
+              <button
+                type="button"
+                class="link"
+                onClick={() => zoomTo(null)}
+              >
+                Show all
+              </button>
+            )
+            : most}
         </span>
       </header>
       <div class="names" aria-hidden="true">
@@ -311,7 +322,7 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
         strips={strips}
         heights={heights}
         origin={origin}
-        steps={steps ? stepsIn(steps, from, to) : []}
+        steps={marked}
         nameOf={nameOf}
       />
     </section>

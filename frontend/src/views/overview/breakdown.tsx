@@ -138,7 +138,11 @@ export function Breakdown({ overview, steps, unit }: { overview: Table; steps: T
   const cut = steps?.data.is_complete?.filter((is) => !is).length ?? 0;
   const none = shares.some(({ name }) => name === "Communication") ? "" : "no communication";
   const notes = [unit.counted, cut && count > 1 ? `${cut} incomplete` : "", none].filter(Boolean).join(", ");
-  const title = unit.counted ? "Where each step goes" : `Where ${unit.words} goes`;
+  const title = unit.counted
+    ? "Where each step goes"
+    : unit.isWhole
+    ? "Where the time goes"
+    : `Where ${unit.words} goes`;
   return (
     <Card title={title} note={notes} isPicture>
       {count < 2 || !steps ? <OneBar shares={shares} /> : (

@@ -28,7 +28,7 @@ const DEVICE_KINDS: Kind[] = [
   },
   { name: "waiting for another stream", color: "var(--memset)", columns: ["dependency_ns"], isIdle: true },
   {
-    name: "host elsewhere",
+    name: "host outside operators",
     color: "var(--other)",
     columns: ["late_python_ns", "late_unrecorded_ns"],
     isIdle: true,
@@ -41,7 +41,7 @@ const HOST_KINDS: Kind[] = [
   { name: "runtime calls", color: "var(--runtime)", columns: ["runtime_ns"] },
   { name: "data loading", color: "var(--dataloader)", columns: ["dataloader_ns"] },
   { name: "operators", color: "var(--cpu-exec)", columns: ["cpu_exec_ns"] },
-  { name: "elsewhere", color: "var(--other)", columns: ["other_ns"] },
+  { name: "outside operators", color: "var(--other)", columns: ["other_ns"] },
 ];
 
 /** One device, or the host: the time of its columns, and how much of each column each kind has. */

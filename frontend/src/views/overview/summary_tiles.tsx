@@ -54,16 +54,16 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
 }
 
 /** Communication that nothing hides, as a share of the step; null without any. */
-function communicationTile({ data }: Table, unit: Unit): Tile | null {
+function communicationTile({ data }: Table): Tile | null {
   const row = data.category!.indexOf("Communication");
   const [mean, share] = [data.mean_ns![row], data.share_frac![row]];
   if (!mean || typeof share !== "number") return null;
   const doc = `Communication between ranks while no kernel, copy or fill runs: ${quantity(mean as number, "duration")}`;
   return {
-    title: "Exposed communication",
+    title: "Communication",
     doc,
     value: percent(share),
-    unit: `% of ${unit.isWhole ? "all" : "the step"}`,
+    unit: "% exposed",
   };
 }
 
@@ -107,7 +107,7 @@ export function SummaryTiles(
 ) {
   const hasNoGpu = gpus.answer?.state === "missing";
   const [utilization, ...others] = GPU_TILES.map((tile) => gpuTile(gpus, tile));
-  const measures = hasNoGpu ? shareTiles(overview, unit) : [utilization!, communicationTile(overview, unit), ...others];
+  const measures = hasNoGpu ? shareTiles(overview, unit) : [utilization!, communicationTile(overview), ...others];
   const memoryUse = memoryTile(memory);
   const first = [stepTile(overview, unit), ...measures].filter((tile) => tile !== null);
   const tiles = [...first.slice(0, MOST_TILES - (memoryUse ? 1 : 0)), ...(memoryUse ? [memoryUse] : [])];

@@ -23,14 +23,14 @@ function TwoLines({ text }: { text: string }) {
     if (!isOpen) cut(scrollHeight > clientHeight + 1);
   }, [text, width, isOpen]);
   return (
-    <>
+    <div class="evidence">
       <p ref={box} class={isOpen ? "" : "clamped"}>{prose(text)}</p>
       {isCut && (
         <button type="button" class="link" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
           {isOpen ? "Less" : "More"}
         </button>
       )}
-    </>
+    </div>
   );
 }
 

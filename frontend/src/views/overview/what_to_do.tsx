@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
-import { useAnswer } from "../../app/answers.ts";
+import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
 import { address, go, openRows, viewTitle } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { prose } from "../../ui/prose.tsx";
@@ -143,10 +143,12 @@ function Item({ advice, isFirst, first, isWhole, isWide }: ItemProps) {
 }
 
 /** What was checked and is in order. */
-function AllWell({ advice, isAlone }: { advice: Advice; isAlone: boolean }) {
+function AllWell({ advice }: { advice: Advice }) {
   return (
     <details class="all-well">
-      <summary>{isAlone ? "This recording shows nothing to fix." : prose(advice.title)}</summary>
+      <summary>
+        <span>{prose(advice.title)}</span>
+      </summary>
       <p>{prose(advice.evidence)}</p>
     </details>
   );
@@ -162,7 +164,7 @@ function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
       {rows.map((advice, i) => (
         <li key={advice.rule}>
           {isAllWell(advice)
-            ? <AllWell advice={advice} isAlone={i === 0} />
+            ? <AllWell advice={advice} />
             : <Item advice={advice} isFirst={i === 0} first={first} isWhole={isWhole} isWide={WIDE?.matches ?? true} />}
         </li>
       ))}
@@ -170,11 +172,15 @@ function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
   );
 }
 
-/** All advice, the largest first, each with evidence to open. */
-export function WhatToDo({ shown, isWhole }: { shown: Parameters<typeof AnswerView>[0]["shown"]; isWhole: boolean }) {
+/** All advice, the largest first, each with evidence to open; nothing where the verdict has said that all is well. */
+export function WhatToDo({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
+  const rows = shown.answer?.state === "ready" ? adviceRows(shown.answer) : [];
+  if (rows.length === 1 && isAllWell(rows[0]!)) return null;
   return (
-    <Card title="What to do" note="upper bounds; may overlap">
-      <AnswerView shown={shown} title="Advice">{(table) => <List table={table} isWhole={isWhole} />}</AnswerView>
-    </Card>
+    <div class="rail">
+      <Card title="What to do" note="upper bounds; may overlap">
+        <AnswerView shown={shown} title="Advice">{(table) => <List table={table} isWhole={isWhole} />}</AnswerView>
+      </Card>
+    </div>
   );
 }

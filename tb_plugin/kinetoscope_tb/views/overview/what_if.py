@@ -25,7 +25,7 @@ from ...trace.memo import once_per_trace
 from ...view import Part, View
 
 _DEFAULT = 50
-_HOST_WORK = ("operators and the code between them", ("operator", "between operators"))
+_HOST_WORK = ("host code", ("operator", "between operators"))
 _TARGETS = {
     "data_loading": ("data loading", ("data loading",)),
     "communication": ("communication", ("device communication", "host communication")),
