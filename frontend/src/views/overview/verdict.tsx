@@ -79,6 +79,8 @@ export function Verdict({ table, unit }: { table: Table; unit: Unit }) {
   );
 }
 
+const LONG_S = 3; // the verdict of a run that is ready sooner comes without a line of progress
+
 /** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
 export function RunVerdict() {
   const { run } = trace.value;
@@ -89,7 +91,7 @@ export function RunVerdict() {
 /** The run's verdict, where it knows something: that nothing can be told is no headline. */
 function RunAdvice() {
   const { answer } = useAnswer("run_advice");
-  if (answer?.state === "loading") {
+  if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
     return (
       <section class="verdict" aria-label="Ranks">
         <ProgressLine progress={answer.progress} />
