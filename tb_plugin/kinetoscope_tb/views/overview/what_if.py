@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ...advice.given import Given, given_advice
 from ...critical_path import CLASSES, Explanation, Places
 from ...diagnostics import diagnose
-from ...errors import BadParameter
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.memo import once_per_trace
@@ -75,12 +74,14 @@ class _Target(NamedTuple):
 
 
 def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
-    """Each rule at 50 %; with `less`, such as `data_loading:25,copies:50`, these rules together, in percent."""
+    """Each rule at 50 %; with `less`, such as `data_loading:25,copies:50`, these rules together, in percent.
+
+    There are no rows if `less` isn't spelled so, or names a rule that has no row.
+    """
     given = given_advice(trace, tuple(diagnose(trace)))
     targets = _targets(given)
-    chosen = _parsed(less, targets)
-    percents = [chosen] if less is not None else [{rule: _DEFAULT} for rule in targets]
-    rows = [_row(trace, given, targets, each) for each in percents]
+    chosen = [{rule: _DEFAULT} for rule in targets] if less is None else _parsed(less, targets)
+    rows = [_row(trace, given, targets, percents) for percents in chosen]
     return WhatIf.of(pl.DataFrame(rows, schema=WhatIf.schema(), orient="row"))
 
 
@@ -96,21 +97,12 @@ def _targets(given: Given) -> dict[str, _Target]:
     return targets
 
 
-def _parsed(less: str | None, targets: dict[str, _Target]) -> dict[str, int]:
-    """The percentage of each rule that `less` names.
-
-    Raises:
-        BadParameter: It isn't spelled RULE:PERCENT,…, or a rule isn't among the targets.
-    """
+def _parsed(less: str, targets: dict[str, _Target]) -> list[dict[str, int]]:
+    """The percentage of each rule that `less` names, as the only entry; none if a part of it isn't possible."""
     parts = less.split(",") if less else []
-    spelled = [re.fullmatch(r"(\w+):(\d{1,3})", part, re.ASCII) for part in parts]
-    chosen = {each[1]: int(each[2]) for each in spelled if each}
-    if len(chosen) < len(parts) or any(percent > 100 for percent in chosen.values()):
-        raise BadParameter(f"less={(less or '')[:80]!r} isn't possible; it is RULE:PERCENT,… with percents up to 100.")
-    if unknown := [rule for rule in chosen if rule not in targets]:
-        rules = f"it has {', '.join(targets)}" if targets else "it has none"
-        raise BadParameter(f"No advice about this trace has a what-if named {unknown[0]!r}; {rules}.")
-    return chosen
+    spelled = [re.fullmatch(r"(\w+):(\d\d?|100)", part, re.ASCII) for part in parts]
+    chosen = {each[1]: int(each[2]) for each in spelled if each and each[1] in targets}
+    return [chosen] if len(chosen) == len(parts) else []
 
 
 def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict[str, int]) -> tuple[object, ...]:
@@ -151,6 +143,6 @@ VIEW = View(
     within="recording",
     shares=Explanation.of,
     needs="work",
-    hint="No advice about this trace is about something that could take less time.",
+    hint="No advice about this trace is about something that could take less time, or `less` names none of it.",
     place=Part("overview"),
 )
