@@ -14,6 +14,7 @@ import {
   dominant,
   edgesOf,
   fitting,
+  KINDS,
   outlines,
   spanOf,
   type Strip,
@@ -26,7 +27,7 @@ const MOST_DEVICES = 8;
 const HOST_HEIGHT = 9;
 const NAMED_PX = 40; // a gap this wide is labeled with its length
 const CAUSE_PX = 90; // and one this wide with its cause
-const OUTLIER = 1.15; // times the median step
+const OUTLIER = 1.25; // times the median step
 
 const kindName = (kind: { name: string; isIdle?: boolean }) => kind.isIdle ? `idle: ${kind.name}` : kind.name;
 
@@ -36,13 +37,13 @@ const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14
 const LEAST_NAMED = 0.005; // of the time: less has no entry in the legend
 
 function Legend({ strips }: { strips: Strip[] }) {
-  const named = strips.flatMap((strip) => {
+  const named = new Set(strips.flatMap((strip) => {
     const { from, to } = spanOf(strip);
     return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
-  });
+  }));
   return (
     <ul class="legend">
-      {[...new Set(named)].map((kind) => (
+      {KINDS.filter((kind) => named.has(kind)).map((kind) => (
         <li key={kindName(kind)} class={kind.isIdle ? "idle" : ""}>
           <i class="swatch" style={{ background: kind.color }} />
           {kindName(kind)}
@@ -116,7 +117,7 @@ function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to
   return (
     <div class="marks">
       {placed.map(({ step, text, x }, i) => (
-        <span key={step.name} class="mark" style={{ left: `${x}px` }}>
+        <span key={step.name} class={fits[i] ? "" : "tick"} style={{ left: `${x}px` }}>
           {fits[i] && (
             <button
               type="button"

@@ -44,6 +44,9 @@ const HOST_KINDS: Kind[] = [
   { name: "outside operators", color: "var(--other)", columns: ["other_ns"] },
 ];
 
+/** All kinds, in the order in which they are stacked. */
+export const KINDS = [...DEVICE_KINDS, ...HOST_KINDS];
+
 /** One device, or the host: the time of its columns, and how much of each column each kind has. */
 export interface Strip {
   device: number | null;
