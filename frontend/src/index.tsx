@@ -25,6 +25,7 @@ import charts from "./styles/charts.css" with { type: "text" };
 import compare from "./styles/compare.css" with { type: "text" };
 import curves from "./styles/curves.css" with { type: "text" };
 import event from "./styles/event.css" with { type: "text" };
+import overview from "./styles/overview.css" with { type: "text" };
 import perfetto from "./styles/perfetto.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import table from "./styles/table.css" with { type: "text" };
@@ -127,7 +128,8 @@ export function render() {
   document.title = "PyTorch profiler";
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(
-    [theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels, perfetto, capture].join("\n"),
+    [theme, shell, table, charts, curves, event, tree, compare, timeline, timelinePanels, perfetto, capture, overview]
+      .join("\n"),
   );
   document.adoptedStyleSheets = [sheet];
   followTheme();

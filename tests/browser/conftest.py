@@ -74,6 +74,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "made/rank0.5.pt.trace.json", training())
     write(folder, "made/rank0.9.pt.trace.json", training(6))
     write(folder, "made/rank1.5.pt.trace.json", training(3))
+    write(folder, "many_steps/rank0.5.pt.trace.json", training(12))
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
     write(folder, "modules/rank0.5.pt.trace.json", modules())

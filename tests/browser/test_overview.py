@@ -1,26 +1,201 @@
-"""The overview answers first, and leads to the rows that show it."""
+"""The overview answers first, in one screen, and leads to the rows and the moments that show it."""
 
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browser.app import App
+from browser.traces import write
+from contract.running import serving
+from support.machine import MS, Machine
+from support.real_traces import FOLDER, MISSING
+
 if TYPE_CHECKING:
-    from browser.app import App
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+MADE = {"run": "made", "worker": "rank0", "span": "5"}
+
+
+def answer(base_url: str, view: str, **query: str) -> dict[str, list]:
+    """The columns of a view."""
+    with urllib.request.urlopen(
+        f"{base_url}/data/plugin/pytorch_profiler/view?{urlencode({'view': view, **query})}"
+    ) as answer:
+        return json.load(answer)["data"]
 
 
 def test_the_verdict_is_the_first_advice_and_its_link_opens_its_rows(app: App, base_url: str):
     page = app.open("overview")
     expect(page.get_by_label("Verdict")).to_be_visible()
-    where = "run=made&worker=rank0&span=5"
-    with urllib.request.urlopen(f"{base_url}/data/plugin/pytorch_profiler/view?view=advice&{where}") as answer:
-        first = {name: values[0] for name, values in json.load(answer)["data"].items()}
+    first = {name: values[0] for name, values in answer(base_url, "advice", **MADE).items()}
     expect(page.get_by_label("Verdict")).to_contain_text(first["title"].split("%")[-1])
-    page.locator(".advice button").first.click()
+    page.locator(".advice details[open] .links button").first.click()
     expect(page.get_by_label("Verdict")).to_have_count(0)
     app.settle()
     filters = [box.input_value() for box in page.get_by_role("searchbox").all()]
     assert (first["filter"] or "") in filters
+
+
+def test_each_step_has_one_bar_and_nothing_is_a_ring(app: App):
+    page = app.open("overview")
+    steps = page.get_by_role("list", name="Steps, in")
+    expect(steps.get_by_role("listitem")).to_have_count(4)
+    expect(steps.get_by_role("img").first).to_have_attribute("aria-label", re.compile("Step 1.*\n.*Kernel"))
+    assert page.locator(".overview .donut, .overview svg[role=img]").count() == 0
+
+
+@pytest.fixture(scope="module")
+def loading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A training that loads data for 6 of 14 ms of each step, while the GPU waits."""
+    folder = tmp_path_factory.mktemp("loading")
+    machine = Machine()
+
+    def step(_: int) -> None:
+        machine.load(6 * MS)
+        machine.copy(2 * MS)
+        machine.kernel(6 * MS)
+        machine.wait()
+
+    machine.steps(step)
+    write(folder, "run/rank0.5.pt.trace.json", machine.builder.text())
+    with serving(f"--logdir={folder}") as server:
+        for view in ("overview", "advice", "what_if", "activity_strip", "top"):
+            server.settled("view", view=view, run="run", worker="rank0", span="5")
+        yield server.base.rstrip("/")
+
+
+@pytest.fixture
+def overview(browser: Browser, loading: str) -> Iterator[Page]:
+    context = browser.new_context(base_url=loading, viewport={"width": 1440, "height": 900}, color_scheme="light")
+    page = context.new_page()
+    App(page).open("overview", run="run", worker="rank0", span="5")
+    yield page
+    context.close()
+
+
+def strip(page: Page) -> Locator:
+    return page.get_by_role("slider", name="Activity over time")
+
+
+def test_the_strip_says_in_words_what_it_draws(overview: Page):
+    words = strip(overview).get_attribute("aria-valuetext") or ""
+    assert "GPU 0: kernels" in words
+    assert re.search(r"idle: waiting for data \d+\.\d %", words)
+    expect(overview.locator(".strips text").first).to_contain_text("ms")
+
+
+def test_the_strip_is_read_and_opened_with_keys(overview: Page):
+    strip(overview).focus()
+    overview.keyboard.press("ArrowRight")
+    expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile("GPU 0, 0 ns to"))
+    for _ in range(3):
+        overview.keyboard.press("PageDown")
+    overview.keyboard.press("End")
+    expect(strip(overview)).to_have_attribute("aria-valuenow", "559")
+    overview.keyboard.press("Home")
+    overview.keyboard.press("Enter")
+    expect(overview).to_have_url(re.compile("view=timeline.*from="))
+
+
+def test_a_click_on_the_strip_opens_the_gap_there_in_the_timeline(overview: Page, loading: str):
+    gaps = answer(loading, "gaps", run="run", worker="rank0", span="5")
+    steps = answer(loading, "steps", run="run", worker="rank0", span="5")
+    begin, end = steps["start_ns"][0], steps["start_ns"][-1] + steps["total_ns"][-1]
+    gap, dur = gaps["start_ns"][0], gaps["dur_ns"][0]
+    box = strip(overview).bounding_box()
+    assert box
+    strip(overview).click(position={"x": box["width"] * (gap + dur / 2 - begin) / (end - begin), "y": 10})
+    expect(overview).to_have_url(re.compile("view=timeline.*to="))
+    place = dict(part.split("=") for part in overview.url.split("&p.pytorch_profiler.")[1:])
+    assert int(place["from"]) < gap
+    assert int(place["to"]) > gap + dur
+    assert int(place["to"]) - int(place["from"]) < 2 * dur
+
+
+def test_dragging_over_the_strip_shows_that_time_alone(overview: Page):
+    box = strip(overview).bounding_box()
+    assert box
+    overview.mouse.move(box["x"] + 100, box["y"] + 10)
+    overview.mouse.down()
+    overview.mouse.move(box["x"] + 400, box["y"] + 10)
+    overview.mouse.up()
+    overview.get_by_role("button", name="Show all", exact=True).click()
+    expect(overview.get_by_role("button", name="Show all", exact=True)).to_have_count(0)
+
+
+def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loading: str):
+    slider = overview.get_by_role("slider", name="If data loading took")
+    result = overview.locator(".slider output").first
+    expect(slider).to_have_value("50")
+    for value, key in (("50", ""), ("55", "ArrowRight"), ("100", "End"), ("0", "Home")):
+        if key:
+            slider.press(key)
+        expect(slider).to_have_value(value)
+        what_if = answer(loading, "what_if", run="run", worker="rank0", span="5", less=f"data_loading:{value}")
+        step = f"{what_if['step_ns'][0] / 1e6:.2f}"
+        expect(result).to_contain_text(re.compile(rf"step {re.escape(step)}\d? ms"))
+    expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_overview_is_accessible(overview: Page, scheme: str):
+    overview.emulate_media(color_scheme=scheme)
+    closed = overview.locator(".advice details:not([open]) > summary")
+    while closed.count():
+        closed.first.click()
+    results = Axe().run(overview)
+    assert results.violations_count == 0, results.generate_report()
+
+
+REAL = {
+    "one_step": "claims/tracelens_h100_owlv2.json.gz",
+    "six_steps": "claims/resnet50_num_workers_4",
+}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if not FOLDER.is_dir():
+        pytest.skip(MISSING)
+    folder: Path = tmp_path_factory.mktemp("real")
+    for run, path in REAL.items():
+        source = FOLDER / path
+        files = sorted(source.iterdir())[:1] if source.is_dir() else [source]
+        (folder / run).mkdir()
+        for file in files:
+            (folder / run / f"rank0.1.pt.trace.json{'.gz' if file.suffix == '.gz' else ''}").symlink_to(file)
+    with serving(f"--logdir={folder}") as server:
+        for run in REAL:
+            for view in ("overview", "advice", "what_if", "activity_strip", "top", "gpus", "memory_devices"):
+                server.settled("view", view=view, run=run, worker="rank0", span="1")
+        yield server.base.rstrip("/")
+
+
+@pytest.mark.parametrize("run", REAL)
+def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: Browser, real: str, run: str):
+    context = browser.new_context(base_url=real, viewport={"width": 1440, "height": 900}, color_scheme="light")
+    try:
+        page = context.new_page()
+        App(page).open("overview", run=run, worker="rank0", span="1")
+        expect(page.locator(".top")).to_have_count(2)
+        sections = page.locator(".verdict, .card.strip, .tiles, .overview .card, .rail")
+        boxes = [section.bounding_box() for section in sections.all()]
+        assert len(boxes) > 8
+        for box in boxes:
+            assert box
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 900
+            assert box["x"] + box["width"] <= 1440
+    finally:
+        context.close()

@@ -63,7 +63,7 @@ def test_a_part_of_a_file_is_shown_as_a_part_until_the_overview_is_there(shell: 
 
     shell.unroute("**/view?*")
     shell.unroute("**/state?*")
-    expect(shell.get_by_role("heading", name="Average step")).to_be_visible()
+    expect(shell.get_by_role("heading", name="Where each step goes")).to_be_visible()
     expect(partial).to_have_count(0)
 
 

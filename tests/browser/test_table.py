@@ -198,8 +198,8 @@ def test_a_heading_explains_itself_on_focus(app: App):
 
 
 def test_the_step_chart_tells_each_step_by_arrow_keys(app: App):
-    page = app.open("overview")
-    chart = page.get_by_role("slider")
+    page = app.open("overview", run="many_steps")
+    chart = page.get_by_role("slider", name="Step time breakdown")
     chart.focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tooltip")).to_contain_text("Step 1")

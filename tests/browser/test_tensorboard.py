@@ -89,7 +89,7 @@ def test_a_path_prefix_changes_nothing(page: Page, tmp_path: Path):
     write(tmp_path, "made/rank0.5.pt.trace.json", training())
     with serving(f"--logdir={tmp_path}", "--path_prefix=/some/where") as server, watched(page, server.base):
         page.goto(f"{server.base}#pytorch_profiler")
-        expect(frame(page).get_by_role("heading", name="Average step")).to_be_visible()
+        expect(frame(page).get_by_role("heading", name="Where each step goes")).to_be_visible()
 
 
 def test_menus_show_times_as_dates_and_runs_without_the_trainer_s_folders(page: Page, tmp_path: Path):
@@ -98,7 +98,7 @@ def test_menus_show_times_as_dates_and_runs_without_the_trainer_s_folders(page: 
         write(tmp_path, f"job/torch_traces/host_1.{span}.pt.trace.json", training())
     with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
         page.goto(server.base + ENTRY)
-        expect(page.get_by_role("heading", name="Average step")).to_be_visible()
+        expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
         expect(page.get_by_label("Run").get_by_role("option")).to_have_text(["job"])
         options = page.get_by_label("Span", exact=True).get_by_role("option")
         expect(options).to_have_text([re.compile("^2024-12-09 18:44:08 UTC · step"), "2024-12-09 18:55:37 UTC"])
@@ -113,7 +113,7 @@ def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp
         expect(page.get_by_text("No traces here yet")).to_be_visible()
         page.screenshot(path=artifacts / "empty.png")
         write(tmp_path, "first/rank0.5.pt.trace.json", training())
-        expect(page.get_by_role("heading", name="Average step")).to_be_visible()
+        expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
 
 
 def test_an_unreachable_server_is_reported_and_polled(page: Page, base_url: str):

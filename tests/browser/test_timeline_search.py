@@ -143,7 +143,7 @@ def test_the_verdict_leads_to_the_slice_that_is_to_blame_in_three_clicks(app: Ap
     if not any(source.name == "resnet50_num_workers_0" for source in sources()):
         pytest.skip("the real trace isn't here; KINETOSCOPE_TRACES says where it lies")
     page = app.open(run="resnet50_num_workers_0")
-    page.get_by_role("region", name="Verdict").get_by_role("button", name="Show in the timeline").click()
+    page.get_by_role("region", name="Verdict").get_by_role("button", name="Show in timeline").click()
     gap = page.get_by_role("list", name="Longest gaps").get_by_role("listitem").first
     expect(gap).to_contain_text("waited for a batch of the data loader")
     gap.get_by_role("button").click()

@@ -163,7 +163,7 @@ def test_a_broken_trace_says_which_and_why(app: App, artifacts: Path):
     expect(page.get_by_role("alert")).to_contain_text("rank0.5.pt.trace.json")
     page.screenshot(path=artifacts / "broken.png")
     page.get_by_label("Run").select_option("made")
-    expect(page.get_by_role("heading", name="Average step")).to_be_visible()
+    expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
 
 
 def test_the_picture_in_the_readme(app: App, base_url: str, artifacts: Path):

@@ -226,7 +226,7 @@ function SingleView({ about }: { about: Query }) {
 }
 
 /** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
-function View({ entry, about = NOTHING }: { entry: ViewEntry; about?: Query }) {
+export function View({ entry, about = NOTHING }: { entry: ViewEntry; about?: Query }) {
   const scope = useTableScopeOf(entry);
   const isCompared = comparisonBase.value !== null && entry.comparable_columns.length > 0;
   return (

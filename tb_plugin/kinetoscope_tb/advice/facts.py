@@ -241,8 +241,14 @@ class Facts:
     @cached_property
     def kernels(self) -> pl.DataFrame:
         """The kernels that steps which count launched, communication not among them."""
+        return self.trace.device_events[self.kernel_rows]
+
+    @cached_property
+    def kernel_rows(self) -> NDArray[np.integer]:
+        """The rows of device_events that `kernels` holds."""
         counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
-        return self.trace.kernels.filter(counted)
+        is_chosen = (pl.col("kind") == "kernel") & counted
+        return self.trace.device_events.select(pl.arg_where(is_chosen)).to_series().to_numpy()
 
     @cached_property
     def late(self) -> Late:

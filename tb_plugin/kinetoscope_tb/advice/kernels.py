@@ -127,6 +127,7 @@ def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
         "kernels_by_op",
         "re:softmax|bmm",
         facts.mean(running),
+        facts.kernel_rows[attention.is_member],
     )
 
 
@@ -205,6 +206,7 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),
+        facts.kernel_rows[chosen],
     )
 
 
@@ -296,6 +298,7 @@ def _elementwise(found: _Kernels) -> Iterator[Advice]:
         "kernels_by_op",
         "re:elementwise|norm|reduce|Cat",
         facts.mean(running),
+        facts.kernel_rows[chosen],
     )
 
 
@@ -354,6 +357,7 @@ def _moved(found: _Kernels, family: str) -> Iterator[Advice]:
         "medium",
         "kernels_by_op",
         "copy",
+        kernels=facts.kernel_rows[chosen],
     )
 
 

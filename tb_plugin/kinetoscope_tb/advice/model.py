@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
 
@@ -24,6 +27,7 @@ class Advice:
         view: Id of the view with the rows behind it.
         filter: Filter for that view.
         size_ns: How much of the step it is about, if that isn't what it could save.
+        kernels: The rows of device_events that it is about, if it is about kernels.
     """
 
     rule: str
@@ -35,6 +39,7 @@ class Advice:
     view: str
     filter: str = ""
     size_ns: int | None = None
+    kernels: NDArray[np.integer] | None = field(default=None, compare=False, repr=False)
 
     @property
     def weight_ns(self) -> int:

@@ -100,11 +100,12 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
         outside = "" if units.is_slow_in_float else f" without {units.name}"
         yield Cleared("precision", f"{facts.percent(facts.mean(running))} in float matmuls{outside}")
         return
-    yield _slow_matmuls(facts, units, rows, running, lengths)
+    yield _slow_matmuls(facts, units, in_float & is_free, running, lengths)
 
 
-def _slow_matmuls(facts: Facts, units: _Units, rows: pl.DataFrame, running: Ints, lengths: Ints) -> Advice:
+def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints, lengths: Ints) -> Advice:
     """Advice for these kernels, which are `running` for that long per step; `lengths` could be saved."""
+    rows = facts.kernels.filter(pl.Series(chosen))
     total = int(facts.kernels["dur_ns"].sum())
     matmuls = "Float matmuls and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
     used = float(facts.kernels.filter(pl.col("tensor_cores") == "yes")["dur_ns"].sum()) / max(total, 1)
@@ -120,6 +121,7 @@ def _slow_matmuls(facts: Facts, units: _Units, rows: pl.DataFrame, running: Ints
         "medium",
         "kernels_by_op",
         "re:gemm|cudnn|conv|Cijk",
+        kernels=facts.kernel_rows[chosen],
     )
 
 
@@ -142,8 +144,8 @@ def image_layouts(facts: Facts) -> NDArray[np.bool_]:
 
 def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     """Kernels that only change the memory layout of images for tensor or matrix cores, of those `is_free` selects."""
-    kernels = facts.kernels
-    rows = kernels.filter(pl.Series(image_layouts(facts) & is_free, dtype=pl.Boolean))
+    chosen = image_layouts(facts) & is_free
+    rows = facts.kernels.filter(pl.Series(chosen, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
@@ -159,6 +161,7 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
         "high",
         "kernels",
         "re:nchw|nhwc",
+        kernels=facts.kernel_rows[chosen],
     )
 
 

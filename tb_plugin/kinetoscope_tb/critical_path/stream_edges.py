@@ -57,11 +57,12 @@ def stream_order(streams: Streams, count: int) -> Rows:
     previous = np.full(count, NONE, np.int32)
     for stream in streams.streams:
         by_end = np.argsort(stream.end, kind="stable")
-        ended = np.searchsorted(stream.end[by_end], stream.start, "right") - 1
+        place = np.empty(by_end.size, np.int64)
+        place[by_end] = np.arange(by_end.size)
+        # a row without a duration has ended when it begins: what ended before itself is its predecessor
+        ended = np.minimum(np.searchsorted(stream.end[by_end], stream.start, "right"), place) - 1
         before = stream.rows[by_end[np.maximum(ended, 0)]]
-        # a row without a duration has ended when it begins: it isn't its own predecessor
-        real = (ended >= 0) & (before != stream.rows)
-        previous[stream.rows] = np.where(real, before, NONE)
+        previous[stream.rows] = np.where(ended >= 0, before, NONE)
     return previous
 
 

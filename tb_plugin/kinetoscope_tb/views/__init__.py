@@ -23,6 +23,9 @@ def _views(*modules: str) -> dict[str, View]:
 
 EVERY_VIEW = _views(
     "overview.overview",
+    "overview.activity_strip",
+    "overview.top",
+    "overview.what_if",
     "server.iterations",
     "server.phases",
     "overview.advice",

@@ -4,44 +4,15 @@ import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
 import { openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
-import { AdviceList, RunVerdict, Verdict } from "./advice.tsx";
-import { AverageStep } from "./average_step.tsx";
+import { ActivityStrip } from "./activity_strip.tsx";
+import { Breakdown } from "./breakdown.tsx";
 import { Card } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
-import { CATEGORIES } from "./step_categories.ts";
-import { type Unit, unitOf } from "./step_unit.ts";
-import { StepsChart } from "./steps_chart.tsx";
+import { unitOf } from "./step_unit.ts";
 import { SummaryTiles } from "./summary_tiles.tsx";
-
-function Steps({ shown, unit }: { shown: ShownAnswer; unit: Unit }) {
-  const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
-  const complete = table?.data.is_complete ?? [];
-  const cut = complete.filter((is) => !is).length;
-  const present = CATEGORIES.filter(({ column }) => table?.data[column]?.some((value) => value));
-  return (
-    <Card
-      title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
-      note={cut ? `${decimal(cut)} incomplete (hatched)` : ""}
-      isPicture
-    >
-      <AnswerView shown={shown} title="Steps">
-        {({ data }) => (
-          <>
-            <StepsChart data={data} />
-            <ul class="legend">
-              {present.map(({ name, color }) => (
-                <li key={name}>
-                  <i class="swatch" style={{ background: color }} />
-                  {name}
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
-      </AnswerView>
-    </Card>
-  );
-}
+import { TopLists } from "./top_lists.tsx";
+import { RunVerdict, Verdict } from "./verdict.tsx";
+import { WhatToDo } from "./what_to_do.tsx";
 
 /** A count with its thousands apart; anything else as it is. */
 const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
@@ -101,15 +72,25 @@ function usePartial(): PartialRead | null {
   return last.current?.key === key ? last.current.partial : null;
 }
 
-/** The overview: the verdict, the summary, the breakdown of the step, advice, and trace health. */
+const ROWS_OF_ONE_STEP = 6; // of the top lists: the breakdown of one step leaves room for one more
+const ROWS = 5;
+
+const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
+
+/** What people call the devices: a GPU, if the vendor's matrix units are known. */
+function deviceNoun(gpus: ShownAnswer): string {
+  const units = String(tableOf(gpus)?.data.matrix_units?.[0] ?? "");
+  return /^(tensor|matrix) cores$/.test(units) ? "GPU" : "Device";
+}
+
+/** The overview: what costs most, what ran when, where the steps go, what takes most time, and what to do. */
 export function Overview() {
   const overview = useAnswer("overview");
   const advice = useAnswer("advice");
   const gpus = useAnswer("gpus");
   const memory = useAnswer("memory_devices");
-  const steps = useAnswer("steps");
-  const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
-  const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
+  const steps = tableOf(useAnswer("steps"));
+  const unit = unitOf((steps?.data.step ?? []) as string[], (steps?.data.is_complete ?? []) as boolean[]);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
@@ -126,17 +107,16 @@ export function Overview() {
       <AnswerView shown={overview} title="Overview">
         {(table) => (
           <>
-            <Verdict shown={advice} isWhole={unit.isWhole} />
-            <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
-            <div class="pair">
-              <Steps shown={steps} unit={unit} />
-              <Card title={unit.name} note={`${unit.counted && `${unit.counted}; `}the parts add up to it`} isPicture>
-                <AverageStep data={table.data} whole={unit.isWhole ? "Recording" : "Step"} />
-              </Card>
+            <AnswerView shown={advice} title="Advice">
+              {(table) => <Verdict table={table} unit={unit} />}
+            </AnswerView>
+            <ActivityStrip steps={steps} noun={deviceNoun(gpus)} />
+            <div class="overview">
+              <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
+              <Breakdown overview={table} steps={steps} unit={unit} />
+              <WhatToDo shown={advice} isWhole={unit.isWhole} />
+              <TopLists unit={unit} rows={unit.counted ? ROWS : ROWS_OF_ONE_STEP} />
             </div>
-            <Card title="What to do" note="largest first; savings are upper bounds and may overlap">
-              <AnswerView shown={advice} title="Advice">{(table) => <AdviceList data={table} />}</AnswerView>
-            </Card>
             <Provenance />
           </>
         )}

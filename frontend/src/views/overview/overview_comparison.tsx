@@ -3,9 +3,10 @@ import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
 import { exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
 import { SavePicture } from "../../table/save.tsx";
+import { viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";
 import { useViewComparison } from "../comparison.tsx";
-import { ViewPage } from "../view_page.tsx";
+import { View } from "../view_page.tsx";
 
 interface Bar {
   side: "base" | "new";
@@ -126,7 +127,7 @@ export function ComparedOverview() {
         </header>
         <AnswerView shown={environment} title="Environment">{Differences}</AnswerView>
       </section>
-      <ViewPage />
+      <View entry={viewEntry("overview")!} />
     </div>
   );
 }

@@ -8,7 +8,7 @@ import { address } from "../../app/router.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
 import { type Bar, listeners, useStepsInput } from "./steps_input.ts";
 
-const HEIGHT = 300;
+const HEIGHT = 190;
 const LEFT = 56;
 const TOP = 24;
 const BASE = HEIGHT - 40;

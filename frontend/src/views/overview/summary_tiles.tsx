@@ -1,6 +1,6 @@
 import type { Table } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
-import { percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
+import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import type { Unit } from "./step_unit.ts";
 
 interface Tile {
@@ -19,16 +19,17 @@ function stepTile(overview: Table, unit: Unit): Tile {
     : { title: "Step time", doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}` };
   if (mean === null || mean === undefined) return { ...tile, value: "–", unit: "no complete step" };
   const scale = scaleFor("duration", [mean]);
-  const deviation = spread ? ` ± ${percent(spread / mean)} %` : "";
+  const deviation = spread ? ` ± ${decimal(100 * spread / mean)} %` : "";
   return { ...tile, value: scaled(mean, scale), unit: scale.unit + deviation };
 }
 
 const GPU_TILES: [column: string, title: string, unit: string][] = [
   ["utilization_frac", "GPU utilization", "%"],
-  ["sm_efficiency_frac", "Est. SM efficiency", "%"],
+  ["tc_time_frac", "", "% of kernels"], // titled as the vendor names these units
   ["occupancy_frac", "Est. occupancy", "%"],
-  ["tc_time_frac", "", "% of kernel time"], // titled as the vendor names these units
+  ["sm_efficiency_frac", "Est. SM efficiency", "%"],
 ];
+const MOST_TILES = 6;
 
 /** The vendor's name for units that multiply matrices, such as "Matrix cores". */
 export function matrixUnits(names: unknown[] | undefined): string {
@@ -36,8 +37,8 @@ export function matrixUnits(names: unknown[] | undefined): string {
   return units[0]!.toUpperCase() + units.slice(1);
 }
 
-/** The mean over the devices that have the number; the tip lists each device. */
-function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile {
+/** The mean over the devices that have the number, or null; the tip lists each device. */
+function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile | null {
   const { answer, earlier } = gpus;
   const table = answer?.state === "ready" ? answer : earlier;
   const title = name || matrixUnits(table?.data.matrix_units);
@@ -45,26 +46,40 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
   const values = table.data[column] ?? [];
   const recorded = values.filter((value): value is number => typeof value === "number");
   const definition = table.columns.find(({ name }) => name === column)?.doc ?? "";
-  if (!recorded.length) return { title, doc: definition, value: "–", unit: "not recorded" };
+  if (!recorded.length) return null;
   const each = values.map((value, i) => `Device ${table.data.device?.[i]}: ${percent(value as number | null)} %`);
   const mean = recorded.reduce((sum, value) => sum + value, 0) / recorded.length;
   const devices = recorded.length > 1 ? `, mean of ${recorded.length}` : "";
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
-/** The device that came nearest to its limit; the host where no device's memory was recorded. */
-function memoryTile({ answer, earlier }: ShownAnswer): Tile {
+/** Communication that nothing hides, as a share of the step; null without any. */
+function communicationTile({ data }: Table): Tile | null {
+  const row = data.category!.indexOf("Communication");
+  const [mean, share] = [data.mean_ns![row], data.share_frac![row]];
+  if (!mean || typeof share !== "number") return null;
+  const doc = `Communication between ranks while no kernel, copy or fill runs: ${quantity(mean as number, "duration")}`;
+  return {
+    title: "Communication",
+    doc,
+    value: percent(share),
+    unit: "% exposed",
+  };
+}
+
+/** The device that came nearest to its limit, or the host where no device's memory was recorded; null without any. */
+function memoryTile({ answer, earlier }: ShownAnswer): Tile | null {
   const title = "Peak memory";
-  if (answer?.state === "missing") return { title, doc: answer.hint, value: "–", unit: "not recorded" };
+  if (answer?.state === "missing") return null;
   const data = (answer?.state === "ready" ? answer : earlier)?.data;
   if (!data) return { title, doc: "", value: "…", unit: "" };
   const peaks = data.peak_allocated_bytes as number[];
   const sizes = data.memory_bytes as (number | null)[];
   const fullness = peaks.map((peak, i) => sizes[i] ? peak / sizes[i]! : data.device![i] === "cpu" ? -1 : 0);
   const row = fullness.indexOf(Math.max(...fullness));
-  if (row < 0) return { title, doc: "", value: "–", unit: "not recorded" };
+  if (row < 0) return null;
   const scale = scaleFor("bytes", [peaks[row]!]);
-  const of = sizes[row] ? `, ${percent(fullness[row]!)} % full` : ` on ${data.device![row]}`;
+  const of = sizes[row] ? ` · ${percent(fullness[row]!)} %` : ` on ${data.device![row]}`;
   const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
   const doc = ["Peak memory allocated for tensors", ...each].join("\n");
   return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
@@ -86,13 +101,16 @@ function shareTiles({ data }: Table, unit: Unit): Tile[] {
   }));
 }
 
-/** The numbers to look at first. */
+/** The numbers to look at first; what the recording lacks is left out, and the next one moves up. */
 export function SummaryTiles(
   { overview, gpus, memory, unit }: { overview: Table; gpus: ShownAnswer; memory: ShownAnswer; unit: Unit },
 ) {
   const hasNoGpu = gpus.answer?.state === "missing";
-  const others = hasNoGpu ? shareTiles(overview, unit) : GPU_TILES.map((tile) => gpuTile(gpus, tile));
-  const tiles = [stepTile(overview, unit), ...others, memoryTile(memory)];
+  const [utilization, ...others] = GPU_TILES.map((tile) => gpuTile(gpus, tile));
+  const measures = hasNoGpu ? shareTiles(overview, unit) : [utilization!, communicationTile(overview), ...others];
+  const memoryUse = memoryTile(memory);
+  const first = [stepTile(overview, unit), ...measures].filter((tile) => tile !== null);
+  const tiles = [...first.slice(0, MOST_TILES - (memoryUse ? 1 : 0)), ...(memoryUse ? [memoryUse] : [])];
   return (
     <dl class="tiles">
       {tiles.map(({ title, doc, value, unit }) => (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...advice import CATEGORIES, Facts
-from ...advice import advice as advice_of
+from ...advice import CATEGORIES
+from ...advice.given import given_advice
 from ...diagnostics import diagnose
 from ...measures.time.idle_causes import SharedParts
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
@@ -44,7 +44,7 @@ class Advice(Table):
 
 def advice(trace: Trace) -> pl.DataFrame:
     """The largest part of the step first, then advice that isn't about time, then what is fine."""
-    facts = Facts(trace)
+    given = given_advice(trace, tuple(diagnose(trace)))
     rows = [
         (
             a.rule,
@@ -52,12 +52,12 @@ def advice(trace: Trace) -> pl.DataFrame:
             a.evidence,
             a.action,
             a.saving_ns,
-            None if a.saving_ns is None else facts.share(a.saving_ns),
+            None if a.saving_ns is None else a.saving_ns / given.step_ns if given.step_ns else 0.0,
             a.confidence,
             a.view,
             a.filter or None,
         )
-        for a in advice_of(facts, diagnose(trace))
+        for a in given.advice
     ]
     return Advice.of(pl.DataFrame(rows, schema=Advice.schema(), orient="row"))
 

@@ -1,0 +1,156 @@
+import type { Table } from "../../api/types.ts";
+import { exact, percent, quantity, type Scale, scaled, scaleFor } from "../../format/numbers.ts";
+import { ShowInTimeline } from "../../ui/timeline_link.tsx";
+import { slicesIn } from "../../app/router.ts";
+import { Card } from "./card.tsx";
+import { CATEGORIES, colorOf } from "./step_categories.ts";
+import type { Unit } from "./step_unit.ts";
+import { StepsChart } from "./steps_chart.tsx";
+
+const MOST_BARS = 8; // steps that have a bar each; more are thin columns
+const LABELED = 0.14; // of the bar: a smaller part has no room for its name
+
+type Numbers = (number | null)[];
+
+interface Share {
+  name: string;
+  mean: number;
+  share: number;
+  spread: number | null;
+  range: string;
+}
+
+/** The categories that take any time, the largest first. */
+function sharesOf({ data }: Table): Share[] {
+  return data.category!.map((name, i) => ({
+    name: String(name),
+    mean: (data.mean_ns as Numbers)[i] ?? 0,
+    share: (data.share_frac as Numbers)[i] ?? 0,
+    spread: (data.stdev_ns as Numbers)[i] ?? null,
+    range: `${exact(data.min_ns![i], "duration")} to ${exact(data.max_ns![i], "duration")}`,
+  })).filter(({ name, mean }) => name !== "Step" && mean > 0).sort((a, b) => b.mean - a.mean);
+}
+
+const Swatch = ({ name }: { name: string }) => <i class="swatch" style={{ background: colorOf(name) }} />;
+
+/** One step, or a recording without steps: one bar, and its numbers below. */
+function OneBar({ shares }: { shares: Share[] }) {
+  const scale = scaleFor("duration", shares.map(({ mean }) => mean));
+  const inOrder = CATEGORIES.flatMap(({ name }) => shares.filter((share) => share.name === name));
+  return (
+    <>
+      <div class="stacked" aria-hidden="true">
+        {inOrder.map(({ name, share }) => (
+          <i key={name} style={{ background: colorOf(name), width: `${100 * share}%` }}>
+            {share >= LABELED && <span>{name} {percent(share)} %</span>}
+          </i>
+        ))}
+      </div>
+      <dl class="shares">
+        {shares.map(({ name, mean, share }) => (
+          <div key={name} data-tip={`${name}: ${exact(mean, "duration")} · ${percent(share)} %`}>
+            <dt>
+              <Swatch name={name} />
+              {name}
+            </dt>
+            <dd>{scaled(mean, scale)}</dd>
+            <dd class="quiet">{percent(share)} %</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+/** The average step as a table of its parts. */
+function Average({ shares }: { shares: Share[] }) {
+  const scale = scaleFor("duration", shares.map(({ mean }) => mean));
+  return (
+    <table class="average">
+      <thead>
+        <tr>
+          <th scope="col">Average step</th>
+          <th scope="col" class="number">{scale.unit}</th>
+          <th scope="col" class="number" data-tip="Standard deviation over the complete steps">±</th>
+          <th scope="col" class="number">%</th>
+        </tr>
+      </thead>
+      <tbody>
+        {shares.map(({ name, mean, share, spread, range }) => (
+          <tr key={name}>
+            <th scope="row">
+              <Swatch name={name} />
+              {name}
+            </th>
+            <td class="number" data-tip={`${exact(mean, "duration")}\n${range}`}>{scaled(mean, scale)}</td>
+            <td class="number quiet">{spread === null ? "–" : scaled(spread, scale)}</td>
+            <td class="number">{percent(share)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** A bar of a step: its parts in the order of the categories, on the scale of the longest. */
+function StepBar({ data, step, longest, scale }: { data: Table["data"]; step: number; longest: number; scale: Scale }) {
+  const total = data.total_ns![step] as number;
+  const parts = CATEGORIES.map(({ name, column, color }) => ({
+    name,
+    color,
+    value: Number(data[column]?.[step] ?? 0),
+  }));
+  const name = `Step ${data.step![step]}${data.is_complete![step] ? "" : ", incomplete"}`;
+  const text = [`${name}: ${quantity(total, "duration")}`].concat(
+    parts.filter(({ value }) => value > 0).map(({ name, value }) =>
+      `${name}: ${quantity(value, "duration")} · ${percent(value / total)} %`
+    ),
+  ).join("\n");
+  const slices = slicesIn("steps", (column) => data[column]?.[step] ?? null);
+  return (
+    <li class={data.is_complete![step] ? "" : "cut"} data-tip={text}>
+      <span>{slices ? <ShowInTimeline slices={slices} words={String(data.step![step])} /> : data.step![step]}</span>
+      <div role="img" aria-label={text}>
+        {parts.map(({ name, color, value }) => (
+          <i key={name} style={{ background: color, width: `${(100 * value) / longest}%` }} />
+        ))}
+        <span>{scaled(total, scale)}</span>
+      </div>
+    </li>
+  );
+}
+
+function StepBars({ data }: { data: Table["data"] }) {
+  const totals = data.total_ns as number[];
+  const scale = scaleFor("duration", totals);
+  const longest = Math.max(1, ...totals) * 1.12; // room for the number behind the longest bar
+  return (
+    <ul class="step-bars" aria-label={`Steps, in ${scale.unit}`}>
+      {totals.map((_, step) => <StepBar key={step} data={data} step={step} longest={longest} scale={scale} />)}
+    </ul>
+  );
+}
+
+/** Where the time of the steps goes: one bar, a bar per step, or thin columns, each with the numbers of the average. */
+export function Breakdown({ overview, steps, unit }: { overview: Table; steps: Table | null; unit: Unit }) {
+  const shares = sharesOf(overview);
+  const count = steps?.data.step?.length ?? 1;
+  const cut = steps?.data.is_complete?.filter((is) => !is).length ?? 0;
+  const none = shares.some(({ name }) => name === "Communication") ? "" : "no communication";
+  const notes = [unit.counted, cut && count > 1 ? `${cut} incomplete` : "", none].filter(Boolean).join(", ");
+  const title = unit.counted
+    ? "Where each step goes"
+    : unit.isWhole
+    ? "Where the time goes"
+    : `Where ${unit.words} goes`;
+  return (
+    <Card title={title} note={notes} isPicture>
+      {count < 2 || !steps ? <OneBar shares={shares} /> : (
+        <div class="steps-and-average">
+          {count <= MOST_BARS ? <StepBars data={steps.data} /> : <StepsChart data={steps.data} />}
+          <Average shares={shares} />
+        </div>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,186 @@
+import { useEffect, useState } from "preact/hooks";
+import { isReport } from "../../api/report.ts";
+import type { Table } from "../../api/types.ts";
+import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { address, go, openView, viewTitle } from "../../app/router.ts";
+import { percent, quantity } from "../../format/numbers.ts";
+import { prose } from "../../ui/prose.tsx";
+import { AnswerView } from "../../ui/status.tsx";
+import { ShowInTimeline } from "../../ui/timeline_link.tsx";
+import { type Advice, adviceRows, isAllWell, isUnknown } from "./advice_rows.ts";
+import { Card } from "./card.tsx";
+
+const DELAY_MS = 120; // a dragged slider asks the server when it rests
+const DEFAULT = 50;
+
+/** Percent by rule, as in "data_loading:50,copies:20". */
+const parse = (text: string): Record<string, number> =>
+  Object.fromEntries(text.split(",").filter(Boolean).map((part) => [part.split(":")[0], Number(part.split(":")[1])]));
+const print = (less: Record<string, number>): string =>
+  Object.entries(less).filter(([, percent]) => percent > 0).map(([rule, percent]) => `${rule}:${percent}`).join(",");
+
+/** The sliders' percentages: from the address, or the first rule's at 50 %. */
+const chosenLess = (first: string) =>
+  address.value.less === undefined ? { [first]: DEFAULT } : parse(address.value.less);
+
+/** A new step time: "step 901.7 ms −25.6 %". */
+function NewStep({ data, isWhole }: { data: Table["data"]; isWhole: boolean }) {
+  const [step, share] = [data.step_ns![0] as number, data.saved_frac![0] as number | null];
+  return (
+    <>
+      {isWhole ? "recording" : "step"} {quantity(step, "duration")} <b>−{percent(share)} %</b>
+    </>
+  );
+}
+
+interface SliderProps {
+  rule: string;
+  target: string;
+  first: string;
+  isWhole: boolean;
+}
+
+/** "If it took 50 % less": the critical path laid out again, with all sliders at once. */
+function Slider({ rule, target, first, isWhole }: SliderProps) {
+  const less = chosenLess(first);
+  const [value, setValue] = useState(less[rule] ?? 0);
+  const together = print({ ...less, [rule]: value });
+  useEffect(() => {
+    if (value === (less[rule] ?? 0)) return;
+    const timer = setTimeout(() => go({ less: together || "none:0" }), DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  const count = Object.values(less).filter((percent) => percent > 0).length;
+  const shown = useAnswer("what_if", { less: print(less) });
+  const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
+  return (
+    <div class="slider">
+      <label>
+        <span>
+          If {target} took <b>{value} %</b> less
+        </span>
+        <input
+          type="range"
+          min={0}
+          max={100}
+          step={5}
+          value={value}
+          aria-valuetext={`${value} % less`}
+          onInput={({ currentTarget }) => setValue(Number(currentTarget.value))}
+        />
+      </label>
+      <output class={table === shown.answer ? "" : "dimmed"}>
+        {table ? <NewStep data={table.data} isWhole={isWhole} /> : "…"}
+        {count > 1 && <small>all {count} sliders together</small>}
+      </output>
+    </div>
+  );
+}
+
+/** The slider of a rule whose work could take less time; in a report, the step at 50 %. */
+function WhatIf({ rule, first, isWhole }: { rule: string; first: string; isWhole: boolean }) {
+  const { answer } = useAnswer("what_if");
+  if (answer?.state !== "ready") return null;
+  const row = answer.data.rule!.indexOf(rule);
+  if (row < 0) return null;
+  const target = String(answer.data.target![row]);
+  if (!isReport) return <Slider key={rule} rule={rule} target={target} first={first} isWhole={isWhole} />;
+  const data = Object.fromEntries(Object.entries(answer.data).map(([name, values]) => [name, [values[row]!]]));
+  return (
+    <p class="slider">
+      If {target} took {DEFAULT} % less: <NewStep data={data} isWhole={isWhole} />
+    </p>
+  );
+}
+
+function Worth({ advice }: { advice: Advice }) {
+  const { saving, share, confidence } = advice;
+  if (isUnknown(advice)) return <b>can’t tell</b>;
+  if (saving === null) return <b class="quiet">no estimate</b>;
+  return <b data-tip={`${percent(share)} % of the step, confidence ${confidence}`}>−{quantity(saving, "duration")}</b>;
+}
+
+interface ItemProps {
+  advice: Advice;
+  isFirst: boolean;
+  first: string;
+  isWhole: boolean;
+  isWide: boolean;
+}
+
+/** An action with what it saves; opened, its evidence and its slider. The first one's evidence is in the verdict. */
+function Item({ advice, isFirst, first, isWhole, isWide }: ItemProps) {
+  const { rule, share, confidence, slices, view, filter } = advice;
+  const [isOpen, open] = useState(isFirst && isWide);
+  return (
+    <details open={isOpen} onToggle={({ currentTarget }) => open(currentTarget.open)}>
+      <summary>
+        <span class={isOpen ? "" : "clamped"}>{prose(advice.action)}</span>
+        <span class="worth">
+          <Worth advice={advice} />
+        </span>
+        {!isUnknown(advice) && (
+          <small>
+            {share !== null && `${percent(share)} % · `}confidence {confidence}
+            {!isFirst && !isOpen && [" · ", prose(advice.title)]}
+          </small>
+        )}
+      </summary>
+      {isOpen && (
+        <>
+          {!isFirst && <p>{prose(`${advice.title} ${advice.evidence}`)}</p>}
+          <WhatIf rule={rule} first={first} isWhole={isWhole} />
+          <p class="links">
+            <button type="button" class="link" onClick={() => openView(view, filter)}>
+              {viewTitle(view)} <span aria-hidden="true">→</span>
+            </button>
+            {!isFirst && slices && <ShowInTimeline slices={slices} words="Show in timeline" />}
+          </p>
+        </>
+      )}
+    </details>
+  );
+}
+
+/** What was checked and is in order. */
+function AllWell({ advice }: { advice: Advice }) {
+  return (
+    <details class="all-well">
+      <summary>
+        <span>{prose(advice.title)}</span>
+      </summary>
+      <p>{prose(advice.evidence)}</p>
+    </details>
+  );
+}
+
+const WIDE = globalThis.matchMedia?.("(min-width: 1200px)");
+
+function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
+  const rows = adviceRows(table);
+  const first = rows[0]?.rule ?? "";
+  return (
+    <ul class="advice">
+      {rows.map((advice, i) => (
+        <li key={advice.rule}>
+          {isAllWell(advice)
+            ? <AllWell advice={advice} />
+            : <Item advice={advice} isFirst={i === 0} first={first} isWhole={isWhole} isWide={WIDE?.matches ?? true} />}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** All advice, the largest first, each with evidence to open; nothing where the verdict has said that all is well. */
+export function WhatToDo({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
+  const rows = shown.answer?.state === "ready" ? adviceRows(shown.answer) : [];
+  if (rows.length === 1 && isAllWell(rows[0]!)) return null;
+  return (
+    <div class="rail">
+      <Card title="What to do" note="upper bounds; may overlap">
+        <AnswerView shown={shown} title="Advice">{(table) => <List table={table} isWhole={isWhole} />}</AnswerView>
+      </Card>
+    </div>
+  );
+}

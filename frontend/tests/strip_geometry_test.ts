@@ -1,0 +1,64 @@
+import type { Table } from "../src/api/types.ts";
+import {
+  busyShare,
+  columnAt,
+  dominant,
+  edgesOf,
+  fitting,
+  outlines,
+  stripsOf,
+  wideGaps,
+} from "../src/views/overview/strip_geometry.ts";
+
+const same = (got: unknown, expected: unknown) => {
+  if (JSON.stringify(got) !== JSON.stringify(expected)) throw new Error(`${JSON.stringify(got)} is not expected`);
+};
+
+/** Two columns of a device, of which the second is idle in a gap of 150 ns that waits for data, and two of the host. */
+const data = {
+  scope: ["device", "device", "host", "host"],
+  device: [0, 0, null, null],
+  time_ns: [1000, 1100, 1000, 1100],
+  dur_ns: [100, 100, 100, 100],
+  kernel_ns: [50, 0, null, null],
+  late_data_loading_ns: [50, 100, null, null],
+  gap_start_ns: [1050, 1050, null, null],
+  gap_ns: [150, 150, null, null],
+  dataloader_ns: [null, null, 60, 100],
+  other_ns: [null, null, 40, 0],
+};
+const strips = stripsOf({ state: "ready", view: "activity_strip", columns: [], data } as Table);
+const [device, host] = strips as [typeof strips[0], typeof strips[0]];
+
+Deno.test("there is a strip for each device and one for the host, with the kinds that have any time", () => {
+  same(strips.map((strip) => strip.device), [0, null]);
+  same(device.kinds.map(({ kind, total }) => [kind.name, total]), [["kernels", 50], ["waiting for data", 150]]);
+  same(host.kinds.map(({ kind, total }) => [kind.name, total]), [["data loading", 160], ["outside operators", 40]]);
+  same(busyShare(device), 0.25);
+});
+
+Deno.test("columns end where the next ones begin, and their parts are stacked up to the top", () => {
+  const edges = edgesOf(device, 7);
+  same(edges, [0, 4, 7]);
+  same(outlines(device, edges, 10), ["M0 5.0h4V10.0h-4Z", "M0 0.0h4V5.0h-4ZM4 0.0h3V10.0h-3Z"]);
+  same([0, 3.9, 4, 6, 7, 99].map((x) => columnAt(edges, x)), [0, 0, 1, 1, 1, 1]);
+});
+
+Deno.test("a low strip shows the kind that takes most of each column", () => {
+  same(dominant(host).kinds.map(({ values }) => values), [[100, 100], [0, 0]]);
+});
+
+Deno.test("a gap is named once, at its own place, if it is wide enough", () => {
+  const gaps = wideGaps(device, edgesOf(device, 200), 40);
+  same(gaps.map(({ x, width, length, kind }) => [x, width, length, kind.name]), [[50, 150, 150, "waiting for data"]]);
+  same(wideGaps(device, edgesOf(device, 20), 40), []);
+});
+
+Deno.test("labels that would overlap or leave the row are left out", () => {
+  same(fitting([{ x: 0, width: 50 }, { x: 40, width: 10 }, { x: 60, width: 30 }, { x: 95, width: 20 }], 100), [
+    true,
+    false,
+    true,
+    false,
+  ]);
+});

@@ -1,0 +1,129 @@
+"""Top kernels and operators: what takes most time in the steps, who launches it, and which module it belongs to.
+
+Only the complete steps count, as in `overview`; without marked steps, the whole recording.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...measures.calls.kernel_calls import kernel_table
+from ...measures.calls.module_calls import ModuleCalls
+from ...measures.calls.op_calls import UNATTRIBUTED, operator_table
+from ...measures.time.step_subset import counted_steps, rows_of_steps
+from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, rows_where
+from ...view import Part, Slices, View
+
+MOST_ROWS = 8
+
+
+class Top(Table):
+    """The kernels and the operators that take most time per step: the first 8 of each."""
+
+    key, weight = ("kind", "name"), "mean_ns"
+
+    kind = Column(TEXT, "kernel, or operator.")
+    name = Column(TEXT, "Symbol of the kernel, or name of the operator.")
+    owner = Column(
+        TEXT,
+        "Of a kernel: the operator that launches most of it. Of an operator: the class of the module that most of its "
+        "time belongs to. Missing if none was recorded.",
+    )
+    other_owners = Column(COUNT, "How many other operators launch it, or modules call it.")
+    calls = Column(COUNT, "Number of calls in the complete steps.")
+    mean_ns = Column(
+        DURATION,
+        "Time per complete step: of a kernel, the sum of its calls; of an operator, its device self time, or its host "
+        "self time where no device was recorded.",
+    )
+    share_frac = Column(FRACTION, "The same / that of all kernels, or of all operators.")
+    whole_ns = Column(DURATION, "Time per complete step of all kernels, or of all operators.")
+
+
+def top(trace: Trace) -> pl.DataFrame:
+    """Kernels, then operators, each by time."""
+    counted = counted_steps(trace)
+    steps = rows_of_steps(trace, counted)
+    tables = [pl.DataFrame(schema=Top.schema())]
+    if steps.holds("kernels"):
+        rows = kernel_table(steps, [pl.col("name")]).rename({"total_ns": "time_ns"})
+        tables.append(_first("kernel", rows, _launchers(steps), len(counted)))
+    if steps.holds("ops"):
+        time = "host_self_ns" if steps.device_events.is_empty() else "device_self_ns"
+        rows = operator_table(steps, ["name"]).rename({time: "time_ns"})
+        tables.append(_first("operator", rows, _modules(steps), len(counted)))
+    return Top.of(pl.concat(tables))
+
+
+def _first(kind: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> pl.DataFrame:
+    """The rows with the most time, each with the owner of most of it."""
+    whole = int(rows["time_ns"].sum())
+    rows = rows.filter((pl.col("time_ns") > 0) & (pl.col("name") != UNATTRIBUTED))
+    largest = rows.sort("time_ns", "name", descending=[True, False]).head(MOST_ROWS)
+    ranked = owners.sort("spent", "owner", descending=[True, False])
+    summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=pl.len().cast(pl.Int64) - 1)
+    joined = largest.select("name", "calls", "time_ns").join(summed, "name", how="left", maintain_order="left")
+    return joined.with_columns(
+        kind=pl.lit(kind),
+        mean_ns=(pl.col("time_ns") / steps).round().cast(pl.Int64),
+        share_frac=pl.col("time_ns") / whole,
+        whole_ns=pl.lit(round(whole / steps), pl.Int64),
+    ).select(Top.schema().names())
+
+
+def _launchers(trace: Trace) -> pl.DataFrame:
+    """How long each kernel ran for each operator that launched it: name, owner, spent."""
+    names = trace.host_events["name"].cast(pl.String)
+    rows = trace.kernels.select(
+        pl.col("name").cast(pl.String), "dur_ns", owner=names.gather(trace.kernels["op"].replace(NONE, None))
+    )
+    return rows.drop_nulls("owner").group_by("name", "owner").agg(spent=pl.col("dur_ns").sum())
+
+
+def _modules(trace: Trace) -> pl.DataFrame:
+    """How long each operator's own device work, or host time, lasted for each class of module: name, owner, spent."""
+    schema = {"name": pl.String, "owner": pl.String, "spent": pl.Int64}
+    if not trace.holds("modules"):
+        return pl.DataFrame(schema=schema)
+    modules = ModuleCalls.of(trace)
+    node, _ = modules.of_host_rows(trace)
+    host, device = trace.host_events, trace.device_events
+    op, spent = device["op"].to_numpy(), device["dur_ns"].to_numpy()
+    if device.is_empty():
+        op, spent = np.arange(host.height), host["self_ns"].to_numpy()
+    known = op != NONE
+    op, spent = op[known], spent[known]
+    classes = pl.Series([name.of_class for name in modules.names], dtype=pl.String)
+    rows = pl.DataFrame(
+        {
+            "name": host["name"].gather(op).cast(pl.String),
+            "owner": classes.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None)),
+            "spent": spent,
+        },
+        schema=schema,
+    )
+    return rows.drop_nulls("owner").group_by("name", "owner").agg(pl.col("spent").sum())
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls of the kernel or the operator."""
+    if key["kind"] == "kernel":
+        return {"device_events": rows_where(trace.device_events, kind="kernel", name=key["name"])}
+    return {"host_events": rows_where(trace.host_events, kind="operator", name=key["name"])}
+
+
+VIEW = View(
+    top,
+    table=Top,
+    title="Top kernels and operators",
+    entry="Overview",
+    within="recording",
+    needs="work",
+    hint="The trace has no kernels and no operators. Pass ProfilerActivity.CPU and the device's activity.",
+    place=Part("overview"),
+    slices=Slices(events_of_row),
+)

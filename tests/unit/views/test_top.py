@@ -1,0 +1,45 @@
+"""Top kernels and operators: time per complete step, who launches most of it, and the module that it belongs to."""
+
+from kinetoscope_tb.views.overview.top import MOST_ROWS, top
+from support.build import TraceBuilder, same
+
+
+def training(steps):
+    """Each step runs gemm for 60 ns from aten::mm and 20 ns from aten::add, and add for 10 ns."""
+    builder = TraceBuilder()
+    for step in range(1, steps + 1):
+        at, number = step * 1000, step * 10
+        builder.step(step, at, 900).op("aten::mm", at + 10, 100).op("aten::add", at + 200, 100)
+        builder.launch(at + 20, 5, number + 1).kernel("gemm", at + 100, 60, number + 1)
+        builder.launch(at + 210, 5, number + 2).kernel("add", at + 300, 10, number + 2)
+        builder.launch(at + 220, 5, number + 3).kernel("gemm", at + 320, 20, number + 3)
+    return builder.build()
+
+
+def test_time_is_per_step_and_the_owner_is_who_launches_most():
+    same(
+        top(training(2)),
+        """
+        kind      name       owner      other_owners  calls  mean_ns  whole_ns
+        kernel    gemm       aten::mm   1             4      80       90
+        kernel    add        aten::add  0             2      10       90
+        operator  aten::mm   -          -             2      60       90
+        operator  aten::add  -          -             2      30       90
+        """,
+    )
+
+
+def test_an_operator_names_the_class_of_its_module():
+    builder = TraceBuilder().module("Linear_0", 0, 100).op("aten::mm", 10, 50).launch(20, 5, 1).kernel("k", 60, 30, 1)
+    rows = top(builder.build()).rows(named=True)
+    assert [(row["kind"], row["owner"]) for row in rows] == [("kernel", "aten::mm"), ("operator", "Linear")]
+
+
+def test_without_a_device_operators_rank_by_host_time():
+    builder = TraceBuilder().op("a", 0, 100).op("b", 20, 70)
+    for i in range(10):
+        builder.op(f"op{i}", 1000 + 100 * i, 10 + i)
+    rows = top(builder.build())
+    assert rows["kind"].unique().to_list() == ["operator"]
+    assert rows.height == MOST_ROWS
+    assert rows["name"].to_list()[0] == "b"

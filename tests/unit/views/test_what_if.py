@@ -1,0 +1,68 @@
+"""What-if by rule of advice: the critical path laid out again, with one or several rules' work shortened."""
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinetoscope_tb.views.overview.advice import advice
+from kinetoscope_tb.views.overview.critical_path import critical_path
+from kinetoscope_tb.views.overview.what_if import what_if
+from support.build import TraceBuilder
+from support.machine import MS, US, Machine
+
+
+def loading(load=6 * MS, kernel=4 * MS):
+    """A training that loads each batch in the main process, then copies it and runs one kernel."""
+    machine = Machine()
+
+    def step(_):
+        machine.load(load)
+        machine.copy(2 * MS)
+        machine.kernel(kernel)
+        machine.wait()
+
+    return machine.steps(step)
+
+
+def test_half_the_loading_time_is_saved_where_nothing_hides_it():
+    trace = loading()
+    row = what_if(trace).filter(pl.col("rule") == "data_loading").row(0, named=True)
+    assert (row["target"], row["path_ns"], row["saved_ns"]) == ("data loading", 6 * MS, 3 * MS)
+    assert row["step_ns"] == row["recorded_ns"] - 3 * MS
+    part = critical_path(trace).filter(pl.col("part") == "data loading")
+    assert part["saved_ns"].to_list() == [row["saved_ns"]]  # the same what-if as that of the critical path
+
+
+def test_rules_that_are_chosen_together_add_up_on_one_path():
+    trace = loading()
+    together = what_if(trace, less="data_loading:50,copies:100").row(0, named=True)
+    alone = [what_if(trace, less=each)["saved_ns"][0] for each in ("data_loading:50", "copies:100")]
+    assert together["rule"] == "data_loading,copies"
+    assert together["saved_ns"] == sum(alone) > 4 * MS
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 100), st.integers(0, 100))
+def test_more_is_never_saved_by_less(load, kernel, percent, other):
+    trace = loading(load * MS, kernel * MS)
+    if "data_loading" not in advice(trace)["rule"]:
+        return
+    fewer, more = sorted((percent, other))
+    saved = [what_if(trace, less=f"data_loading:{each}").row(0, named=True) for each in (fewer, more)]
+    assert 0 <= saved[0]["saved_ns"] <= saved[1]["saved_ns"] <= saved[1]["path_ns"] * more / 100
+    assert what_if(trace, less="data_loading:0")["saved_ns"].to_list() == [0]
+
+
+@pytest.mark.parametrize("less", ["data_loading", "data_loading:101", "data_loading:-5", "data_loading:5,", "host:5"])
+def test_what_is_no_percentage_of_a_rule_has_no_row(less):
+    assert what_if(loading(), less=less).is_empty()
+
+
+def test_rows_without_a_duration_keep_their_place_on_the_stream():
+    builder = TraceBuilder().step(1, 0, 200 * US)
+    for i, dur in enumerate((40 * US, 0, 0, 40 * US)):
+        builder.op("aten::add", i * 45 * US, 40 * US).launch(i * 45 * US + US, US, i + 1)
+        builder.kernel("k", i * 45 * US + 5 * US, dur, i + 1)
+    faster = critical_path(builder.build(), percent="100").filter(pl.col("part") == "operator")
+    assert faster["saved_ns"].max() <= 200 * US - 80 * US  # the two kernels of 40 µs never run at the same time
