@@ -13,11 +13,15 @@ class Tree:
     Args:
         parent: The ID column with the row number (0-based, in the answer) of the parent row; null at a root.
         widths: The columns that the boxes' widths can show, besides the table's weight.
+        folded: The BOOL column that marks roots which the flame graph leaves out until the user unfolds them.
+        is_in_order: Whether rows come in the order of their calls, so that the flame graph can keep that order.
     """
 
     kind: ClassVar = "tree"
     parent: str
     widths: tuple[str, ...] = ()
+    folded: str | None = None
+    is_in_order: bool = False
 
 
 @dataclass(frozen=True)

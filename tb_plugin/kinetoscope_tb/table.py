@@ -116,6 +116,8 @@ def _check_picture(table: type[Table]) -> None:
     match picture:
         case Tree() if kinds[picture.parent] is not ID:
             raise TypeError(f"{name}.{picture.parent} must be an ID: the row number of the parent row")
+        case Tree() if picture.folded and kinds[picture.folded] is not BOOL:
+            raise TypeError(f"{name}.{picture.folded} must be a BOOL: whether a root is left out at first")
         case Lines() if INSTANT not in kinds.values():
             raise TypeError(f"{name} has lines, but no INSTANT to draw them over")
         case Lines() if picture.marks and kinds[picture.marks] is not TEXT:
@@ -129,8 +131,8 @@ def _check_picture(table: type[Table]) -> None:
 def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(the columns whose amounts are drawn, the other columns of the picture)."""
     match picture:
-        case Tree(parent, widths):
-            return widths, (parent,)
+        case Tree(parent, widths, folded):
+            return widths, (parent, *([folded] if folded else ()))
         case Lines(values, series, marks):
             return values, (*series, *([marks] if marks else ()))
         case Heatmap(down, across):

@@ -37,6 +37,7 @@ VIEWS = _views(
     "host.modules",
     "host.modules_by_class",
     "host.python_calls",
+    "host.python_functions",
     "host.call_stacks",
     "host.op_kernels",
     "device.gpus",
