@@ -81,7 +81,8 @@ def test_each_thread_that_ran_python_is_a_root_and_one_can_be_chosen():
 
 def test_the_main_thread_comes_first_and_threads_that_only_wait_come_last():
     acquire = "<built-in method acquire of _thread.lock object at 0x7f>"
-    builder = program().python("queue.py(2): get", at=0, dur=1000, thread=2).python(acquire, at=1, dur=995, thread=2)
+    builder = program().python("queue.py(2): _run", at=0, dur=1000, thread=2).python(acquire, at=1, dur=500, thread=2)
+    builder.python("threading.py(2): wait", at=501, dur=499, thread=2)  # in a call from before the recording
     builder.python("log.py(2): write", at=0, dur=900, thread=3).python(acquire, at=1, dur=850, thread=3)
     threads = python_calls(builder.build()).filter(kind="thread")
     assert threads.select("function", "is_waiting").rows() == [

@@ -20,7 +20,7 @@ from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
 from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, shown_kinds
 from ...measures.time.host_time import main_thread
-from ...names.python_frames import waiting
+from ...names.python_frames import is_wait
 from ...pictures import Tree
 from ...table import BOOL, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -45,8 +45,8 @@ class PythonCalls(Table):
     function = Column(TEXT, "Name of the function, module, operator or thread.")
     kind = Column(
         TEXT,
-        "thread, function (of the program), library (a function of Python, torch or another package), module (a call "
-        "of an nn.Module), operator, or rest.",
+        "thread, function, library (a function whose file is Python's, torch's or in site-packages), module (a call of "
+        "an nn.Module), operator, or rest.",
     )
     calls = Column(COUNT, "Number of calls with this path.")
     host_self_ns = Column(DURATION, "Host time in the function itself, without callees.")
@@ -148,7 +148,7 @@ class _Calls:
 def _is_waiting(calls: _Calls, root: Rows, host_total: Ints) -> NDArray[np.bool_]:
     """Whether each node is a thread that only waits."""
     tree = calls.tree
-    waits = np.array([bool(waiting(text)) for text in calls.texts])[tree.code] & (tree.parent >= 0)
+    waits = np.array([is_wait(text) for text in calls.texts])[tree.code] & (tree.parent >= 0)
     waited = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), calls.host, tree.parent.size)
     is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waited >= WAITING_SHARE * host_total)
     return is_waiting

@@ -31,7 +31,7 @@ class PythonFunctions(Table):
     function = Column(TEXT, "Name of the function or module.")
     kind = Column(
         TEXT,
-        "function (of the program), library (a function of Python, torch or another package), or module (a call of an "
+        "function, library (a function whose file is Python's, torch's or in site-packages), or module (a call of an "
         "nn.Module).",
     )
     calls = Column(COUNT, "Number of calls.")
