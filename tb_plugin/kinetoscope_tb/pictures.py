@@ -82,7 +82,29 @@ class Bars:
     lengths: tuple[str, ...]
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars
+@dataclass(frozen=True)
+class Roofline:
+    """A point for each row over its work per byte, below the roofs of the device; both scales are logarithmic.
+
+    Args:
+        intensity: The column of FLOPs per byte.
+        rate: The column of FLOPs per second.
+        time: The column that gives the points their areas.
+        peak_rate: The column of the compute roofs, in FLOPs per second.
+        peak_bandwidth: The column of the memory roofs, in bytes per second.
+        number_format: The text column that names the compute roofs.
+    """
+
+    kind: ClassVar = "roofline"
+    intensity: str
+    rate: str
+    time: str
+    peak_rate: str
+    peak_bandwidth: str
+    number_format: str
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline
 
 
 def parent_column(picture: Picture | None) -> str | None:

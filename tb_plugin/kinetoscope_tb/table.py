@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Tree
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Tree
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (lower, upper, *heights), ()
         case Bars(lengths):
             return lengths, ()
+        case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format):
+            return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
     return (), ()
 
 

@@ -75,6 +75,14 @@ def modules() -> str:
     return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
 
 
+def chain() -> str:
+    """A trace in which main calls outer, that calls inner, and that calls two functions."""
+    builder = TraceBuilder()
+    for line, name in enumerate(("main", "outer", "inner")):
+        builder.python(f"train.py({line}): {name}", 0, 500_000)
+    return builder.python("train.py(7): load", 0, 300_000).python("train.py(8): step", 300_000, 150_000).text()
+
+
 def collectives(start: int) -> str:
     """A trace of a rank with two collectives of 40 µs, the first beginning at `start`, the second 0.2 ms later."""
     builder = TraceBuilder(deviceProperties=[GPU]).step(1, 0, 1_000_000)

@@ -53,11 +53,20 @@ export type Place =
 
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
-  | { kind: "tree"; parent: string; widths: string[] }
+  | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean }
   | { kind: "lines"; values: string[]; series: string[]; marks: string | null }
   | { kind: "heatmap"; down: string; across: string }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
-  | { kind: "bars"; lengths: string[] };
+  | { kind: "bars"; lengths: string[] }
+  | {
+    kind: "roofline";
+    intensity: string;
+    rate: string;
+    time: string;
+    peak_rate: string;
+    peak_bandwidth: string;
+    number_format: string;
+  };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
 /** How a row, by the key of its table, finds its slices in the timeline. */

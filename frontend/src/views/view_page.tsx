@@ -10,6 +10,7 @@ import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
+import { RooflineChart } from "../charts/roofline.tsx";
 import { decimal, plural } from "../format/numbers.ts";
 import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
@@ -59,8 +60,10 @@ function Picture(drawn: DrawnTable) {
       return <Histogram {...drawn} picture={picture} />;
     case "bars":
       return <Charts {...drawn} picture={picture} />;
+    case "roofline":
+      return <RooflineChart {...drawn} picture={picture} />;
     case "tree":
-      return tree && <FlameGraph {...drawn} tree={tree} />;
+      return tree && <FlameGraph {...drawn} tree={tree} picture={picture} />;
   }
   return null;
 }

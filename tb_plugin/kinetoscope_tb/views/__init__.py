@@ -51,6 +51,7 @@ VIEWS = _views(
     "memory.memory_events",
     "device.kernel_durations",
     "device.operator_efficiency",
+    "device.kernel_efficiency",
     "device.copies",
     "host.launches",
     "host.launch_durations",
