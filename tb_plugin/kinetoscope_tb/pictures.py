@@ -32,12 +32,14 @@ class Lines:
         values: The numeric columns.
         series: The columns that split the rows into lines.
         marks: The text column with the labels of marked rows.
+        is_stacked: Whether the values add up, and are drawn on top of each other.
     """
 
     kind: ClassVar = "lines"
     values: tuple[str, ...]
     series: tuple[str, ...] = ()
     marks: str | None = None
+    is_stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,21 @@ class Roofline:
     number_format: str
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline
+@dataclass(frozen=True)
+class Treemap:
+    """A rectangle for each row, those of one group side by side.
+
+    Args:
+        area: The column that gives the rectangles their areas.
+        group: The text column that groups rows.
+    """
+
+    kind: ClassVar = "treemap"
+    area: str
+    group: str
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap
 
 
 def parent_column(picture: Picture | None) -> str | None:

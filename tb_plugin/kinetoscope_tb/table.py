@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Tree
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Tree, Treemap
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return lengths, ()
         case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format):
             return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
+        case Treemap(area, group):
+            return (area,), (group,)
     return (), ()
 
 

@@ -45,6 +45,8 @@ VIEWS = _views(
     "device.kernels",
     "device.kernels_by_op",
     "memory.memory_curve",
+    "memory.memory_categories",
+    "memory.memory_peak_categories",
     "memory.memory_devices",
     "memory.memory_peak",
     "memory.memory_by_operator",

@@ -157,13 +157,13 @@ def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, An
 
 
 def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
-    has_roof = time_ns and limit.ns is not None
+    roof_ns = None if limit.ns is None else calls * limit.ns
     return {
         "peak_bytes_per_s": limit.bytes_per_s,
         "peak_flop_per_s": limit.flop_per_s,
         "bound_by": limit.bound_by,
-        "roof_frac": calls * limit.ns / time_ns if has_roof else None,
-        "gap_ns": max(0, time_ns - round(calls * limit.ns)) if has_roof else None,
+        "roof_frac": roof_ns / time_ns if time_ns and roof_ns is not None else None,
+        "gap_ns": max(0, time_ns - round(roof_ns)) if time_ns and roof_ns is not None else None,
     } | ({"dtype": limit.number_format} if limit.number_format else {})
 
 
