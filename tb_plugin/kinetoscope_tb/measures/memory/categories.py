@@ -7,6 +7,7 @@ except for the parameters: each gradient that the optimizer gets has a parameter
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,8 @@ PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, WORKSPACE, UNKNOWN = range(
 
 _BACKWARD = "autograd::engine::evaluate_function"
 _OPTIMIZER = "Optimizer.step#"
+_SOURCE = re.compile(r"aten::(?:rand|zeros|ones|full|arange|empty|_to_copy|to$)")
+"""Operators that make data or move it: outside modules what they allocate may be an input."""
 _FAR = np.iinfo(np.int64).max
 
 Ints = NDArray[np.int64]
@@ -40,6 +43,7 @@ class Phases:
         is_backward: Whether the backward pass runs it.
         accumulates: Whether it adds up a parameter's gradient.
         is_in_module: Whether a module's forward pass runs it.
+        makes_inputs: Whether its outermost operator may make an input of the model.
         start: Of each Optimizer.step, in order.
         end: Of each Optimizer.step.
         steps: The starts of the recording's steps.
@@ -49,6 +53,7 @@ class Phases:
     is_backward: Bools
     accumulates: Bools
     is_in_module: Bools
+    makes_inputs: Bools
     start: Ints
     end: Ints
     steps: Ints
@@ -66,11 +71,14 @@ class Phases:
             pl.Series(map_categories(host["name"], lambda name: name.startswith(_OPTIMIZER)), dtype=bool)
         )
         steps = steps.sort("start_ns")
+        call = nearest(is_op & (above < 0), parent)
+        is_source = map_categories(host["name"], lambda name: bool(_SOURCE.match(name)))
         return cls(
-            call=nearest(is_op & (above < 0), parent),
+            call=call,
             is_backward=nearest(runs_node, parent) >= 0,
             accumulates=nearest(adds, parent) >= 0,
             is_in_module=(module >= 0) & ~is_of_backward,
+            makes_inputs=gather(is_source.astype(bool), call, missing=False),
             start=steps["start_ns"].to_numpy(),
             end=(steps["start_ns"] + steps["dur_ns"]).to_numpy(),
             steps=trace.steps["start_ns"].to_numpy(),
@@ -84,8 +92,8 @@ def category_numbers(trace: Trace, memory: DeviceMemory, pieces: pl.DataFrame, p
        Released before: workspace.
     2. Optimizer.step, released before it ends: workspace. Alive afterwards: optimizer state.
     3. Released by the operator call that allocated it: workspace.
-    4. Released by a backward operator, or allocated in a module and released before the next Optimizer.step ends (in a
-       recording without one, in the same step): activations.
+    4. Released by a backward operator, unless it may be an input; or allocated in a module and released before the next
+       Optimizer.step ends (in a recording without one, in the same step): activations.
     """
     fate = pieces["fate"].to_numpy()
     begin = pieces["allocated_ns"].to_numpy()
@@ -106,7 +114,9 @@ def category_numbers(trace: Trace, memory: DeviceMemory, pieces: pl.DataFrame, p
     is_own_release = (call >= 0) & (gather(phases.call, releaser) == call)
     in_same_step = np.searchsorted(phases.steps, begin, "right") == np.searchsorted(phases.steps, end, "right")
     is_short = end <= np.append(phases.end, _FAR)[following] if phases.start.size else in_same_step
-    saved = gather(phases.is_backward, releaser, missing=False) | (in_module & is_released & is_short)
+    is_input = gather(phases.makes_inputs, allocator, missing=False) & ~in_module
+    is_saved = gather(phases.is_backward, releaser, missing=False) & ~is_input
+    is_activation = is_saved | (in_module & is_released & is_short)
     numbers: NDArray[np.int8] = np.select(
         [
             ~has_begin,
@@ -117,7 +127,7 @@ def category_numbers(trace: Trace, memory: DeviceMemory, pieces: pl.DataFrame, p
             is_in_optimizer & (end <= current_end),
             is_in_optimizer,
             is_own_release,
-            saved,
+            is_activation,
         ],
         [UNKNOWN, GRADIENTS, GRADIENTS, WORKSPACE, UNKNOWN, WORKSPACE, OPTIMIZER_STATE, WORKSPACE, ACTIVATIONS],
         default=UNKNOWN,

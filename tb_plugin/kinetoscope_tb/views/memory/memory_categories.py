@@ -38,8 +38,8 @@ class MemoryCategories(OfDevice):
     optimizer_state_bytes = Column(BYTES, "Allocated in an Optimizer.step, and alive when it ends.")
     activations_bytes = Column(
         BYTES,
-        "Released by a backward operator; or allocated by a module's forward pass, and released before the next "
-        "Optimizer.step ends (without an optimizer: in the same step).",
+        "Released by a backward operator, unless an operator such as aten::to made it outside modules; or allocated by "
+        "a module's forward pass, and released before the next Optimizer.step ends (without one: in the same step).",
     )
     workspace_bytes = Column(
         BYTES,
