@@ -112,12 +112,16 @@ class Treemap:
 
     Args:
         area: The column that gives the rectangles their areas.
+        name: The text column that names them.
         group: The text column that groups rows.
+        groups: Its values, in the order of their colors.
     """
 
     kind: ClassVar = "treemap"
     area: str
+    name: str
     group: str
+    groups: tuple[str, ...]
 
 
 Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap

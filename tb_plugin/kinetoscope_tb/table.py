@@ -143,8 +143,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return lengths, ()
         case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format):
             return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
-        case Treemap(area, group):
-            return (area,), (group,)
+        case Treemap(area, name, group):
+            return (area,), (name, group)
     return (), ()
 
 

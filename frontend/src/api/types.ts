@@ -54,10 +54,11 @@ export type Place =
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
   | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean }
-  | { kind: "lines"; values: string[]; series: string[]; marks: string | null }
+  | { kind: "lines"; values: string[]; series: string[]; marks: string | null; is_stacked: boolean }
   | { kind: "heatmap"; down: string; across: string }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
+  | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
   | {
     kind: "roofline";
     intensity: string;

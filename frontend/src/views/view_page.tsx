@@ -11,6 +11,7 @@ import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
+import { Treemap } from "../charts/treemap.tsx";
 import { decimal, plural } from "../format/numbers.ts";
 import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
@@ -62,6 +63,8 @@ function Picture(drawn: DrawnTable) {
       return <Charts {...drawn} picture={picture} />;
     case "roofline":
       return <RooflineChart {...drawn} picture={picture} />;
+    case "treemap":
+      return <Treemap {...drawn} picture={picture} />;
     case "tree":
       return tree && <FlameGraph {...drawn} tree={tree} picture={picture} />;
   }

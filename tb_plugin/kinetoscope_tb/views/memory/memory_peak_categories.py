@@ -26,7 +26,7 @@ class MemoryPeakCategories(OfDevice):
     """
 
     key, weight = ("device", "category", "operator"), "alive_bytes"
-    picture = Treemap("alive_bytes", group="category")
+    picture = Treemap("alive_bytes", name="operator", group="category", groups=CATEGORIES)
 
     category = Column(
         TEXT, "parameters, gradients, optimizer state, activations, workspace or unknown: see By category."
