@@ -67,10 +67,8 @@ class Phases:
         runs_node = map_categories(host["name"], lambda name: name.startswith(_BACKWARD)).astype(bool)
         adds = map_categories(host["name"], lambda name: name.endswith("AccumulateGrad")).astype(bool)
         module, is_of_backward = ModuleCalls.of(trace).of_host_rows(trace)
-        steps = host.filter(
-            pl.Series(map_categories(host["name"], lambda name: name.startswith(_OPTIMIZER)), dtype=bool)
-        )
-        steps = steps.sort("start_ns")
+        optimizes = map_categories(host["name"], lambda name: name.startswith(_OPTIMIZER)).astype(bool)
+        steps = host.filter(pl.Series(optimizes)).sort("start_ns")
         call = nearest(is_op & (above < 0), parent)
         is_source = map_categories(host["name"], lambda name: bool(_SOURCE.match(name)))
         return cls(
