@@ -325,6 +325,7 @@ function Flames({ flame, look, label }: { flame: Flame; look: Look; label: strin
   const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const view = useRef<FlameView | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
+  const latest = useRef<number | null>(null); // keys may come faster than the page is drawn
   const { scene, ready } = flame;
   const zoomed = scope.get("zoom") ? boxOf(scene, Number(scope.get("zoom"))) : null;
   useEffect(() => {
@@ -333,10 +334,10 @@ function Flames({ flame, look, label }: { flame: Flame; look: Look; label: strin
   }, []);
   useEffect(() => {
     const shown = view.current!;
-    shown.focus = focused === null ? null : boxOf(scene, focused);
+    shown.focus = latest.current === null ? null : boxOf(scene, latest.current);
     shown.hover = null;
     shown.show(scene, look);
-  }, [scene, look, focused]);
+  }, [scene, look]);
   useEffect(() => {
     const boxes = zoomed && scene.parts[zoomed.part]!.boxes;
     const from = boxes ? boxes.left[zoomed.box]! : 0;
@@ -355,7 +356,7 @@ function Flames({ flame, look, label }: { flame: Flame; look: Look; label: strin
   const focus = (at: BoxRef | null) => {
     view.current!.focus = at;
     view.current!.draw();
-    setFocused(at && nodeOf(scene, at));
+    setFocused(latest.current = at && nodeOf(scene, at));
   };
   const back = () => zoom(zoomed ? wayTo(scene, zoomed).at(-2) ?? null : null);
   const handlers = useFlameInput(flame, view, { zoom, open, focus, back });
