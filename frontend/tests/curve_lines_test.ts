@@ -39,6 +39,7 @@ const picture = {
   values: ["allocated_bytes", "reserved_bytes"],
   series: ["device"],
   marks: "event",
+  is_stacked: false,
 };
 const entry = { key: [], weight: null, columns, picture };
 const drawn = panels(
@@ -56,6 +57,13 @@ Deno.test("each series is a panel, and lines without a value are left out", () =
   same(drawn.map(({ notes }) => notes.map(({ text }) => text)), [["Relative"], []]);
 });
 
+Deno.test("stacked lines lie on top of those before them, and keep their own values", () => {
+  const stacked = { ...picture, is_stacked: true };
+  const [panel] = panels(table, prepareTable(table, { ...entry, picture: stacked } as unknown as ViewEntry), stacked);
+  same(panel!.lines.map(({ values }) => values), [[0, 2048, 1024], [null, 4096, 4096]]);
+  same(panel!.lines.map(({ drawn }) => drawn), [[0, 2048, 1024], [0, 6144, 5120]]);
+});
+
 Deno.test("a value holds until the next row", () => {
   same([-1, 0, 999, 1000, 2999, 9000].map((time) => rowAt([0, 1000, 3000], time)), [-1, 0, 0, 1, 1, 2]);
   const [panel] = drawn;
@@ -66,9 +74,9 @@ Deno.test("a value holds until the next row", () => {
 
 Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {
   same(span(drawn[0]!.lines, "bytes"), [0, 4096]);
-  same(span([{ name: "a", title: "A", values: [-5, 3] }], "bytes"), [-5, 3]);
-  same(span([{ name: "a", title: "A", values: [0.2] }], "fraction"), [0, 1]);
-  same(span([{ name: "a", title: "A", values: [0] }], "bytes"), [0, 1]);
+  same(span([{ drawn: [-5, 3] }], "bytes"), [-5, 3]);
+  same(span([{ drawn: [0.2] }], "fraction"), [0, 1]);
+  same(span([{ drawn: [0] }], "bytes"), [0, 1]);
 });
 
 Deno.test("axes have round numbers around values and within times", () => {

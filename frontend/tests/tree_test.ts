@@ -1,7 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import {
   depthFor,
-  flameBoxes,
   inPreorder,
   outermost,
   pathTo,
@@ -62,32 +61,6 @@ Deno.test("the path to a row begins outside", () => {
 });
 
 const VALUES = [60, 30, 40, 30, 10, null];
-const box = (row: number, level: number, left: number, width: number) => ({ row, level, left, width });
-
-Deno.test("boxes are as wide as their values, inside the box of the row around them", () => {
-  same(flameBoxes(TREE, PREORDER, VALUES, -1, 0.001), [
-    box(0, 0, 0, 0.6),
-    box(1, 1, 0, 0.3),
-    box(3, 2, 0, 0.3),
-    box(4, 1, 0.3, 0.1),
-    box(2, 0, 0.6, 0.4),
-  ]);
-});
-
-Deno.test("a row can have the whole width, with what is around it above", () => {
-  same(flameBoxes(TREE, PREORDER, VALUES, 1, 0.001), [box(0, 0, 0, 1), box(1, 1, 0, 1), box(3, 2, 0, 1)]);
-});
-
-Deno.test("what is too narrow is left out with all that lies in it, and keeps its place", () => {
-  same(flameBoxes(TREE, PREORDER, [60, 1, 40, 1, 10, 5], -1, 0.05), [
-    box(0, 0, 0, 0.6),
-    box(4, 1, 0.01, 0.1),
-    box(2, 0, 0.6, 0.4),
-    box(5, 1, 0.6, 0.05),
-  ]);
-});
-
-Deno.test("without any value there is no box", () => same(flameBoxes(TREE, PREORDER, VALUES.map(() => 0), -1, 0), []));
 
 Deno.test("the whole is the sum of the roots", () => is(totalOf(TREE, ALL, VALUES), 100));
 

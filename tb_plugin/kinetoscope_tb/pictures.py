@@ -13,11 +13,15 @@ class Tree:
     Args:
         parent: The ID column with the row number (0-based, in the answer) of the parent row; null at a root.
         widths: The columns that the boxes' widths can show, besides the table's weight.
+        folded: The BOOL column that marks roots which the flame graph leaves out until the user unfolds them.
+        is_in_order: Whether rows come in the order of their calls, so that the flame graph can keep that order.
     """
 
     kind: ClassVar = "tree"
     parent: str
     widths: tuple[str, ...] = ()
+    folded: str | None = None
+    is_in_order: bool = False
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,14 @@ class Lines:
         values: The numeric columns.
         series: The columns that split the rows into lines.
         marks: The text column with the labels of marked rows.
+        is_stacked: Whether the values add up, and are drawn on top of each other.
     """
 
     kind: ClassVar = "lines"
     values: tuple[str, ...]
     series: tuple[str, ...] = ()
     marks: str | None = None
+    is_stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,47 @@ class Bars:
     lengths: tuple[str, ...]
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars
+@dataclass(frozen=True)
+class Roofline:
+    """A point for each row over its work per byte, below the roofs of the device; both scales are logarithmic.
+
+    Args:
+        intensity: The column of FLOPs per byte.
+        rate: The column of FLOPs per second.
+        time: The column that gives the points their areas.
+        peak_rate: The column of the compute roofs, in FLOPs per second.
+        peak_bandwidth: The column of the memory roofs, in bytes per second.
+        number_format: The text column that names the compute roofs.
+    """
+
+    kind: ClassVar = "roofline"
+    intensity: str
+    rate: str
+    time: str
+    peak_rate: str
+    peak_bandwidth: str
+    number_format: str
+
+
+@dataclass(frozen=True)
+class Treemap:
+    """A rectangle for each row, those of one group side by side.
+
+    Args:
+        area: The column that gives the rectangles their areas.
+        name: The text column that names them.
+        group: The text column that groups rows.
+        groups: Its values, in the order of their colors.
+    """
+
+    kind: ClassVar = "treemap"
+    area: str
+    name: str
+    group: str
+    groups: tuple[str, ...]
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap
 
 
 def parent_column(picture: Picture | None) -> str | None:

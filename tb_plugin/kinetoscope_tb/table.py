@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Tree
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Tree, Treemap
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,8 @@ def _check_picture(table: type[Table]) -> None:
     match picture:
         case Tree() if kinds[picture.parent] is not ID:
             raise TypeError(f"{name}.{picture.parent} must be an ID: the row number of the parent row")
+        case Tree() if picture.folded and kinds[picture.folded] is not BOOL:
+            raise TypeError(f"{name}.{picture.folded} must be a BOOL: whether a root is left out at first")
         case Lines() if INSTANT not in kinds.values():
             raise TypeError(f"{name} has lines, but no INSTANT to draw them over")
         case Lines() if picture.marks and kinds[picture.marks] is not TEXT:
@@ -129,8 +131,8 @@ def _check_picture(table: type[Table]) -> None:
 def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(the columns whose amounts are drawn, the other columns of the picture)."""
     match picture:
-        case Tree(parent, widths):
-            return widths, (parent,)
+        case Tree(parent, widths, folded):
+            return widths, (parent, *([folded] if folded else ()))
         case Lines(values, series, marks):
             return values, (*series, *([marks] if marks else ()))
         case Heatmap(down, across):
@@ -139,6 +141,10 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (lower, upper, *heights), ()
         case Bars(lengths):
             return lengths, ()
+        case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format):
+            return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
+        case Treemap(area, name, group):
+            return (area,), (name, group)
     return (), ()
 
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, collectives, memory, modules, sources, training, write
+from browser.traces import REPOSITORY, backwards, chain, collectives, matmuls, memory, modules, sources, training, write
 from contract.running import serving
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -78,6 +78,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
     write(folder, "modules/rank0.5.pt.trace.json", modules())
+    write(folder, "chain/rank0.5.pt.trace.json", chain())
+    write(folder, "matmuls/rank0.5.pt.trace.json", matmuls())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
     for rank, start in enumerate((100_000, 700_000)):

@@ -17,7 +17,7 @@ def opened(app: App) -> Page:
 
 
 def plot(page: Page, device: str = "cuda:0") -> Locator:
-    return page.get_by_role("slider", name=device)
+    return page.locator(".curves").first.get_by_role("slider", name=device)
 
 
 def place(curve: Locator, share: float) -> tuple[float, float]:
@@ -40,7 +40,7 @@ def part(page: Page, title: str) -> Locator:
 
 
 def test_each_device_has_a_curve_with_its_peak_and_what_failed(opened: Page):
-    expect(opened.locator(".curves figcaption b")).to_have_text(["cuda:0", "cpu"])
+    expect(opened.locator(".curves").first.locator("figcaption b")).to_have_text(["cuda:0", "cpu"])
     expect(plot(opened).locator(".point text")).to_have_text(["peak 768.0 MiB", "out of memory 256.0 MiB"])
     expect(plot(opened).locator("text.name")).to_have_text(["Reserved", "Allocated"])
     expect(plot(opened, "cpu").locator(".point text")).to_have_text(["peak 64 B"])
@@ -102,13 +102,13 @@ def test_an_opened_allocation_is_marked_on_the_curve_of_its_device(opened: Page)
 
 def test_one_device_can_be_chosen(opened: Page):
     opened.get_by_role("combobox", name="Device").select_option("cpu")
-    expect(opened.locator(".curves figcaption b")).to_have_text(["cpu"])
+    expect(opened.locator(".curves").first.locator("figcaption b")).to_have_text(["cpu"])
     expect(part(opened, "At the peak").locator("tr.row")).to_have_count(1)
 
 
 def test_the_rows_of_a_curve_are_folded_at_first(opened: Page):
     expect(opened.get_by_role("treegrid", name="Memory")).to_have_count(0)
-    opened.get_by_text("rows of the curve as a table").click()
+    opened.get_by_text("rows of the curve as a table").first.click()
     expect(opened.get_by_role("treegrid", name="Memory")).to_be_visible()
     opened.wait_for_function("location.hash.includes('rows=1')")
     opened.reload()

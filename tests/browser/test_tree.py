@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -57,16 +59,28 @@ def test_siblings_sort_within_the_row_around_them(app: App):
     assert shown(page) == ["Net_0", "ReLU_0", "Linear_0"]
 
 
-def test_a_box_of_the_flame_graph_zooms_and_escape_resets(app: App):
+def box_at(page: Page, x: float, line: int) -> dict[str, float]:
+    """A point in the flame graph: `x` from 0 to 1, in a line of boxes."""
+    size = page.locator(".flames").bounding_box()
+    assert size
+    return {"x": x * size["width"], "y": 20 * line + 10}
+
+
+def crumbs(page: Page) -> list[str]:
+    """The way to the box that is zoomed to."""
+    return page.get_by_role("navigation", name="Zoomed to").get_by_role("button").all_inner_texts()
+
+
+def test_a_box_of_the_flame_graph_zooms_and_escape_goes_back(app: App):
     page = app.open("modules", run="modules")
-    boxes = page.locator(".flames g")
-    expect(boxes).to_have_count(3)
-    boxes.filter(has_text="Linear_0").click()
-    expect(boxes).to_have_count(2)
+    page.locator(".flames").click(position=box_at(page, 0.3, 1))
     expect(page.get_by_role("row", selected=True)).to_contain_text("Linear_0")
+    assert crumbs(page) == ["Fit all", "Net_0", "Linear_0"]
     page.locator(".flames").focus()
     page.keyboard.press("Escape")
-    expect(boxes).to_have_count(3)
+    assert crumbs(page) == ["Fit all", "Net_0"]
+    page.keyboard.press("Escape")
+    assert crumbs(page) == ["Fit all"]
 
 
 def test_boxes_are_reached_by_keys_and_tell_their_numbers(app: App):
@@ -78,7 +92,48 @@ def test_boxes_are_reached_by_keys_and_tell_their_numbers(app: App):
     expect(status).to_contain_text("ReLU_0")
     expect(status).to_contain_text("40.0 % of all")
     page.keyboard.press("Enter")
-    expect(page.locator(".flames g")).to_have_count(2)
+    assert crumbs(page) == ["Fit all", "Net_0", "ReLU_0"]
+
+
+def test_a_search_sums_what_it_hits(app: App):
+    page = app.open("modules", run="modules", filter="linear")
+    expect(page.locator(".flame figcaption")).to_contain_text("1 match: 60.00 µs (60.0 %)")
+
+
+def test_a_chain_of_calls_is_one_box_until_it_is_clicked(app: App):
+    page = app.open("python_calls", run="chain")
+    status = page.locator(".flames").get_by_role("status")
+    page.locator(".flames").click(position=box_at(page, 0.5, 1))
+    expect(status).to_have_text(re.compile(r"^main\ntrain"))
+    page.locator(".flames").press("ArrowDown")
+    expect(status).to_have_text(re.compile(r"^outer"))
+    page.locator(".flames").press("ArrowUp")
+    page.locator(".flames").press("Space")
+    expect(status).to_contain_text("main › … 1 call … › inner")
+
+
+def test_a_sandwich_has_the_callers_of_a_function_above_and_its_callees_below(app: App):
+    page = app.open("modules", run="modules", flame="sandwich")
+    functions = page.get_by_role("listbox", name="Functions")
+    expect(functions.get_by_role("option", selected=True)).to_contain_text("Linear_0")
+    caption = page.locator(".flame figcaption")
+    expect(caption).to_contain_text("60.00 µs in all, 60.00 µs itself")
+    page.locator(".flames").focus()
+    page.keyboard.press("ArrowDown")
+    status = page.locator(".flames").get_by_role("status")
+    expect(status).to_contain_text("Linear_0")
+    page.keyboard.press("ArrowUp")
+    expect(status).to_contain_text("Net_0")
+    functions.get_by_role("option").nth(1).click()
+    expect(caption.locator("b")).to_have_text("ReLU_0")
+    expect(caption).to_contain_text("40.00 µs in all")
+
+
+def test_the_picture_of_a_flame_graph_has_its_boxes(app: App):
+    page = app.open("modules", run="modules")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save by Device total as SVG").click()
+    assert 'href="data:image/png' in Path(download.value.path()).read_text(encoding="utf-8")
 
 
 def test_the_width_of_boxes_can_be_another_column(app: App):

@@ -75,6 +75,25 @@ def modules() -> str:
     return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
 
 
+def chain() -> str:
+    """A trace in which main calls outer, that calls inner, and that calls two functions."""
+    builder = TraceBuilder()
+    for line, name in enumerate(("main", "outer", "inner")):
+        builder.python(f"train.py({line}): {name}", 0, 500_000)
+    return builder.python("train.py(7): load", 0, 300_000).python("train.py(8): step", 300_000, 150_000).text()
+
+
+def matmuls() -> str:
+    """A trace of two matmuls of different sizes and of another operator on an H100."""
+    builder = TraceBuilder(deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}])
+    for number, (side, dur) in enumerate(((4096, 200_000), (64, 100_000))):
+        shapes = {"Input Dims": [[side, side]] * 2, "Input type": ["c10::BFloat16"] * 2}
+        builder.op("aten::mm", 100_000 * number, 50_000, **shapes).launch(100_000 * number + 10, 5, number + 1)
+        builder.kernel("nvjet_tst_192x192", 1_000_000 * (number + 1), dur, number + 1)
+    builder.op("aten::relu", 300_000, 50_000).launch(300_010, 5, 3)
+    return builder.kernel("relu", 3_000_000, 70_000, 3).text()
+
+
 def collectives(start: int) -> str:
     """A trace of a rank with two collectives of 40 µs, the first beginning at `start`, the second 0.2 ms later."""
     builder = TraceBuilder(deviceProperties=[GPU]).step(1, 0, 1_000_000)

@@ -65,11 +65,21 @@ export interface EntryFacts {
 
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
-  | { kind: "tree"; parent: string; widths: string[] }
-  | { kind: "lines"; values: string[]; series: string[]; marks: string | null }
+  | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean }
+  | { kind: "lines"; values: string[]; series: string[]; marks: string | null; is_stacked: boolean }
   | { kind: "heatmap"; down: string; across: string }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
-  | { kind: "bars"; lengths: string[] };
+  | { kind: "bars"; lengths: string[] }
+  | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
+  | {
+    kind: "roofline";
+    intensity: string;
+    rate: string;
+    time: string;
+    peak_rate: string;
+    peak_bandwidth: string;
+    number_format: string;
+  };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
 /** How a row, by the key of its table, finds its slices in the timeline. */

@@ -12,6 +12,7 @@ import { hideTip, showTip } from "../ui/tip.tsx";
 
 const TOP = 20;
 const FOOT = 20;
+const LINES = 6; // colors
 const NEAR = 6; // pixels within which the pointer snaps to a mark
 
 interface Axis {
@@ -117,8 +118,8 @@ function Grid({ frame, values }: { frame: Frame; values: Axis }) {
 
 /** The lines' names where they end, moved apart from each other. */
 function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
-  const ends = panel.lines.map(({ title, values }, line) => {
-    const last = values.findLast((value) => value !== null)!;
+  const ends = panel.lines.map(({ title, drawn }, line) => {
+    const last = drawn.findLast((value) => value !== null)!;
     return { title, line, y: frame.y(last) + 4 };
   }).sort((a, b) => a.y - b.y);
   for (let i = 1; i < ends.length; i++) ends[i]!.y = Math.max(ends[i]!.y, ends[i - 1]!.y + 14);
@@ -126,7 +127,7 @@ function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
   return (
     <g aria-hidden="true">
       {ends.map(({ title, line, y }) => (
-        <text key={title} class={`name line${line % 4}`} x={frame.right + 6} y={y - over}>{title}</text>
+        <text key={title} class={`name line${line % LINES}`} x={frame.right + 6} y={y - over}>{title}</text>
       ))}
     </g>
   );
@@ -169,16 +170,19 @@ interface PointedMoment {
 }
 
 function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
-  const outlines = useMemo(() => panel.lines.map(({ values }) => outline(panel, values, frame)), [
+  const outlines = useMemo(() => panel.lines.map(({ drawn }) => outline(panel, drawn, frame)), [
     panel,
     frame.left,
     frame.right,
     frame.base,
   ]);
+  if (panel.isStacked) { // each area covers those of the lines below it
+    return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${i}`} d={area} />).reverse();
+  }
   return (
     <>
       {outlines.map(({ area }, i) => i === 0 && <path key={i} class={`area line${i}`} d={area} />)}
-      {outlines.map(({ line }, i) => <path key={i} class={`line line${i % 4}`} d={line} />)}
+      {outlines.map(({ line }, i) => <path key={i} class={`line line${i % LINES}`} d={line} />)}
       <Points panel={panel} frame={frame} />
     </>
   );
@@ -323,9 +327,9 @@ function Pointed({ panel, frame, pointed: { time, since } }: { panel: Panel; fra
         />
       )}
       <line class="pointed" x1={x} x2={x} y1={frame.top} y2={frame.base} />
-      {row >= 0 && panel.lines.map(({ name, values }, line) =>
-        values[row] !== null && (
-          <circle key={name} class={`dot line${line % 4}`} cx={x} cy={frame.y(values[row]!)} r="3" />
+      {row >= 0 && panel.lines.map(({ name, drawn }, line) =>
+        drawn[row] !== null && (
+          <circle key={name} class={`dot line${line % LINES}`} cx={x} cy={frame.y(drawn[row]!)} r="3" />
         )
       )}
     </g>

@@ -9,6 +9,8 @@ export interface Line {
   name: string;
   title: string;
   values: (number | null)[];
+  /** Where the line is drawn: the values, on top of those of the lines before it if they are stacked. */
+  drawn: (number | null)[];
 }
 
 /** The lines of one series that share a unit, drawn together. A value holds until the next row. */
@@ -24,6 +26,8 @@ export interface Panel {
   marks: (string | null)[];
   /** Facts true of all rows, such as that levels are relative, with their definitions. */
   notes: { text: string; doc: string }[];
+  /** Whether the lines lie on top of each other. */
+  isStacked: boolean;
 }
 
 const nameOf = ({ name, kind }: DrawnColumn, value: Value): string =>
@@ -40,6 +44,10 @@ function groups(series: DrawnColumn[], count: number): Map<string, number[]> {
   }
   return bySeries;
 }
+
+/** The sums of the lines' values; a missing one counts as 0. */
+const stacked = (lines: { values: (number | null)[] }[]): number[] =>
+  lines[0]!.values.map((_, row) => lines.reduce((sum, { values }) => sum + (values[row] ?? 0), 0));
 
 /** One panel for each series and unit; lines without any value are left out. */
 export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">): Panel[] {
@@ -60,8 +68,13 @@ export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">):
       times: at(table.data[time.name]!) as number[],
       lines: drawn.filter((column) => column.kind === kind)
         .map(({ name, title, values }) => ({ name, title, values: at(values) as (number | null)[] }))
-        .filter(({ values }) => values.some((value) => value !== null)),
+        .filter(({ values }) => values.some((value) => value !== null))
+        .map((line, i, lines) => ({
+          ...line,
+          drawn: picture.is_stacked ? stacked(lines.slice(0, i + 1)) : line.values,
+        })),
       marks: marked,
+      isStacked: picture.is_stacked,
       notes: notes.map(({ name, doc }) => ({ text: label(name.replace(/^(is|has)_/, "")), doc })),
     })).filter(({ lines }) => lines.length);
   });
@@ -94,10 +107,10 @@ export const isolatedRows = (values: (number | null)[]): number[] =>
   values.length && values.at(-1) !== null && (values.at(-2) ?? null) === null ? [values.length - 1] : [];
 
 /** From where to where a value axis goes: zero is always on it. */
-export function span(lines: Line[], kind: Kind): [number, number] {
+export function span(lines: Pick<Line, "drawn">[], kind: Kind): [number, number] {
   let [low, high] = [0, kind === "fraction" ? 1 : 0];
-  for (const { values } of lines) {
-    for (const value of values) {
+  for (const { drawn } of lines) {
+    for (const value of drawn) {
       low = Math.min(low, value ?? 0);
       high = Math.max(high, value ?? 0);
     }

@@ -1,20 +1,48 @@
-import { useMemo, useRef, useState } from "preact/hooks";
-import type { DrawnColumn, Ready } from "../table/columns.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { sharedColumns } from "../api/pictures.ts";
-import { exact, percent, quantity } from "../format/numbers.ts";
-import { type TableScope, useTableScope } from "../table/table_scope.ts";
-import { type Box, flameBoxes, inPreorder, totalOf, type Tree } from "../table/tree.ts";
-import { colorsOf } from "./donut.tsx";
-import { fitText, textWidth, useWidth } from "../ui/measure.ts";
+import type { PictureOf } from "../api/types.ts";
+import { decimal, exact, percent, plural, quantity } from "../format/numbers.ts";
+import type { DrawnColumn, Ready } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { hideTip, showTip } from "../ui/tip.tsx";
+import { useTableScope } from "../table/table_scope.ts";
+import { outermost, type Tree } from "../table/tree.ts";
 import { revealRow } from "../table/tree_table.tsx";
+import { hideTip, showTip } from "../ui/tip.tsx";
+import type { FunctionTime } from "./call_tree.ts";
+import { type BoxRef, FlameView, type Look, ROW, type Scene } from "./flame_canvas.ts";
+import {
+  boxOf,
+  type Calls,
+  callScene,
+  functionsOf,
+  labelOf,
+  lineOf,
+  type Mode,
+  neighbor,
+  nodeOf,
+  rowOf,
+  sandwichScene,
+  shownCalls,
+  wayTo,
+} from "./flame_scene.ts";
 
-const ROW = 20;
-const LEAST = 2; // pixels of the narrowest box
-const MIN_LABELED = 28;
-const MOST = 4000; // boxes: with more the narrowest are left out
+const TALLEST = 22; // lines before the box scrolls
+const MOST_FUNCTIONS = 200; // in the list beside a sandwich
+const MOST_CRUMBS = 6;
+
+/** Boxes of one kind have one color; the program's own functions and its operators stand out. */
+const COLORS: Record<string, [color: string, percent: number]> = {
+  function: ["--python", 45],
+  library: ["--python", 18],
+  operator: ["--cpu-exec", 42],
+  module: ["--module", 50],
+  "": ["--other", 50],
+};
+const KINDS = Object.keys(COLORS);
+const FILLS = Object.values(COLORS).map(([color, share]) =>
+  `color-mix(in srgb, var(${color}) ${share}%, var(--surface))`
+);
 
 /** Columns that give the boxes their widths: the weight first. */
 function widthColumns(ready: Ready, { weight, picture }: DrawnTable["entry"]): DrawnColumn[] {
@@ -24,50 +52,48 @@ function widthColumns(ready: Ready, { weight, picture }: DrawnTable["entry"]): D
   return candidates.filter((column) => column !== undefined && column.bar !== null) as DrawnColumn[];
 }
 
-/** What boxes of one color have in common: the package of a function, the class of a module, the name of the rest. */
-function familyOf(ready: Ready, row: number): string {
-  const file = ready.columns.find(({ name }) => name === "file")?.values[row];
-  if (typeof file === "string") return file.split(/[/\\]/).slice(0, 2).join("/");
-  return ready.nameOf(row).replace(/(_\d+|:.*| .*)$/, "");
+/** The color of each row; without kinds all rows are modules. */
+function colorPicker(ready: Ready): (row: number) => number {
+  const kinds = ready.columns.find(({ name }) => name === "kind")?.values;
+  const byKind = kinds?.map((kind) => Math.max(KINDS.indexOf(String(kind)), -1)) ?? [];
+  return (row) => kinds ? (byKind[row]! < 0 ? KINDS.length - 1 : byKind[row]!) : KINDS.indexOf("module");
 }
 
-function colorsByFamily(ready: Ready, boxes: Box[]): Map<string, string> {
-  const families = [...new Set(boxes.map(({ row }) => familyOf(ready, row)))].sort();
-  const colors = colorsOf(families);
-  return new Map(families.map((family, i) => [family, colors[i]!]));
-}
-
-/** As many boxes as there is room for. */
-function drawnBoxes(tree: Tree, preorder: Uint32Array, values: (number | null)[], root: number, width: number): Box[] {
-  for (let least = LEAST / Math.max(width, 1);; least *= 2) {
-    const boxes = flameBoxes(tree, preorder, values, root, least);
-    if (boxes.length <= MOST || least > 1) return boxes;
-  }
-}
-
-function tipText(ready: Ready, columns: DrawnColumn[], row: number, whole: number): string {
-  const place = ready.columns.filter(({ name, values }) =>
+function placeOf(ready: Ready, row: number): string {
+  const parts = ready.columns.filter(({ name, values }) =>
     (name === "file" || name === "line") && values[row] !== null
   );
-  const lines = [ready.nameOf(row), place.map(({ values }) => String(values[row])).join(":")];
-  for (const { title, kind, values } of columns) {
-    const value = values[row];
-    if (typeof value === "number") lines.push(`${title} ${quantity(value, kind)} (${exact(value, kind)})`);
-  }
-  const value = columns[0]!.values[row];
-  if (typeof value === "number") lines.push(`${percent(value / whole)} % of all`);
-  return lines.filter(Boolean).join("\n");
+  return parts.map(({ values }) => String(values[row])).join(":");
 }
 
-/** The neighboring, parent or child box, for the arrow keys. */
-function neighbor(boxes: Box[], { parent }: Tree, row: number, key: string): Box | undefined {
-  const at = boxes.findIndex((box) => box.row === row);
-  const here = boxes[at];
-  if (!here) return boxes[0];
-  if (key === "ArrowUp") return boxes.find((box) => box.row === parent[row]);
-  if (key === "ArrowDown") return boxes.find((box) => parent[box.row] === row);
-  const level = boxes.filter((box) => box.level === here.level);
-  return level[level.indexOf(here) + (key === "ArrowRight" ? 1 : -1)];
+/** Everything that the flame graph is drawn from. */
+interface Flame {
+  ready: Ready;
+  columns: DrawnColumn[];
+  chosen: DrawnColumn;
+  mode: Mode;
+  calls: Calls;
+  scene: Scene;
+  functions: FunctionTime[];
+  /** The function of a sandwich. */
+  name: number;
+  /** The number and time of the roots that are folded away, or would be. */
+  folded: { word: string; roots: number[]; isShown: boolean };
+}
+
+function tipText({ ready, columns, chosen, scene, calls }: Flame, at: BoxRef): string {
+  const part = scene.parts[at.part]!, { tree, boxes } = part, row = rowOf(scene, at);
+  const value = tree.value[boxes.node[at.box]!]!;
+  const lines = [labelOf(part, at.box, ready.nameOf), placeOf(ready, row)];
+  const isRow = scene.parts.length === 1;
+  for (const { title, kind, values } of isRow ? [chosen, ...columns.filter((column) => column !== chosen)] : []) {
+    const own = values[row];
+    if (typeof own === "number") lines.push(`${title} ${quantity(own, kind)} (${exact(own, kind)})`);
+  }
+  if (!isRow) lines.push(`${chosen.title} ${quantity(value, chosen.kind)} (${exact(value, chosen.kind)})`);
+  lines.push(`${percent(value / calls.total)} % of all`);
+  if (boxes.calls[at.box]! > 1) lines.push("A click unfolds these calls.");
+  return lines.filter(Boolean).join("\n");
 }
 
 /** Which column gives the widths. */
@@ -87,130 +113,338 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
   );
 }
 
-/** A box's name, if enough of it fits. */
-function Label({ name, room, x, y }: { name: string; room: number; x: number; y: number }) {
-  const text = fitText(name, room, 12);
-  return textWidth(text, 12) <= room ? <text x={x} y={y}>{text}</text> : null;
+const TITLES: Record<Mode, [title: string, tip: string]> = {
+  heavy: ["Left heavy", "Callees side by side, the longest first"],
+  calls: ["In order", "Callees in the order of their calls"],
+  sandwich: ["Sandwich", "One function: its callers above, its callees below; recursive calls count once"],
+};
+
+function Modes({ flame, isInOrder, of }: { flame: Flame; isInOrder: boolean; of: number }) {
+  const scope = useTableScope();
+  const modes: Mode[] = isInOrder ? ["heavy", "calls", "sandwich"] : ["heavy", "sandwich"];
+  return (
+    <div class="segments" role="group" aria-label="Flame graph">
+      <div>
+        {modes.map((mode) => (
+          <button
+            key={mode}
+            type="button"
+            aria-pressed={mode === flame.mode}
+            data-tip={TITLES[mode][1]}
+            onClick={() =>
+              scope.go({
+                flame: mode === "heavy" ? "" : mode,
+                of: mode === "sandwich" && of >= 0 ? String(of) : "",
+                zoom: "",
+                chains: "",
+              })}
+          >
+            {TITLES[mode][0]}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
 }
 
-interface BoxesProps {
-  ready: Ready;
-  boxes: Box[];
-  width: number;
-  /** The rows that match the filter; null without a filter. */
-  matches: Set<number> | null;
-  root: number;
-  focused: number;
+/** The way back from a zoomed box. */
+function Crumbs({ flame: { ready, scene }, at, zoom }: {
+  flame: Flame;
+  at: BoxRef | null;
+  zoom: (at: BoxRef | null) => void;
+}) {
+  const way = at ? wayTo(scene, at) : [];
+  const shown = way.length > MOST_CRUMBS ? way.slice(-MOST_CRUMBS) : way;
+  return (
+    <nav class="crumbs" aria-label="Zoomed to">
+      <button type="button" class="link" disabled={!at} onClick={() => zoom(null)}>Fit all</button>
+      {shown.length < way.length && <span>›</span>}
+      {shown.length < way.length && "…"}
+      {shown.map((crumb) => {
+        const name = labelOf(scene.parts[crumb.part]!, crumb.box, ready.nameOf);
+        return [
+          <span key={`${crumb.box} mark`}>›</span>,
+          <button
+            key={crumb.box}
+            type="button"
+            class="link"
+            aria-current={crumb === way.at(-1) ? "true" : undefined}
+            onClick={() => zoom(crumb)}
+          >
+            {name}
+          </button>,
+        ];
+      })}
+    </nav>
+  );
 }
 
-function Boxes({ ready, boxes, width, matches, root, focused }: BoxesProps) {
-  const colors = useMemo(() => colorsByFamily(ready, boxes), [ready, boxes]);
-  return boxes.map(({ row, level, left, width: share }) => {
-    const wide = Math.max(1, share * width - 1);
-    const [x, y] = [Math.round(10 * left * width) / 10, level * ROW];
-    const isAround = root >= 0 && row !== root && share === 1 && level < ready.tree!.level[root]!;
-    const kinds = [isAround && "around", matches && (matches.has(row) ? "match" : "dim"), row === focused && "focused"];
-    return (
-      <g key={row} data-row={row} class={kinds.filter(Boolean).join(" ")}>
-        <rect
-          x={x}
-          y={y}
-          width={wide.toFixed(1)}
-          height={ROW - 1}
-          rx="2"
-          style={{ fill: `color-mix(in oklab, ${colors.get(familyOf(ready, row))} 42%, var(--surface))` }}
-        />
-        {wide > MIN_LABELED && <Label name={ready.nameOf(row)} room={wide - 6} x={x + 4} y={y + 14} />}
-      </g>
-    );
-  });
-}
-
-/** What keys, clicks and the pointer do. */
-function useFlameInput(scope: TableScope, tree: Tree, boxes: Box[], describe: (row: number) => string) {
-  const [focused, focus] = useState(-1);
-  const zoom = (row: number) => {
-    scope.go({ zoom: row < 0 ? "" : String(row) });
-    if (row >= 0) revealRow(scope, tree, row);
-  };
-  const rowAt = (event: Event) => {
-    const box = event.target instanceof Element ? event.target.closest("[data-row]") : null;
-    return box ? Number(box.getAttribute("data-row")) : -1;
-  };
+/** The functions to choose from, by their own time. */
+function Functions({ flame, isMatch }: { flame: Flame; isMatch: ((row: number) => boolean) | null }) {
+  const scope = useTableScope();
+  const { ready, functions, chosen, name } = flame;
+  const matching = isMatch ? functions.filter(({ row }) => isMatch(row)) : functions;
+  const shown = matching.slice(0, MOST_FUNCTIONS);
+  const choose = (at: FunctionTime | undefined) => at && scope.go({ of: String(at.row), zoom: "", chains: "" });
+  const place = shown.findIndex((one) => one.name === name);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "Escape") zoom(-1);
-    else if (event.key === "Enter" && focused >= 0) zoom(focused);
-    else if (event.key.startsWith("Arrow")) focus(neighbor(boxes, tree, focused, event.key)?.row ?? focused);
-    else return;
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return;
     event.preventDefault();
     event.stopPropagation();
+    choose(shown[place + by]);
   };
-  const onPointerMove = (event: PointerEvent) => {
-    const row = rowAt(event);
-    if (row >= 0) showTip(describe(row), event.clientX + 12, event.clientY + 8);
-    else hideTip();
-  };
-  const onClick = (event: MouseEvent) => {
-    const row = rowAt(event);
-    if (row >= 0 && event.detail < 2) zoom(row);
-  };
-  const onDblClick = () => zoom(-1);
-  return { focused, zoom, handlers: { onKeyDown, onPointerMove, onPointerLeave: hideTip, onClick, onDblClick } };
+  return (
+    <div class="functions">
+      <p class="quiet">
+        {shown.length < matching.length ? `${decimal(shown.length)} of ` : ""}
+        {plural(matching.length, "function")}: self, total
+      </p>
+      <ol role="listbox" aria-label="Functions" tabIndex={0} onKeyDown={onKeyDown}>
+        {shown.map((one) => (
+          <li
+            key={one.name}
+            role="option"
+            aria-selected={one.name === name}
+            data-tip={[ready.nameOf(one.row), placeOf(ready, one.row)].filter(Boolean).join("\n")}
+            onClick={() => choose(one)}
+          >
+            <span>{ready.nameOf(one.row)}</span>
+            <span>{quantity(one.self, chosen.kind)}</span>
+            <span>{quantity(one.total, chosen.kind)}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
 }
 
-/** The column that gives the boxes their widths, and everything derived from it. */
-function useBoxes({ ready, entry, rows }: DrawnTable, tree: Tree, width: number) {
+const numbersIn = (text: string) => new Set(text.split(".").filter(Boolean).map(Number));
+
+/** The roots that start folded, unless that would fold all of them. */
+function foldedRoots({ ready, table }: DrawnTable, tree: Tree, column: string | null): number[] {
+  const marks = column ? table.data[column] ?? [] : [];
+  const roots = Array.from({ length: ready.count }, (_, row) => row).filter((row) => tree.parent[row]! < 0);
+  const folded = roots.filter((row) => marks[row] === true);
+  return folded.length < roots.length ? folded : [];
+}
+
+function useFlame(drawn: DrawnTable, tree: Tree, picture: PictureOf<"tree">): Flame | null {
+  const { ready, entry } = drawn;
   const scope = useTableScope();
   const columns = widthColumns(ready, entry);
   const chosen = columns.find(({ name }) => name === scope.get("width")) ?? columns[0];
-  const values = (chosen?.values ?? []) as (number | null)[];
-  const root = scope.get("zoom") && Number(scope.get("zoom")) < ready.count ? Number(scope.get("zoom")) : -1;
-  const all = useMemo(() => Uint32Array.from({ length: ready.count }, (_, row) => row), [ready]);
-  const preorder = useMemo(() => inPreorder(tree, all), [tree, all]);
-  const boxes = useMemo(() => drawnBoxes(tree, preorder, values, root, width), [tree, values, root, width]);
-  const matches = useMemo(() => (rows.rows.length < ready.count ? new Set(rows.rows) : null), [rows.rows, ready]);
-  const whole = useMemo(() => totalOf(tree, all, values), [tree, all, values]);
-  return { columns, chosen, root, boxes, matches, whole };
+  const mode = (["calls", "sandwich"] as const).find((mode) => mode === scope.get("flame")) ?? "heavy";
+  const roots = useMemo(() => foldedRoots(drawn, tree, picture.folded), [drawn.table, tree]);
+  const isShown = scope.get("folded") === "shown";
+  const calls = useMemo(
+    () =>
+      shownCalls(ready, tree, (chosen?.values ?? []) as (number | null)[], (row) => !isShown && roots.includes(row)),
+    [ready, tree, chosen?.values, isShown, roots],
+  );
+  const functions = useMemo(() => (mode === "sandwich" ? functionsOf(calls) : []), [calls, mode]);
+  const of = Number(scope.get("of") || -1);
+  const name = functions.length ? calls.tree.name[of] ?? functions[0]!.name : -1;
+  const chains = scope.get("chains");
+  const scene = useMemo(() => {
+    const open = numbersIn(chains);
+    return name >= 0 ? sandwichScene(calls, name, open) : callScene(calls, mode !== "calls", open);
+  }, [calls, mode, name, chains]);
+  const word = picture.folded?.replace("is_", "") ?? "";
+  return chosen
+    ? { ready, columns, chosen, mode, calls, scene, functions, name, folded: { word, roots, isShown } }
+    : null;
 }
 
-/** The rows as boxes in boxes, the outermost on top. Click or Enter gives a row the whole width, Escape resets. */
-export function FlameGraph({ tree, ...of }: DrawnTable & { tree: Tree }) {
-  const { ready, entry } = of;
+interface Actions {
+  zoom: (at: BoxRef | null) => void;
+  open: (at: BoxRef) => void;
+  focus: (at: BoxRef | null) => void;
+  /** Zooms out by one level. */
+  back: () => void;
+}
+
+const ZOOM_BY_KEY: Record<string, number> = { "+": 0.7, "=": 0.7, "-": 1 / 0.7 };
+
+function onKey(event: KeyboardEvent, view: FlameView, scene: Scene, { zoom, open, focus, back }: Actions) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { key } = event, { focus: at } = view;
+  if (key === "Escape") back();
+  else if (key === "Enter" && at) zoom(at);
+  else if (key === " " && at) open(at);
+  else if (key in ZOOM_BY_KEY) view.zoomBy(ZOOM_BY_KEY[key]!);
+  else if (key.startsWith("Arrow")) {
+    const next = neighbor(scene, at, key);
+    focus(next);
+    if (next) view.reveal(lineOf(scene, next));
+  } else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+const DRAGGED = 3; // pixels
+
+/** What keys and the pointer do. */
+function useFlameInput(flame: Flame, view: { current: FlameView | null }, actions: Actions) {
+  const drag = useRef({ x: NaN, isMoved: false }).current;
+  const { scene } = flame;
+  const hover = (at: BoxRef | null) => {
+    view.current!.hover = at;
+    view.current!.draw();
+  };
+  return {
+    onKeyDown: (event: KeyboardEvent) => onKey(event, view.current!, scene, actions),
+    onPointerDown: ({ offsetX: x }: PointerEvent) => Object.assign(drag, { x, isMoved: false }),
+    onPointerMove: ({ offsetX: x, offsetY: y, clientX, clientY, buttons }: PointerEvent) => {
+      if (buttons === 1 && Math.abs(x - drag.x) > DRAGGED) {
+        view.current!.pan(drag.x - x);
+        Object.assign(drag, { x, isMoved: true });
+      }
+      const at = buttons ? null : view.current!.boxAt(x, y);
+      if (at) showTip(tipText(flame, at), clientX + 12, clientY + 8);
+      else hideTip();
+      hover(at);
+    },
+    onPointerLeave: () => {
+      hideTip();
+      hover(null);
+    },
+    onClick: ({ offsetX: x, offsetY: y }: MouseEvent) => {
+      const at = drag.isMoved ? null : view.current!.boxAt(x, y);
+      if (!at) return;
+      actions.focus(at);
+      if (scene.parts[at.part]!.boxes.calls[at.box]! > 1) actions.open(at);
+      else actions.zoom(at);
+    },
+  };
+}
+
+/** The canvas in its scrolling box; a status names the box that keys went to. */
+function Flames({ flame, look, label }: { flame: Flame; look: Look; label: string }) {
   const scope = useTableScope();
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
-  const { columns, chosen, root, boxes, matches, whole } = useBoxes(of, tree, width);
-  const shown = chosen ? [chosen, ...columns.filter((column) => column !== chosen)] : [];
-  const { focused, zoom, handlers } = useFlameInput(scope, tree, boxes, (row) => tipText(ready, shown, row, whole));
-  const drawn = useMemo( // thousands of boxes: only when they change, not with every change of the address
-    () => <Boxes ready={ready} boxes={boxes} width={width} matches={matches} root={root} focused={focused} />,
-    [ready, boxes, width, matches, root, focused],
+  const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
+  const view = useRef<FlameView | null>(null);
+  const [focused, setFocused] = useState<number | null>(null);
+  const latest = useRef<number | null>(null); // keys may come faster than the page is drawn
+  const { scene, ready } = flame;
+  const zoomed = scope.get("zoom") ? boxOf(scene, Number(scope.get("zoom"))) : null;
+  useEffect(() => {
+    view.current = new FlameView(canvas.current!, box.current!);
+    return view.current.start();
+  }, []);
+  useEffect(() => {
+    const shown = view.current!;
+    shown.focus = latest.current === null ? null : boxOf(scene, latest.current);
+    shown.hover = null;
+    shown.show(scene, look);
+  }, [scene, look]);
+  useEffect(() => {
+    const boxes = zoomed && scene.parts[zoomed.part]!.boxes;
+    const from = boxes ? boxes.left[zoomed.box]! : 0;
+    view.current!.zoomTo(from, boxes ? from + boxes.width[zoomed.box]! : scene.total);
+  }, [scope.get("zoom"), scene.total]);
+  useEffect(() => view.current!.reveal(scene.parts.at(-1)?.line ?? 0), [flame.mode, flame.name]);
+  const zoom = (at: BoxRef | null) => {
+    scope.go({ zoom: at ? String(nodeOf(scene, at)) : "" });
+    if (at && scene.parts.length === 1) revealRow(scope, ready.tree!, rowOf(scene, at));
+  };
+  const open = (at: BoxRef) => {
+    const chains = numbersIn(scope.get("chains")), node = nodeOf(scene, at);
+    if (!chains.delete(node)) chains.add(node);
+    scope.go({ chains: [...chains].join(".") });
+  };
+  const focus = (at: BoxRef | null) => {
+    view.current!.focus = at;
+    view.current!.draw();
+    setFocused(latest.current = at && nodeOf(scene, at));
+  };
+  const back = () => zoom(zoomed ? wayTo(scene, zoomed).at(-2) ?? null : null);
+  const handlers = useFlameInput(flame, view, { zoom, open, focus, back });
+  const named = focused === null ? null : boxOf(scene, focused);
+  return (
+    <>
+      <Crumbs flame={flame} at={zoomed} zoom={zoom} />
+      <div class="sandwich">
+        {flame.mode === "sandwich" && <Functions flame={flame} isMatch={look.matches} />}
+        <div
+          ref={box}
+          class="flames"
+          role="group"
+          tabIndex={0}
+          aria-label={label}
+          style={{ height: `${Math.min(TALLEST, scene.lines) * ROW}px` }}
+          {...handlers}
+        >
+          <div style={{ height: `${scene.lines * ROW}px` }}>
+            <canvas ref={canvas} role="img" aria-label={label} />
+          </div>
+          <p class="hidden" role="status">{named ? tipText(flame, named) : ""}</p>
+        </div>
+      </div>
+    </>
   );
-  if (!chosen) return null;
-  const height = (boxes.reduce((most, { level }) => Math.max(most, level), 0) + 1) * ROW;
+}
+
+/** How much time the rows that match the filter have, each instant once. */
+function Hits({ flame: { calls, chosen, ready }, rows }: { flame: Flame; rows: Uint32Array }) {
+  const sum = outermost(ready.tree!, rows).reduce((total, row) => total + calls.tree.value[row]!, 0);
+  return (
+    <span>
+      <b>{plural(rows.length, "match").replace(/matchs$/, "matches")}</b>: {quantity(sum, chosen.kind)}{" "}
+      ({percent(sum / calls.total)} %)
+    </span>
+  );
+}
+
+function Folded({ flame: { folded: { word, roots, isShown }, calls, chosen } }: { flame: Flame }) {
+  const scope = useTableScope();
+  if (!roots.length) return null;
+  const sum = roots.reduce((total, row) => total + calls.tree.value[row]!, 0);
+  return (
+    <button type="button" onClick={() => scope.go({ folded: isShown ? "" : "shown", zoom: "" })}>
+      {isShown ? "Fold" : "Show"} {decimal(roots.length)} {word} ({quantity(sum, chosen.kind)})
+    </button>
+  );
+}
+
+/** The rows as boxes in boxes, the outermost on top. */
+export function FlameGraph({ tree, picture, ...drawn }: DrawnTable & { tree: Tree; picture: PictureOf<"tree"> }) {
+  const { ready, rows: { rows } } = drawn;
+  const scope = useTableScope();
+  const flame = useFlame(drawn, tree, picture);
+  const matches = useMemo(() => (rows.length < ready.count ? new Set(rows) : null), [rows, ready]);
+  const look = useMemo((): Look => ({
+    labelOf: (part, box) => labelOf(part, box, ready.nameOf),
+    colors: FILLS,
+    colorOf: colorPicker(ready),
+    matches: matches && ((row) => matches.has(row)),
+  }), [ready, matches]);
+  if (!flame) return null;
+  const { chosen, calls, mode, name, functions } = flame;
+  const of = functions.find((one) => one.name === name);
+  const selected = Number(scope.get("row") || -1);
   return (
     <figure class="card flame">
       <figcaption>
-        <b>{chosen.title}</b> <span class="quiet">{quantity(whole, chosen.kind)} in all · click zooms, Esc resets</span>
+        <Modes flame={flame} isInOrder={picture.is_in_order} of={selected} />
+        <b>{of ? ready.nameOf(of.row) : chosen.title}</b>
+        {of
+          ? <span>{quantity(of.total, chosen.kind)} in all, {quantity(of.self, chosen.kind)} itself</span>
+          : <span class="quiet">{quantity(calls.total, chosen.kind)} in all</span>}
+        {matches && <Hits flame={flame} rows={rows} />}
         <span class="space" />
-        <Widths columns={columns} chosen={chosen} />
-        <button type="button" disabled={root < 0} onClick={() => zoom(-1)}>Show all</button>
+        <Folded flame={flame} />
+        <Widths columns={flame.columns} chosen={chosen} />
         <SavePicture title={`by ${chosen.title}`} />
       </figcaption>
-      <div
-        ref={box}
-        class="flames"
-        role="group"
-        tabIndex={0}
-        aria-label={`Flame graph by ${chosen.title}`}
-        {...handlers}
-      >
-        <svg width={width} height={height} role="img" aria-label={`${entry.title} by ${chosen.title}`}>
-          {drawn}
-        </svg>
-        <p class="hidden" role="status">{focused >= 0 ? tipText(ready, shown, focused, whole) : ""}</p>
-      </div>
+      <Flames
+        flame={flame}
+        look={look}
+        label={`Flame graph by ${chosen.title}${mode === "sandwich" ? ", sandwich" : ""}`}
+      />
+      <p class="quiet">
+        Click zooms or unfolds a chain, Esc goes back, Ctrl and wheel zoom, arrow keys and Enter work too.
+      </p>
     </figure>
   );
 }

@@ -10,6 +10,7 @@ export const TABLE_KEYS: [keys: string, meaning: string][] = [
   ["Enter", "Open or close the row"],
   ["← →", "In a tree table: fold or unfold the row; in a flame graph: the neighboring box"],
   ["← →", "In a chart of steps or a curve: the previous or next one; Home and End for the ends"],
+  ["Enter", "In a flame graph: zoom to the box; Space unfolds its chain, Esc goes back"],
   ["+ −", "In a chart of steps or a curve: zoom in and out"],
   ["Esc", "In a chart: reset the zoom"],
   ["?", "This list of keys"],

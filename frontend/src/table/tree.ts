@@ -115,46 +115,6 @@ export function pathTo({ parent }: Tree, row: number): number[] {
   return path;
 }
 
-export interface Box {
-  row: number;
-  level: number;
-  /** From 0 to 1. */
-  left: number;
-  width: number;
-}
-
-/**
- * Boxes of a flame graph: as wide as the rows' values, those of the rows in a row inside it, side by side.
- *
- * @param root The row that has the full width, with its ancestors above; -1 for all roots.
- * @param least The least width that is drawn; narrower boxes are left out with their descendants.
- */
-export function flameBoxes(
-  tree: Tree,
-  preorder: Uint32Array,
-  values: readonly (number | null)[],
-  root: number,
-  least: number,
-): Box[] {
-  const boxes: Box[] = root < 0 ? [] : pathTo(tree, root).map((row, level) => ({ row, level, left: 0, width: 1 }));
-  const start = root < 0 ? 0 : preorder.indexOf(root);
-  const end = root < 0 ? preorder.length : start + tree.size[root]!;
-  const whole = root < 0 ? totalOf(tree, preorder, values) : values[root] ?? 0;
-  if (!(whole > 0)) return boxes;
-  const free = new Map<number, number>(); // where the next row in each row begins
-  for (let place = start; place < end;) {
-    const row = preorder[place]!;
-    const above = row === root ? NONE : tree.parent[row]!;
-    const left = free.get(above) ?? 0;
-    const width = Math.min(Math.max(0, values[row] ?? 0) / whole, 1 - left);
-    free.set(above, left + width);
-    free.set(row, left);
-    if (width >= least) boxes.push({ row, level: tree.level[row]!, left, width });
-    place += width >= least ? 1 : tree.size[row]!;
-  }
-  return boxes;
-}
-
 /** The sum of the roots' values: the totals of the other rows lie in them. */
 export function totalOf({ parent }: Tree, rows: Uint32Array, values: readonly (number | null)[]): number {
   return rows.reduce((sum, row) => sum + (parent[row] === NONE ? Math.max(0, values[row] ?? 0) : 0), 0);

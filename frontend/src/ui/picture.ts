@@ -60,6 +60,12 @@ function svgAt(node: SVGSVGElement, from: Box): string {
   return element("svg", { ...place, ...(view && { viewBox: view }) }, [...node.children].map(inlineStyles).join(""));
 }
 
+/** What a canvas shows, as dots. */
+function imageAt(node: HTMLCanvasElement, from: Box): string {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return element("image", { x: left - from.left, y: top - from.top, width, height, href: node.toDataURL() });
+}
+
 /** A text of the page, one element a line. */
 function textAt(node: Text, from: Box): string {
   const parent = node.parentElement!;
@@ -100,6 +106,7 @@ function drawnAt(node: Node, from: Box): string {
   const style = getComputedStyle(node);
   if (isHidden(node, style)) return "";
   if (node instanceof SVGSVGElement) return svgAt(node, from);
+  if (node instanceof HTMLCanvasElement) return imageAt(node, from);
   return boxAt(node, style, from) + [...node.childNodes].map((child) => drawnAt(child, from)).join("");
 }
 

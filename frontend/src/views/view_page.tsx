@@ -21,6 +21,8 @@ import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
+import { RooflineChart } from "../charts/roofline.tsx";
+import { Treemap } from "../charts/treemap.tsx";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shownColumns } from "../table/column_choice.ts";
 import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
@@ -71,8 +73,12 @@ function Picture(drawn: DrawnTable) {
       return <Histogram {...drawn} picture={picture} />;
     case "bars":
       return <Charts {...drawn} picture={picture} />;
+    case "roofline":
+      return <RooflineChart {...drawn} picture={picture} />;
+    case "treemap":
+      return <Treemap {...drawn} picture={picture} />;
     case "tree":
-      return tree && <FlameGraph {...drawn} tree={tree} />;
+      return tree && <FlameGraph {...drawn} tree={tree} picture={picture} />;
   }
   return null;
 }

@@ -42,6 +42,7 @@ _LIBRARY = re.compile(
     r"logging/\w+|concurrent/\S+|multiprocessing/\S+|asyncio/\S+|importlib/\S+|json/\w+)(?:\.py)?\(|^nn\.Module: "
 )
 _SPELLS_WAIT = re.compile(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
+_WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -58,6 +59,14 @@ def starts_workers(frame: str) -> bool:
 def waiting(frame: str) -> str:
     """That a thread waits in a frame of this name, and for what, in words; empty if it doesn't wait."""
     return next((what for what, pattern in _WAITS if pattern.search(frame)), "")
+
+
+def is_wait(frame: str) -> bool:
+    """Whether a thread waits in a frame of this name, or in the function of Python's library around it.
+
+    A call that began before the recording has no frame of its own: then only the functions around it show.
+    """
+    return bool(waiting(frame)) or waiting_function(frame).rpartition(".")[2] in _WAITING_FUNCTIONS
 
 
 def is_of_library(frame: str) -> bool:

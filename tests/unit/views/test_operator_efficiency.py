@@ -1,6 +1,6 @@
 import pytest
 
-from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
+from kinetoscope_tb.views.device.operator_efficiency import VIEW, operator_efficiency
 from support.build import TraceBuilder, same
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
@@ -33,6 +33,22 @@ def test_a_product_near_the_compute_roof():
     )
     assert row(builder)["roof_frac"] == pytest.approx(0.6946, abs=1e-4)
     assert row(builder)["intensity"] == pytest.approx(1365.33, abs=0.01)
+
+
+def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
+    builder = recorded("aten::mm", [[4096, 4096], [4096, 4096]], ["c10::BFloat16"] * 2, dur=200_000)
+    builder.op("aten::mm", 500, 50, **{"Input Dims": [[8, 8], [8, 8]], "Input type": ["c10::BFloat16"] * 2})
+    builder.launch(510, 5, 2).kernel(TENSOR, 300_000, 100_000, 2)
+    builder.op("aten::relu", 600, 50).launch(610, 5, 3).kernel("relu", 500_000, 900_000, 3)
+    builder.op("aten::exp", 700, 50).launch(710, 5, 4).kernel("exp", 1_500_000, 100_000, 4)
+    table = operator_efficiency(builder.build())
+    assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
+        ("aten::mm", 100_000, 100_000, None),
+        ("aten::mm", 200_000, 200_000 - 138_911, None),
+        ("[other operators]", 1_000_000, None, "No FLOP formula. aten::relu takes 90% of it."),
+    ]
+    others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
+    assert others["device_events"].tolist() == [2, 3]
 
 
 def test_a_product_of_a_matrix_with_few_columns_is_bound_by_memory():
@@ -173,4 +189,4 @@ def test_under_autocast_the_call_inside_has_the_types_of_the_work():
     builder.op("aten::mm", 40, 40, **{"Input Dims": [[8, 8], [8, 8]], "Input type": half})
     builder.launch(50, 5, 2).kernel(TENSOR, 2000, 1000, 2)
     table = operator_efficiency(builder.build())
-    assert table.select("dtype", "calls", "time_ns").rows() == [("fp16", 1, 1000)]
+    assert table.select("dtype", "calls", "time_ns").rows() == [("fp16", 1, 1000), (None, None, 300)]

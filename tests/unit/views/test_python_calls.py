@@ -67,8 +67,8 @@ def test_each_thread_that_ran_python_is_a_root_and_one_can_be_chosen():
     trace = builder.launch(at=5, dur=1, correlation=9, thread=3).kernel("cat", at=20, dur=7, correlation=9).build()
     everything = python_calls(trace)
     assert everything.filter(kind="thread").select("function", "host_total_ns").rows() == [
-        ("thread 2", 1000),
         ("thread 1", 300),
+        ("thread 2", 1000),
     ]
     assert everything.rows()[-1][:2] == ("[elsewhere]", "rest")
     assert everything["device_self_ns"].sum() == 207
@@ -77,6 +77,23 @@ def test_each_thread_that_ran_python_is_a_root_and_one_can_be_chosen():
         ("thread 2", 1000, 0), ("fetch", 1000, 0), ("[elsewhere]", None, 207),
     ]  # fmt: skip
     assert python_calls(trace, thread="7")["function"].to_list() == ["[elsewhere]"]
+
+
+def test_the_main_thread_comes_first_and_threads_that_only_wait_come_last():
+    acquire = "<built-in method acquire of _thread.lock object at 0x7f>"
+    builder = program().python("queue.py(2): _run", at=0, dur=1000, thread=2).python(acquire, at=1, dur=500, thread=2)
+    builder.python("threading.py(2): wait", at=501, dur=499, thread=2)  # in a call from before the recording
+    builder.python("log.py(2): write", at=0, dur=900, thread=3).python(acquire, at=1, dur=850, thread=3)
+    threads = python_calls(builder.build()).filter(kind="thread")
+    assert threads.select("function", "is_waiting").rows() == [
+        ("thread 1", False), ("thread 3", False), ("thread 2", True),
+    ]  # fmt: skip
+
+
+def test_functions_of_python_torch_and_other_packages_are_library():
+    builder = TraceBuilder().python("train.py(1): main", at=0, dur=90)
+    builder.python("torch/optim/adam.py(3): step", at=10, dur=50).python("<built-in function len>", at=20, dur=5)
+    assert python_calls(builder.build())["kind"].to_list() == ["thread", "function", "library", "library"]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ class Group:
         name: The operator; empty: unknown.
         shapes: Of its inputs, as in the trace; null if they weren't recorded.
         types: Of its inputs, as in the trace; null if they weren't recorded.
+        values: Of its inputs that are no tensors, as in the trace; null if they weren't recorded.
         device: Its number.
         family: One of FAMILIES.
         calls: How often the operator ran.
@@ -56,12 +57,16 @@ class Group:
         bound_by: compute or memory; None: unknown.
         number_format: Of the inputs, such as bf16; None: unknown.
         flop_per_s: The device's rate in that format; None for work that is memory's alone.
+        bytes_per_s: The device's bandwidth; None: unknown.
+        work_flop: FLOPs of one call; None: unknown, as for work that is memory's alone.
+        work_bytes: The minimum that one call reads and writes; None: unknown.
         reason: Why the roof is unknown.
     """
 
     name: str
     shapes: str | None
     types: str | None
+    values: str | None
     device: int
     family: str
     calls: int
@@ -76,6 +81,9 @@ class Group:
     bound_by: str | None = None
     number_format: str | None = None
     flop_per_s: float | None = None
+    bytes_per_s: float | None = None
+    work_flop: int | None = None
+    work_bytes: int | None = None
     reason: str = ""
 
     @property
@@ -189,6 +197,7 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         "name": row["unit_name"],
         "shapes": row["input_shapes"],
         "types": row["input_types"],
+        "values": row["concrete_inputs"],
         "device": row["device"],
         "family": row["family"],
         "calls": row["units"] or row["kernels"],
@@ -229,7 +238,8 @@ def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
             raise Unknown(NO_MODEL)
         moved = memory_work(name, *inputs, row["name"])
         peaks = _peaks(limits)
-        return {"roof_ns": calls * moved / peaks.bandwidth * 1e9, "bound_by": "memory"}
+        roof_ns = calls * moved / peaks.bandwidth * 1e9
+        return {"roof_ns": roof_ns, "bound_by": "memory", "bytes_per_s": peaks.bandwidth, "work_bytes": moved}
     work = matrix_work(name, *inputs, row["concrete_inputs"])
     if work.dtype is None:
         raise Unknown("Its number format has no known size.")
@@ -241,4 +251,7 @@ def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
         "bound_by": limit.bound_by,
         "number_format": limit.number_format or work.dtype,
         "flop_per_s": limit.flop_per_s,
+        "bytes_per_s": limit.bytes_per_s,
+        "work_flop": work.flop,
+        "work_bytes": work.moved_bytes,
     }

@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
+from ...names.python_frames import is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, MergedTree, Rows, merged
 from .frames import functions
@@ -30,7 +31,7 @@ class PythonPaths:
         root: The node of each call's thread.
         is_call: Whether it is a call of its node; others belong to the call around them.
         tree: One node per path; its first nodes are the threads.
-        tids: Of the threads.
+        threads: The threads' rows in the trace's threads; likewise their tids.
         texts: The name of each code; the last one is SMALLER, which no call has.
         kinds: The kind of each code: thread, function, module, operator, rest.
     """
@@ -39,6 +40,7 @@ class PythonPaths:
     root: Rows
     is_call: NDArray[np.bool_]
     tree: MergedTree
+    threads: Rows
     tids: list[str]
     texts: list[str]
     kinds: list[str]
@@ -52,8 +54,16 @@ class PythonPaths:
         forest = CallForest.of(trace, python, host)
         code, texts, kinds = _codes(trace, forest, threads, operators)
         root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
-        tids = trace.threads[threads]["tid"].to_list()
-        return cls(forest, root, code >= 0, merged(forest.parent, code, root), tids, texts, kinds)
+        rows, tids = threads.to_numpy().astype(np.int32), trace.threads[threads]["tid"].to_list()
+        return cls(forest, root, code >= 0, merged(forest.parent, code, root), rows, tids, texts, kinds)
+
+
+def shown_kinds(texts: list[str], kinds: list[str]) -> list[str]:
+    """The kinds with `library` for functions of Python, torch and other packages."""
+    return [
+        "library" if kind == "function" and is_of_library(text) else kind
+        for text, kind in zip(texts, kinds, strict=True)
+    ]
 
 
 class PathNumbers:

@@ -71,7 +71,7 @@ class HostTime(NamedTuple):
     @classmethod
     def of(cls, trace: Trace, windows: Windows) -> HostTime:
         """Divide the steps."""
-        host, python, thread = trace.host_events, trace.python_calls, _main_thread(trace)
+        host, python, thread = trace.host_events, trace.python_calls, main_thread(trace)
         on_main = (host["thread"] == thread).to_numpy()
         loads, compiles = (map_categories(host["name"], answer) for answer in (is_data_loading, is_compilation))
         communicates = host["is_communication"].to_numpy()
@@ -110,7 +110,8 @@ class HostTime(NamedTuple):
         )
 
 
-def _main_thread(trace: Trace) -> int:
+def main_thread(trace: Trace) -> int:
+    """The row of `threads` whose annotations are the steps; without steps, the one with the most operators."""
     host = trace.host_events
     if host.is_empty():
         return NONE

@@ -2,7 +2,8 @@
 
 A roofline model: an operator can run no faster than its FLOPs at the device's peak, nor than its bytes at peak memory
 bandwidth; the larger of the two times is its roof. Work is computed from the recorded shapes, not measured, and bytes
-are the minimum. So a share far below the roof shows potential, not its cause.
+are the minimum. So a share far below the roof shows potential, not its cause. One row per device sums the kernels of
+all other operators.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
+from ...arrays.gather import NONE, gather
+from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_call_of_host_rows, matrix_calls
 from ...measures.calls.roofline import Limits, Roof, roof
 from ...names.device_peaks import TABLE_VERSION
 from ...names.matrix_work import MatrixWork, Unknown, matrix_work
-from ...pictures import Bars
+from ...pictures import Roofline
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -26,13 +28,19 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
+OTHERS = "[other operators]"
 
 
 class OperatorEfficiency(Table):
-    """How close matmuls, convolutions and attention come to the limits of the device, by inputs."""
+    """How close matmuls, convolutions and attention come to the limits of the device, by inputs.
+
+    `[other operators]` are the kernels of operators without a FLOP formula.
+    """
 
     key, weight = ("name", "input_shapes", "input_types", "input_values", "device"), "time_ns"
-    picture = Bars(("time_ns",))
+    picture = Roofline(
+        "intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s", number_format="dtype"
+    )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
@@ -46,6 +54,7 @@ class OperatorEfficiency(Table):
         FRACTION,
         "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches.",
     )
+    gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
     achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time.")
     achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
@@ -66,13 +75,43 @@ class OperatorEfficiency(Table):
 
 
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
-    """Operators with inputs by their time, the longest first."""
+    """Operators with inputs by their gap to the roof, the largest first; then those without one, by time."""
     calls = matrix_calls(trace)
     limits = Limits.of(trace)
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
-    table = pl.DataFrame(rows, schema=OperatorEfficiency.schema(), orient="row")
+    table = pl.DataFrame([*rows, *_other_rows(trace)], schema=OperatorEfficiency.schema(), orient="row")
     by = OperatorEfficiency.key
-    return OperatorEfficiency.of(table.sort("time_ns", *by, descending=[True, *(False for _ in by)], nulls_last=True))
+    descending = [True, True, *(False for _ in by)]
+    return OperatorEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
+
+
+def _others(trace: Trace) -> pl.DataFrame:
+    """The kernels that count for no matmul, convolution or attention, with their rows."""
+    call = gather(matrix_call_of_host_rows(trace), trace.device_events["op"].to_numpy())
+    return trace.device_events.with_row_index("row").filter((pl.col("kind") == "kernel") & pl.Series(call < 0))
+
+
+def _other_rows(trace: Trace) -> list[dict[str, Any]]:
+    """One row per device for the kernels of other operators, which names the operator with most of the time."""
+    others, host = _others(trace), trace.host_events["name"]
+    names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
+    times = (
+        others.hstack([names])
+        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null("kernels of unknown operators"))
+        .agg(pl.col("dur_ns").sum().alias("time_ns"))
+        .sort("device", "time_ns", "operator", descending=[False, True, False])
+        .group_by("device", maintain_order=True)
+        .agg(pl.col("time_ns").sum(), pl.col("operator").first(), pl.col("time_ns").first().alias("largest_ns"))
+    )
+    return [
+        {
+            "name": OTHERS,
+            "device": row["device"],
+            "time_ns": row["time_ns"],
+            "why_unknown": f"No FLOP formula. {row['operator']} takes {row['largest_ns'] / row['time_ns']:.0%} of it.",
+        }
+        for row in times.filter(pl.col("time_ns") > 0).rows(named=True)
+    ]
 
 
 def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str, Any]:
@@ -118,16 +157,21 @@ def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, An
 
 
 def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
+    roof_ns = None if limit.ns is None else calls * limit.ns
     return {
         "peak_bytes_per_s": limit.bytes_per_s,
         "peak_flop_per_s": limit.flop_per_s,
         "bound_by": limit.bound_by,
-        "roof_frac": calls * limit.ns / time_ns if time_ns and limit.ns is not None else None,
+        "roof_frac": roof_ns / time_ns if time_ns and roof_ns is not None else None,
+        "gap_ns": max(0, time_ns - round(roof_ns)) if time_ns and roof_ns is not None else None,
     } | ({"dtype": limit.number_format} if limit.number_format else {})
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls with these inputs whose work ran on the device."""
+    """The calls with these inputs whose work ran on the device; of the other operators, their kernels."""
+    if key["name"] == OTHERS:
+        others = _others(trace)
+        return {"device_events": others.filter(pl.col("device") == key["device"])["row"].to_numpy()}
     calls = each_matrix_call(trace)
     values = {"concrete_inputs" if name == "input_values" else name: value for name, value in key.items()}
     device = values.pop("device")

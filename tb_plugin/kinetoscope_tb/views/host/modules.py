@@ -46,6 +46,7 @@ class Modules(_Path, ModuleCosts, _Name):
     picture = Tree(
         "parent_row",
         widths=("host_total_ns", "forward_device_ns", "backward_device_ns", "forward_host_ns", "backward_host_ns"),
+        is_in_order=True,
     )
 
 

@@ -2,7 +2,7 @@
 
 All calls with the same call path are one row, on every thread that ran Python. Operators appear where Python called
 them, so that their time belongs to a line of the program; `operators` selects which of them. Small rows are combined,
-so that traces with millions of calls are usable.
+so that traces with millions of calls are usable. The main thread comes first, threads that only wait come last.
 """
 
 from __future__ import annotations
@@ -14,17 +14,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
-from ...measures.calls.call_tree import Ints, MergedTree, merged
+from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.nesting import nearest
+from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
-from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths
+from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, shown_kinds
+from ...measures.time.host_time import main_thread
+from ...names.python_frames import is_wait
 from ...pictures import Tree
-from ...table import COUNT, DURATION, ID, TEXT, Column, Table
+from ...table import BOOL, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, is_equal
-from ...view import Slices, View
+from ...view import Slices, Tab, View
 
 MOST_ROWS = 20_000
+WAITING_SHARE = 0.95
+"""A thread only waits if this share of its time lies in calls that wait."""
 
 
 class PythonCalls(Table):
@@ -35,10 +40,14 @@ class PythonCalls(Table):
     """
 
     key, weight = ("function", "path"), "host_total_ns"
-    picture = Tree("parent_row", widths=("device_total_ns",))
+    picture = Tree("parent_row", widths=("device_total_ns",), folded="is_waiting")
 
     function = Column(TEXT, "Name of the function, module, operator or thread.")
-    kind = Column(TEXT, "thread, function, module (a call of an nn.Module), operator, or rest.")
+    kind = Column(
+        TEXT,
+        "thread, function, library (a function whose file is Python's, torch's or in site-packages), module (a call of "
+        "an nn.Module), operator, or rest.",
+    )
     calls = Column(COUNT, "Number of calls with this path.")
     host_self_ns = Column(DURATION, "Host time in the function itself, without callees.")
     host_total_ns = Column(DURATION, "Host time in it, including callees.")
@@ -47,6 +56,11 @@ class PythonCalls(Table):
     file = Column(TEXT, "File of the function, as Python names it; missing if it isn't a Python function.")
     line = Column(ID, "Line at which the function begins.")
     thread = Column(TEXT, "Number (tid) of a thread, in its own row; the value for `thread`.")
+    is_waiting = Column(
+        BOOL,
+        f"Whether a thread spends at least {WAITING_SHARE:.0%} of its time in calls that wait: for a lock, another "
+        "process, a file or a socket.",
+    )
     path = Column(TEXT, "Hash of the call path from the thread to it; the same in every trace.")
     parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")
 
@@ -54,7 +68,7 @@ class PythonCalls(Table):
 def python_calls(
     trace: Trace, *, thread: str | None = None, operators: Literal["outermost", "all", "none"] = "outermost"
 ) -> pl.DataFrame:
-    """Callers before callees, the longest first.
+    """Callers before callees, the longest first; the main thread before the others, then those that only wait.
 
     Args:
         trace: The trace.
@@ -64,18 +78,21 @@ def python_calls(
     calls = _folded(_Calls.of(trace, thread, operators))
     tree = calls.tree
     host_total = tree.with_inner(calls.host)
-    order = tree.preorder(host_total)
+    root = nearest(tree.parent < 0, tree.parent)
+    is_waiting = _is_waiting(calls, root, host_total)
+    order = tree.preorder(_weights(calls, root, host_total, is_waiting, main_thread(trace)))
     place = np.empty(order.size, np.int32)
     place[order] = np.arange(order.size)
     texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
-    numbers = PathNumbers(tree, calls.texts, calls.kinds)
+    numbers, shown = PathNumbers(tree, calls.texts, calls.kinds), shown_kinds(calls.texts, calls.kinds)
     columns: dict[str, Any] = {
         **parsed(texts).to_dict(),
-        "kind": [calls.kinds[code] for code in tree.code[order]],
+        "kind": [shown[code] for code in tree.code[order]],
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
         "host_total_ns": host_total[order],
         "thread": [calls.tids[code] if code < len(calls.tids) else None for code in tree.code[order].tolist()],
+        "is_waiting": pl.Series(is_waiting[order]),
         "path": [numbers.of(node) for node in order.tolist()],
         "parent_row": gather(place, tree.parent[order]),
     }
@@ -83,7 +100,11 @@ def python_calls(
         columns |= {"device_self_ns": calls.device[order], "device_total_ns": tree.with_inner(calls.device)[order]}
     rows = pl.DataFrame(columns, schema_overrides=PythonCalls.schema())
     is_thread = pl.col("kind") == "thread"
-    rows = rows.with_columns(pl.col("parent_row").replace(NONE, None), calls=pl.when(~is_thread).then("calls"))
+    rows = rows.with_columns(
+        pl.col("parent_row").replace(NONE, None),
+        calls=pl.when(~is_thread).then("calls"),
+        is_waiting=pl.when(is_thread).then("is_waiting"),
+    )
     return PythonCalls.of(pl.concat([rows, _elsewhere(calls)], how="diagonal").select(PythonCalls.schema().names()))
 
 
@@ -93,6 +114,7 @@ class _Calls:
 
     Attributes:
         tree: One node per path; its first nodes are the threads.
+        threads: Their rows in the trace's threads.
         tids: The number of each thread.
         texts: Name of each code.
         kinds: Kind of each code.
@@ -101,6 +123,7 @@ class _Calls:
     """
 
     tree: MergedTree
+    threads: Rows
     tids: list[str]
     texts: list[str]
     kinds: list[str]
@@ -119,7 +142,23 @@ class _Calls:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
             device, elsewhere = tree.sums(gather(tree.node, launching), dur), int(dur[launching < 0].sum())
         calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
-        return cls(tree, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
+        return cls(tree, paths.threads, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
+
+
+def _is_waiting(calls: _Calls, root: Rows, host_total: Ints) -> NDArray[np.bool_]:
+    """Whether each node is a thread that only waits."""
+    tree = calls.tree
+    waits = np.array([is_wait(text) for text in calls.texts])[tree.code] & (tree.parent >= 0)
+    waited = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), calls.host, tree.parent.size)
+    is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waited >= WAITING_SHARE * host_total)
+    return is_waiting
+
+
+def _weights(calls: _Calls, root: Rows, host_total: Ints, is_waiting: NDArray[np.bool_], main: int) -> Ints:
+    """Weights that order siblings by host time, the main thread before all others, and those that wait after them."""
+    rank = np.where(is_waiting[: len(calls.tids)], 0, 1) + 2 * (calls.threads == main)
+    weights: Ints = host_total + rank[root] * (int(host_total.max(initial=0)) + 1)
+    return weights
 
 
 def _folded(calls: _Calls) -> _Calls:
@@ -177,5 +216,6 @@ VIEW = View(
     entry="Python",
     needs="python_calls",
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
+    place=Tab("Flame graph"),
     slices=Slices(events_of_row, except_kind="rest"),
 )

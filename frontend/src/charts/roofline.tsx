@@ -1,0 +1,280 @@
+import { useRef, useState } from "preact/hooks";
+import type { PictureOf } from "../api/types.ts";
+import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.ts";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
+import { hideTip, showTip } from "../ui/tip.tsx";
+import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
+import { placeLabels, type Rectangle } from "./label_placement.ts";
+
+const HEIGHT = 380;
+const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
+const LARGEST = 26; // pixels: radius of the point with the most time
+const SMALLEST = 3;
+const MOST_LABELS = 6;
+const LABEL = 200;
+const MOST_NAME = 300; // pixels
+const LINE = 15; // pixels of a line of text
+
+interface Plot {
+  marks: Mark[];
+  x: Log;
+  y: Log;
+  radius: (mark: Mark) => number;
+  /** Pixels for each tenfold. */
+  inside: Rectangle;
+}
+
+/** The scales: all points, the ridges, and the roofs above. */
+function plotOf(marks: Mark[], width: number): Plot {
+  const roofs = marks.flatMap(({ peakRate }) => peakRate ?? []);
+  const ridges = marks.flatMap(({ peakRate, peakBandwidth }) =>
+    peakRate && peakBandwidth ? [peakRate / peakBandwidth] : []
+  );
+  const inside = {
+    left: EDGE.left,
+    top: EDGE.top,
+    width: width - EDGE.left - EDGE.right,
+    height: HEIGHT - EDGE.top - EDGE.bottom,
+  };
+  const largest = Math.max(...marks.map(({ time }) => time));
+  return {
+    marks,
+    x: logScale([...marks.map(({ intensity }) => intensity), ...ridges], inside.left, inside.left + inside.width),
+    y: logScale([...marks.map(({ rate }) => rate), ...roofs], inside.top + inside.height, inside.top),
+    radius: ({ time }) => Math.max(SMALLEST, LARGEST * Math.sqrt(time / largest)),
+    inside,
+  };
+}
+
+function Grid({ x, y, inside: { left, top, width, height } }: Plot) {
+  return (
+    <g aria-hidden="true">
+      {decades(x).map((value) => (
+        <g key={`x ${value}`}>
+          <line class="grid" x1={x.at(value)} x2={x.at(value)} y1={top} y2={top + height} />
+          <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
+        </g>
+      ))}
+      {decades(y).map((value) => (
+        <g key={`y ${value}`}>
+          <line class="grid" x1={left} x2={left + width} y1={y.at(value)} y2={y.at(value)} />
+          <text x={left - 8} y={y.at(value) + 4} text-anchor="end">{edge(value, "flop_rate")}</text>
+        </g>
+      ))}
+      <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
+    </g>
+  );
+}
+
+/** The points of a roof in pixels: along the memory's bandwidth, then level from the ridge. */
+function outline({ x, y }: Plot, bandwidth: number, rate: number, share: number): string {
+  const ridge = Math.min(Math.max(rate / bandwidth, x.low), x.high);
+  const start = Math.max(x.low, y.low / (bandwidth * share));
+  const points = [start, Math.max(start, ridge), x.high].map((intensity) => [
+    x.at(intensity),
+    y.at(Math.min(rate, intensity * bandwidth) * share),
+  ]);
+  return `M${points.map((point) => point.map((value) => value.toFixed(1)).join(" ")).join("L")}`;
+}
+
+interface RoofLabel {
+  text: string;
+  at: Rectangle;
+  angle: number;
+}
+
+/** The names of the roofs: those of formats at the right end, that of the memory along its line. */
+function roofLabels({ marks, x, y, inside }: Plot): RoofLabel[] {
+  const busy: Rectangle[] = [];
+  const labels = roofsOf(marks).map(({ format, rate, bandwidth }) => {
+    const text = `${format} ${quantity(rate, "flop_rate")}`, width = textWidth(text, 12);
+    const at = { left: inside.left + inside.width - width, top: y.at(rate) - LINE - 1, width, height: LINE };
+    while (busy.some((one) => Math.abs(one.top - at.top) < LINE)) at.top += LINE;
+    busy.push(at);
+    return { text, at, angle: 0, bandwidth };
+  });
+  const bandwidth = labels[0]?.bandwidth;
+  if (!bandwidth) return labels;
+  const [slopeX, slopeY] = [x.at(10) - x.at(1), y.at(1) - y.at(10)];
+  const text = `memory ${quantity(bandwidth, "byte_rate")}`, width = textWidth(text, 12) + 8;
+  const angle = -Math.atan2(slopeY, slopeX), start = Math.max(x.low, y.low / bandwidth) * 1.6;
+  const tall = Math.abs(Math.sin(angle)) * width + LINE;
+  const at = {
+    left: x.at(start) - 8,
+    top: y.at(start * bandwidth) - 6 - tall,
+    width: Math.cos(angle) * width,
+    height: tall,
+  };
+  return [...labels, { text, at, angle: (angle * 180) / Math.PI }];
+}
+
+function Roofs({ plot, labels }: { plot: Plot; labels: RoofLabel[] }) {
+  const roofs = roofsOf(plot.marks);
+  return (
+    <g aria-hidden="true">
+      {roofs.map(({ format, rate, bandwidth }, i) => (
+        <g key={`${format} ${rate} ${bandwidth}`}>
+          <path class="roof" d={outline(plot, bandwidth, rate, 1)} />
+          {i === 0 && <path class="roof half" d={outline(plot, bandwidth, rate, 0.5)} />}
+        </g>
+      ))}
+      {labels.map(({ text, at, angle }) =>
+        angle
+          ? (
+            <text
+              key={text}
+              class="strong"
+              transform={`translate(${at.left + 8} ${at.top + at.height}) rotate(${angle})`}
+            >
+              {text}
+            </text>
+          )
+          : <text key={text} class="strong" x={at.left} y={at.top + LINE - 4}>{text}</text>
+      )}
+    </g>
+  );
+}
+
+/** The places of the first roof's line, which no label covers. */
+function roofLine({ marks, x, y, inside: { left, width } }: Plot): Rectangle[] {
+  const [roof] = roofsOf(marks);
+  if (!roof) return [];
+  const step = (Math.log10(x.high) - Math.log10(x.low)) / width;
+  return Array.from({ length: Math.ceil(width / LINE) }, (_, i) => {
+    const ends = [i, i + 1].map((place) => 10 ** (Math.log10(x.low) + place * LINE * step));
+    const [high, low] = ends.map((at) => y.at(Math.min(roof.rate, at * roof.bandwidth))) as [number, number];
+    return { left: left + i * LINE, top: low, width: LINE, height: high - low + 1 };
+  });
+}
+
+/** The largest points with their share of the roof, as far as there is room. */
+function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameOf: (row: number) => string }) {
+  const { marks, x, y, radius, inside } = plot;
+  const largest = marks.toSorted((a, b) => b.time - a.time).slice(0, MOST_LABELS);
+  const texts = largest.map(({ row, share, time }) => [
+    cutText(nameOf(row), LABEL, 12),
+    `${quantity(time, "duration")}${share === null ? "" : `, ${percent(share)} % of the roof`}`,
+  ]);
+  const sizes = texts.map((lines) => ({
+    width: Math.max(...lines.map((line) => textWidth(line, 12))),
+    height: LINE * lines.length,
+  }));
+  const points = largest.map((mark) => ({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) }));
+  const placed = placeLabels(points, sizes, inside, [...roofs.map(({ at }) => at), ...roofLine(plot)]);
+  return (
+    <g aria-hidden="true">
+      {placed.map((at, i) =>
+        at && texts[i]!.map((line, number) => (
+          <text
+            key={`${i} ${number}`}
+            class={number ? "" : "strong"}
+            x={at.left}
+            y={at.top + LINE * (number + 1) - 4}
+          >
+            {line}
+          </text>
+        ))
+      )}
+    </g>
+  );
+}
+
+/** What is drawn and what isn't, with its time. */
+function Coverage({ marks, rows, times, nameOf }: {
+  marks: Mark[];
+  rows: Uint32Array;
+  times: (number | null)[];
+  nameOf: (row: number) => string;
+}) {
+  const timeOf = (row: number) => times[row] ?? 0;
+  const sum = (of: Iterable<number>) => [...of].reduce((total, row) => total + timeOf(row), 0);
+  const drawn = new Set(marks.map(({ row }) => row));
+  const left = [...rows].filter((row) => !drawn.has(row)).sort((a, b) => timeOf(b) - timeOf(a));
+  const whole = sum(rows), most = left[0];
+  return (
+    <p class="quiet">
+      Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
+      {quantity(whole, "duration")}. {most !== undefined &&
+        `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, most of it ${
+          cutText(nameOf(most), MOST_NAME)
+        } (${quantity(timeOf(most), "duration")}).`}{" "}
+      Dashed: 50 % of the roof. Click a point, or use arrow keys and Enter.
+    </p>
+  );
+}
+
+/** Rows as points below the roofs of the device. */
+export function RooflineChart(
+  { picture, ready, table, rows: { rows } }: DrawnTable & { picture: PictureOf<"roofline"> },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const scope = useTableScope();
+  const [focused, focus] = useState(-1);
+  const marks = marksOf(picture, table, rows);
+  if (!marks.length) return null;
+  const plot = plotOf(marks, width), { x, y, radius } = plot;
+  const byTime = marks.toSorted((a, b) => b.time - a.time); // large points below small ones
+  const across = marks.toSorted((a, b) => a.intensity - b.intensity || a.row - b.row);
+  const selected = Number(scope.get("row") || -1);
+  const tip = ({ row, intensity, rate, time, share }: Mark) =>
+    [
+      ready.nameOf(row),
+      `${quantity(time, "duration")} (${exact(time, "duration")})`,
+      `${quantity(rate, "flop_rate")} at ${edge(intensity, "number")} FLOP per byte`,
+      share === null ? "" : `${percent(share)} % of the roof`,
+    ].filter(Boolean).join("\n");
+  const open = (mark: Mark | undefined) => mark && scope.go({ row: String(mark.row), open: "1" });
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+    if (by) focus(Math.min(across.length - 1, Math.max(0, focused + by)));
+    else if (event.key === "Enter") open(across[focused]);
+    else return;
+    event.preventDefault();
+  };
+  const labels = roofLabels(plot);
+  const summary = plural(marks.length, "point");
+  return (
+    <figure class="card roofline plot">
+      <figcaption>
+        <b>Roofline</b>
+        <SavePicture title="Roofline" />
+      </figcaption>
+      <div
+        ref={box}
+        role="slider"
+        tabIndex={0}
+        aria-label={`Roofline with ${summary}; arrow keys go from point to point, Enter opens the row`}
+        aria-valuemin={0}
+        aria-valuemax={across.length - 1}
+        aria-valuenow={Math.max(0, focused)}
+        aria-valuetext={focused < 0 ? summary : tip(across[focused]!)}
+        onKeyDown={onKeyDown}
+      >
+        {width > 0 && (
+          <svg width={width} height={HEIGHT} aria-hidden="true">
+            <Grid {...plot} />
+            <Roofs plot={plot} labels={labels} />
+            {byTime.map((mark) => (
+              <circle
+                key={mark.row}
+                class={mark.row === (across[focused]?.row ?? selected) ? "mark selected" : "mark"}
+                cx={x.at(mark.intensity)}
+                cy={y.at(mark.rate)}
+                r={radius(mark)}
+                onPointerMove={({ clientX, clientY }) => showTip(tip(mark), clientX + 12, clientY + 8)}
+                onPointerLeave={hideTip}
+                onClick={() => open(mark)}
+              />
+            ))}
+            <Labels plot={plot} roofs={labels} nameOf={ready.nameOf} />
+          </svg>
+        )}
+      </div>
+      <Coverage marks={marks} rows={rows} times={table.data[picture.time] as (number | null)[]} nameOf={ready.nameOf} />
+    </figure>
+  );
+}

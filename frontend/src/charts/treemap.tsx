@@ -1,0 +1,81 @@
+import { useRef } from "preact/hooks";
+import type { PictureOf } from "../api/types.ts";
+import { exact, percent, quantity } from "../format/numbers.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.ts";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
+import { squarify } from "./treemap_layout.ts";
+
+const HEIGHT = 300;
+const HEAD = 18; // pixels of a group's name
+
+/** Rows as rectangles, in groups; the table below has the same rows. */
+export function Treemap(
+  { picture, ready, table, rows: { rows } }: DrawnTable & { picture: PictureOf<"treemap"> },
+) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const scope = useTableScope();
+  const area = ready.columns.find(({ name }) => name === picture.area);
+  if (!area) return null;
+  const sizeOf = (row: number) => Number(area.values[row] ?? 0);
+  const names = table.data[picture.group] ?? [];
+  const groups = Map.groupBy(Array.from(rows).filter((row) => sizeOf(row) > 0), (row) => String(names[row]));
+  const sum = (of: number[]) => of.reduce((total, row) => total + sizeOf(row), 0);
+  const ordered = [...groups].map(([name, of]) => ({
+    name,
+    size: sum(of),
+    of: of.sort((a, b) => sizeOf(b) - sizeOf(a)),
+  }))
+    .sort((a, b) => b.size - a.size);
+  const whole = ordered.reduce((total, { size }) => total + size, 0);
+  const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
+  return (
+    <figure class="card plot treemap">
+      <figcaption>
+        {area.title} <span>{quantity(whole, area.kind)} in all</span>
+        <SavePicture title={area.title} />
+      </figcaption>
+      <div ref={box}>
+        <svg
+          width={width}
+          height={HEIGHT}
+          role="img"
+          aria-label={`Treemap of ${area.title}; the table has the same rows`}
+        >
+          {places.map(({ left, top, width, height }, i) => {
+            const { name, size, of } = ordered[i]!;
+            const head = height > 2 * HEAD ? HEAD : 0;
+            const inner = squarify(of.map(sizeOf), { left, top: top + head, width, height: height - head });
+            const title = `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`;
+            return (
+              <g key={name} class={`line${picture.groups.indexOf(name)}`}>
+                {inner.map((place, at) => {
+                  const row = of[at]!,
+                    text = cutText(String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
+                  const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
+                  return (
+                    <g
+                      key={row}
+                      data-tip={`${ready.nameOf(row)}\n${exact(sizeOf(row), area.kind)} · ${
+                        percent(sizeOf(row) / whole)
+                      } %`}
+                      onClick={() => scope.go({ row: String(row), open: "" })}
+                    >
+                      <rect x={place.left} y={place.top} width={place.width} height={place.height} />
+                      {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}
+                    </g>
+                  );
+                })}
+                {head > 0 && textWidth(title, 12, 650) + 8 < width && (
+                  <text class="strong" x={left + 4} y={top + 14}>{title}</text>
+                )}
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+    </figure>
+  );
+}

@@ -1,0 +1,53 @@
+import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import type { Table } from "../src/api/types.ts";
+import { overlap, placeLabels } from "../src/charts/label_placement.ts";
+import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
+
+const PICTURE = {
+  kind: "roofline",
+  intensity: "intensity",
+  rate: "rate",
+  time: "time",
+  peak_rate: "peak",
+  peak_bandwidth: "bandwidth",
+  number_format: "dtype",
+} as const;
+const DATA = {
+  intensity: [10, 1000, null, 5],
+  rate: [50, 400, null, 0],
+  time: [7, 3, 90, 1],
+  peak: [800, 800, null, null],
+  bandwidth: [10, 10, null, null],
+  dtype: ["bf16", "bf16", null, "int8"],
+};
+const TABLE = { state: "ready", view: "", columns: [], data: DATA } as Table;
+
+Deno.test("rows with known work are points, and know their share of the roof", () => {
+  const marks = marksOf(PICTURE, TABLE, Uint32Array.of(0, 1, 2, 3));
+  same(marks.map(({ row, share }) => [row, share]), [[0, 0.5], [1, 0.5]]);
+  same(roofsOf(marks).map(({ format, rate, bandwidth }) => [format, rate, bandwidth]), [["bf16", 800, 10]]);
+});
+
+Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => {
+  const scale = logScale([1.5, 30000], 0, 100);
+  same(decades(scale), [1, 10, 100, 1000, 10000]);
+  is((scale.at(10) - scale.at(1)).toFixed(6), (scale.at(100) - scale.at(10)).toFixed(6));
+  is(decades(logScale([1e-9, 1e15], 0, 100)).length <= 9, true);
+});
+
+Deno.test("no label lies over another, over a point, or outside", () => {
+  let state = 7;
+  const random = (below: number) => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) % below;
+  const inside = { left: 0, top: 0, width: 600, height: 300 };
+  for (let round = 0; round < 500; round++) {
+    const points = Array.from({ length: 6 }, () => ({ x: random(600), y: random(300), radius: 3 + random(25) }));
+    const sizes = points.map(() => ({ width: 60 + random(140), height: 30 }));
+    const occupied = [{ left: 400, top: 0, width: 200, height: 20 }];
+    const placed = placeLabels(points, sizes, inside, occupied).filter((at) => at !== null);
+    placed.forEach((at, i) => {
+      const circles = points.map(({ x, y, radius: r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
+      is([...placed.slice(0, i), ...occupied, ...circles].some((other) => overlap(at, other)), false);
+      is(at.left >= 0 && at.top >= 0 && at.left + at.width <= 600 && at.top + at.height <= 300, true);
+    });
+  }
+});

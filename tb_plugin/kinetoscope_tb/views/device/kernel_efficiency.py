@@ -1,0 +1,107 @@
+"""Kernel efficiency: how close kernels come to the device's limits.
+
+The same roofline as for operators, for every kernel: the work is that of the operator that launched it. Elementwise and
+layout kernels have the bytes that their operator must move, and no FLOPs, so memory is their only roof.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...measures.calls.kernel_work import Group, KernelWork
+from ...pictures import Roofline
+from ...table import BYTE_RATE, COUNT, DURATION, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Slices, Tab, View
+
+
+class KernelEfficiency(Table):
+    """How close kernels come to the limits of the device, by the operator and the inputs that they work for."""
+
+    key, weight = ("operator", "input_shapes", "input_types", "input_values", "family", "device"), "time_ns"
+    picture = Roofline(
+        "intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s", number_format="dtype"
+    )
+
+    kernel = Column(TEXT, "The kernel that takes most of the time.")
+    operator = Column(
+        TEXT, "Operator that launched it: the matmul, convolution or attention around it, else the innermost."
+    )
+    input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
+    dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
+    family = Column(TEXT, "matmul, convolution, attention, cast, layout, elementwise or other.")
+    calls = Column(COUNT, "Number of calls of the operator.")
+    time_ns = Column(DURATION, "Sum of the durations of its kernels.")
+    roof_frac = Column(
+        FRACTION, "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches."
+    )
+    gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
+    bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time; missing for work without FLOPs.")
+    achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
+    intensity = Column(NUMBER, "FLOPs per byte.")
+    peak_flop_per_s = Column(FLOP_RATE, "The device's roof in this format.")
+    peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
+    device = Column(ID, "Device that it ran on.")
+    why_unknown = Column(TEXT, "Why the roof is unknown.")
+    input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
+    input_types = Column(TEXT, "Types of its inputs.")
+
+
+def kernel_efficiency(trace: Trace) -> pl.DataFrame:
+    """Kernels by their gap to the roof, the largest first; then those without one, by time."""
+    groups = KernelWork.of(trace, trace.kernels).groups
+    table = pl.DataFrame([_row(group) for group in groups], schema=KernelEfficiency.schema(), orient="row")
+    by = KernelEfficiency.key
+    descending = [True, True, *(False for _ in by)]
+    return KernelEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
+
+
+def _row(group: Group) -> dict[str, Any]:
+    flop, moved, time_ns = group.work_flop, group.work_bytes, group.time_ns
+    return {
+        "kernel": group.kernel,
+        "operator": group.name or None,
+        "input_shapes": group.shapes,
+        "dtype": group.number_format,
+        "family": group.family,
+        "calls": group.calls,
+        "time_ns": time_ns,
+        "roof_frac": group.roof_frac,
+        "gap_ns": max(0, time_ns - round(group.roof_ns)) if time_ns and group.roof_ns is not None else None,
+        "bound_by": group.bound_by,
+        "achieved_flop_per_s": group.calls * flop / time_ns * 1e9 if flop is not None and time_ns else None,
+        "achieved_bytes_per_s": group.calls * moved / time_ns * 1e9 if moved is not None and time_ns else None,
+        "intensity": flop / moved if flop is not None and moved else None,
+        "peak_flop_per_s": group.flop_per_s,
+        "peak_bytes_per_s": group.bytes_per_s,
+        "device": group.device,
+        "why_unknown": group.reason or None,
+        "input_values": group.values,
+        "input_types": group.types,
+    }
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The kernels of the operator with these inputs."""
+    kernels = trace.device_events.with_row_index("row").filter(pl.col("kind") == "kernel")
+    work = KernelWork.of(trace, kernels)
+    rows = [_row(group) for group in work.groups]
+    groups = [number for number, row in enumerate(rows) if all(row[name] == key[name] for name in key)]
+    return {"device_events": kernels["row"].to_numpy()[np.isin(work.group, groups)]}
+
+
+VIEW = View(
+    kernel_efficiency,
+    table=KernelEfficiency,
+    title="Kernel efficiency",
+    entry="Kernels",
+    needs="kernels",
+    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities.",
+    place=Tab("Efficiency"),
+    slices=Slices(events_of_row),
+)

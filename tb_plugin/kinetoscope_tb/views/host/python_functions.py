@@ -1,0 +1,103 @@
+"""Python functions: host and device time of each function, over all its callers.
+
+A function's total counts each instant once: calls of it inside another call of itself add nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import gather, scatter_add
+from ...measures.calls.call_tree import Ints, outermost
+from ...measures.python.frames import parsed
+from ...measures.python.paths import PythonPaths, shown_kinds
+from ...pictures import Bars
+from ...table import COUNT, DURATION, ID, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, is_equal
+from ...view import Slices, Tab, View
+
+
+class PythonFunctions(Table):
+    """Which Python functions use host and device time, over all their callers.
+
+    Operators count for the function that calls them. Device time launched outside Python calls is in no row.
+    """
+
+    key, weight = ("function", "file", "line"), "host_self_ns"
+    picture = Bars(("host_self_ns", "device_self_ns"))
+
+    function = Column(TEXT, "Name of the function or module.")
+    kind = Column(
+        TEXT,
+        "function, library (a function whose file is Python's, torch's or in site-packages), or module (a call of an "
+        "nn.Module).",
+    )
+    calls = Column(COUNT, "Number of calls.")
+    host_self_ns = Column(DURATION, "Host time in the function itself, operators included, without callees.")
+    host_total_ns = Column(
+        DURATION, "Host time in it, including callees; recursive calls count once, so totals overlap."
+    )
+    device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
+    device_total_ns = Column(
+        DURATION, "Device time that it and its callees launched; recursive calls count once, so totals overlap."
+    )
+    file = Column(TEXT, "File of the function, as Python names it; missing if it isn't a Python function.")
+    line = Column(ID, "Line at which the function begins.")
+
+
+def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame:
+    """Functions by their own host time, the longest first.
+
+    Args:
+        trace: The trace.
+        thread: The number (tid) of one thread; all threads that ran Python if not given.
+    """
+    paths = PythonPaths.of(trace, thread, "none")
+    tree, forest, first = paths.tree, paths.forest, len(paths.tids)
+    is_outermost = outermost(tree.parent, tree.preorder(), tree.code, len(paths.texts))
+    columns = {"calls": _of_codes(paths, tree.sums(tree.node))}
+    amounts = {"host": tree.sums(tree.node, forest.self_ns)}
+    if trace.device_events.height:
+        amounts["device"] = tree.sums(
+            gather(tree.node, forest.launching(trace)), trace.device_events["dur_ns"].to_numpy()
+        )
+    for name, own in amounts.items():
+        columns[f"{name}_self_ns"] = _of_codes(paths, own)
+        columns[f"{name}_total_ns"] = _of_codes(paths, np.where(is_outermost, tree.with_inner(own), 0))
+    names = parsed(pl.Series(paths.texts, dtype=pl.String))
+    kinds = pl.Series(shown_kinds(paths.texts, paths.kinds), dtype=pl.String)
+    rows = names.with_columns(kind=kinds, **{name: pl.Series(values) for name, values in columns.items()})[first:]
+    missing = [pl.lit(None, pl.Int64).alias(name) for name in PythonFunctions.schema() if name not in rows.columns]
+    table = rows.filter(pl.col("calls") > 0).with_columns(missing).select(PythonFunctions.schema().names())
+    by = ["host_self_ns", *PythonFunctions.key]
+    return PythonFunctions.of(table.sort(by, descending=[True, False, False, False], nulls_last=True))
+
+
+def _of_codes(paths: PythonPaths, values: Ints) -> Ints:
+    """Each function's sum over its nodes."""
+    return scatter_add(paths.tree.code, values, len(paths.texts))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The calls of the function, on all threads."""
+    paths = PythonPaths.of(trace, None, "none")
+    names = parsed(pl.Series(paths.texts, dtype=pl.String))
+    is_function = np.array([kind in ("function", "module") for kind in paths.kinds])
+    for name in PythonFunctions.key:
+        is_function &= names[name].is_null().to_numpy() if key[name] is None else is_equal(names[name], key[name])
+    rows = paths.is_call & gather(is_function, paths.tree.code, missing=False)[paths.tree.node]
+    return {"python_calls": paths.forest.row[rows]}
+
+
+VIEW = View(
+    python_functions,
+    table=PythonFunctions,
+    title="Python functions",
+    entry="Python",
+    needs="python_calls",
+    hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
+    place=Tab("Functions"),
+    slices=Slices(events_of_row),
+)

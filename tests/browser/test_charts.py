@@ -1,0 +1,74 @@
+"""Rooflines, memory by category, and flame graphs of many boxes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from browser.app import App
+
+
+def test_the_roofline_says_what_is_drawn_and_its_points_open_rows(app: App):
+    page = app.open("operator_efficiency", run="matmuls")
+    chart = page.locator(".roofline")
+    expect(chart.locator("circle")).to_have_count(2)
+    expect(chart).to_contain_text("bf16 989.4 TFLOP/s")
+    expect(chart).to_contain_text("memory 3.352 TB/s")
+    expect(chart.locator("p")).to_contain_text("Drawn: 2 rows, 300.0 µs of 370.0 µs.")
+    expect(chart.locator("p")).to_contain_text("70.00 µs, most of it [other operators] (70.00 µs).")
+    chart.locator("circle").first.click()
+    expect(page.get_by_role("row", selected=True)).to_contain_text("4096")
+
+
+def test_the_points_of_a_roofline_are_reached_by_keys(app: App):
+    page = app.open("operator_efficiency", run="matmuls")
+    slider = page.get_by_role("slider")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^aten::mm .*% of the roof$", re.DOTALL))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row", selected=True)).to_contain_text("64")
+
+
+def test_labels_of_a_roofline_do_not_cover_each_other(app: App):
+    page = app.open("operator_efficiency", run="matmuls")
+    boxes = [label.bounding_box() for label in page.locator(".roofline text.strong").all()]
+    assert len(boxes) >= 3
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            assert a
+            assert b
+            is_aside = a["x"] >= b["x"] + b["width"] or b["x"] >= a["x"] + a["width"]
+            assert is_aside or a["y"] >= b["y"] + b["height"] - 1 or b["y"] >= a["y"] + a["height"] - 1
+
+
+def test_memory_by_category_is_stacked_and_its_peak_is_a_treemap(app: App):
+    page = app.open("memory_curve", run="memory")
+    curves = page.get_by_role("region", name="By category", exact=True)
+    expect(curves.locator("path.stacked")).to_have_count(6)
+    expect(curves.locator("figcaption")).to_contain_text("cuda:0")
+    peak = page.get_by_role("region", name="At the peak by category")
+    expect(peak.locator(".treemap figcaption")).to_contain_text("768.0 MiB in all")
+    expect(peak.locator(".treemap")).to_contain_text("[allocated before the recording]")
+    peak.locator(".treemap rect").first.click()
+    expect(peak.get_by_role("row", selected=True)).to_have_count(1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("view", "run"), [("operator_efficiency", "matmuls"), ("memory_curve", "memory")])
+def test_charts_are_accessible(app: App, view: str, run: str, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open(view, run=run)
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_sandwich_is_accessible(app: App, scheme: str):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open("python_calls", run="modules", flame="sandwich")
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
