@@ -71,6 +71,21 @@ def test_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(server):
         assert covered is None or len(covered) == row["busy_ns"]
 
 
+@given(servers((*DIALECTS, "")))
+@few
+def test_iterations_are_the_steps(server):
+    trace = server.builder.build()
+    each, steps = view("iterations", trace), view("steps", trace)
+    for column in ("phase", "part", "start_ns", "total_ns"):
+        assert each[column].to_list() == steps[column].to_list()
+    assert steps["step"].to_list() == [str(number) for number in each["iteration"]]
+    categories = [f"{name}_ns" for name in ("kernel", "memcpy", "memset", "communication", "runtime", "other")]
+    others = steps.select(*categories, "dataloader_ns", "cpu_exec_ns").sum_horizontal()
+    assert others.to_list() == steps["total_ns"].to_list()
+    launched = trace.device_events.filter(trace.device_events["launch"] >= 0)["step"]
+    assert launched.value_counts().sort("step")["count"].to_list() == [n for n in each["device_rows"] if n]
+
+
 @given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
 @few
 def test_phases_add_up_to_the_recording(server, of):

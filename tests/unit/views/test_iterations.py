@@ -56,8 +56,29 @@ def test_an_iteration_begins_no_earlier_than_the_work_of_the_one_before_it_ended
     )
 
 
-def test_steps_remain_one_step():
-    trace = decode(decode(TraceBuilder(), 0), 400).build()
+def test_iterations_are_the_steps_unless_steps_are_marked():
+    builder = decode(decode(TraceBuilder(), 0), 400)
+    trace = builder.build()
+    same(
+        steps(trace).select("step", "phase", "part", "start_ns", "total_ns", "is_complete"),
+        """
+        step  phase   part    start_ns  total_ns  is_complete
+        0     decode  steady  0         400000    True
+        1     decode  steady  400000    350000    True
+        """,
+    )
+    assert trace.device_events["step"].to_list() == [0, 1]
+    assert steps(builder.step(5, 0, 900 * US).build())["step"].to_list() == ["5"]
+
+
+def test_what_a_server_launches_between_two_annotations_belongs_to_the_first():
+    builder = decode(decode(TraceBuilder(), 0), 400).launch(300 * US, 5 * US, 9).kernel("argmax", 310 * US, 200 * US, 9)
+    table = iterations(builder.build())
+    assert table.select("device_rows", "total_ns").rows() == [(2, 510 * US), (1, 240 * US)]
+
+
+def test_a_capture_is_no_step():
+    trace = TraceBuilder().annotation("capture_32_FULL", 0, 100).op("aten::mm", 10, 10).build()
     assert steps(trace)["step"].to_list() == ["all"]
 
 

@@ -21,7 +21,7 @@ function Steps({ shown, unit }: { shown: ShownAnswer; unit: Unit }) {
   return (
     <Card
       title={unit.isWhole ? "Recorded time" : "Step time breakdown"}
-      note={cut ? `${decimal(cut)} incomplete (hatched)` : ""}
+      note={cut ? `${decimal(cut)} not averaged (hatched)` : ""}
       isPicture
     >
       <AnswerView shown={shown} title="Steps">
@@ -109,7 +109,8 @@ export function Overview() {
   const memory = useAnswer("memory_devices");
   const steps = useAnswer("steps");
   const listed = steps.answer?.state === "ready" ? steps.answer : steps.earlier;
-  const unit = unitOf((listed?.data.step ?? []) as string[], (listed?.data.is_complete ?? []) as boolean[]);
+  const { step = [], is_complete = [], phase } = listed?.data ?? {};
+  const unit = unitOf(step as string[], is_complete as boolean[], phase);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {

@@ -9,10 +9,9 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.serving.costs import busy_times, family_times, gap_activities, idle_times
-from ...measures.serving.iterations import Iterations, iterations
+from ...measures.serving.iterations import Iterations, iterations, marks
 from ...measures.serving.steadiness import STEADY
 from ...measures.time.idle_causes import CAUSES
-from ...names.iterations import PHASES
 from ...names.kernel_families import FAMILIES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
@@ -147,11 +146,9 @@ def _summed(each: pl.DataFrame) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The marks of the phase's iterations, and their device work."""
     made = iterations(trace)
-    is_phase = (made.frame["phase"] == key["phase"]).to_numpy() if key["phase"] in PHASES else np.zeros(0, bool)
-    numbers = np.flatnonzero(is_phase)
-    events = {"device_events": np.flatnonzero(np.isin(made.device, numbers))}
-    marks = made.frame[numbers].drop_nulls("row").partition_by("frame", as_dict=True)
-    return events | {str(frame): rows["row"].to_numpy() for (frame,), rows in marks.items()}
+    is_phase = pl.Series([phase == key["phase"] for phase in made.frame["phase"]], dtype=pl.Boolean)
+    numbers = np.flatnonzero(is_phase.to_numpy())
+    return {"device_events": np.flatnonzero(np.isin(made.device, numbers)), **marks(made, is_phase)}
 
 
 VIEW = View(
