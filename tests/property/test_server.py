@@ -107,6 +107,24 @@ def test_phases_add_up_to_the_recording(server, of):
             assert table[name].sum() == each[name].sum()
 
 
+@given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
+@few
+def test_what_limits_a_phase_adds_up_to_it(server, of):
+    trace = server.builder.build()
+    parts, table = view("limits", trace, of=of), view("phases", trace, of=of)
+    whole = dict(table.select("phase", "total_ns").rows())
+    for (phase,), rows in parts.group_by("phase"):
+        assert rows["time_ns"].sum() == whole[phase]
+        assert rows["share_frac"].sum() == pytest.approx(1)
+        kernels = rows.filter(pl.col("kernels_ns").is_not_null())
+        busy = table.row(by_predicate=pl.col("phase") == phase, named=True)
+        assert kernels["time_ns"].sum() == busy["busy_ns"]
+        assert {row["part"]: row["kernels_ns"] for row in kernels.iter_rows(named=True)} == {
+            family: busy[f"{family}_ns"] for family in FAMILIES if busy[f"{family}_ns"]
+        }
+    assert set(parts["phase"]) == set(whole) - {"outside"}
+
+
 @given(servers(("",)))
 @few
 def test_a_server_without_annotations_is_told_apart_by_its_structure(server):

@@ -27,6 +27,7 @@ VIEWS = _views(
     "overview.steps",
     "server.iterations",
     "server.phases",
+    "server.limits",
     "overview.critical_path",
     "overview.critical_path_names",
     "overview.critical_path_segments",

@@ -164,7 +164,7 @@ def test_what_the_host_does_between_iterations_is_split():
     same(
         phases(builder.build()),
         """
-        phase    gap_ns  gap_synchronizing_ns  gap_operator_ns  gap_unrecorded_ns  busy_ns
+        phase    gap_ns  gap_synchronizing_ns  gap_sampling_ns  gap_unrecorded_ns  busy_ns
         decode   250000  40000                 30000            180000             600000
         outside  -       -                     -                -                  -
         """,
