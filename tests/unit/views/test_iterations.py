@@ -2,7 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.errors import KinetoscopeError
+from kinetoscope_tb.compare import frame_of
+from kinetoscope_tb.errors import BadParameter, KinetoscopeError
 from kinetoscope_tb.measures.serving.iterations import is_server
 from kinetoscope_tb.names.iterations import USER_PATTERN
 from kinetoscope_tb.views import VIEWS
@@ -182,3 +183,26 @@ def test_a_training_is_no_server():
     assert not is_server(trace)
     assert VIEWS["iterations"].is_missing(trace)
     assert iterations(trace).is_empty()
+
+
+def phased():
+    """Two decodes and a prefill, each with a kernel of its own name."""
+    builder = decode(decode(TraceBuilder(), 0), 400)
+    builder.annotation("step[EXTEND bs=1 toks=9]", 800 * US, 100 * US).launch(810 * US, 5 * US, 9)
+    return builder.kernel("prefill_kernel", 850 * US, 70 * US, 9).build()
+
+
+def test_views_can_be_restricted_to_a_phase_or_an_iteration():
+    trace, kernels = phased(), VIEWS["kernels"]
+
+    def calls(**query):
+        return dict(frame_of(kernels, trace, kernels.arguments(query)).select("name", "calls").rows())
+
+    assert calls() == {"kernel_unified_attention_3d": 2, "prefill_kernel": 1}
+    assert calls(phase="decode") == {"kernel_unified_attention_3d": 2}
+    assert calls(phase="prefill") == {"prefill_kernel": 1}
+    assert calls(step="1") == {"kernel_unified_attention_3d": 1}
+    with pytest.raises(BadParameter, match="phase='mixed' isn't in this trace; choose one of decode, prefill"):
+        calls(phase="mixed")
+    with pytest.raises(BadParameter, match="has no parameter 'phase'"):
+        VIEWS["phases"].arguments({"phase": "decode"})
