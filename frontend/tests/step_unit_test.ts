@@ -8,6 +8,8 @@ Deno.test("an overview names the steps that it covers", () => {
   };
   same(textsOf(["5", "6", "7"], [true, true, false]), ["Average step", "the average step", "2 complete steps"]);
   same(textsOf(["5", "6"], [false, true]), ["Step 6", "step 6", ""]);
-  same(textsOf(["5", "6"], [false, false]), ["Average step", "the average step", "2 steps, all incomplete"]);
+  same(textsOf(["5", "6"], [false, false]), ["Average step", "the average step", "2 steps, none complete"]);
+  const { name, counted } = unitOf(["0", "1"], [true, true], ["decode", "decode"]);
+  same([name, counted], ["Average iteration", "2 steady iterations"]);
   same(textsOf(["all"], [true]), ["Whole recording", "the recording", ""]);
 });

@@ -8,6 +8,7 @@ import {
   shiftRange,
   SHORTEST_NS,
   startRange,
+  stepLabels,
   stepOf,
   zoomRange,
 } from "../src/timeline/model/ranges.ts";
@@ -91,4 +92,12 @@ Deno.test("a time is in the step that holds it; its end is the next one's", () =
   is(stepOf(steps, 9)?.name, "7");
   is(stepOf(steps, 10)?.name, "8");
   is(stepOf(steps, 20), null);
+});
+
+Deno.test("a step's label names a server's phase, batch and part", () => {
+  same(stepLabels(step("7", 0, 10)), ["Step 7", "Step 7"]);
+  is(stepLabels({ ...step("7", 0, 10), is_complete: false })[1], "Step 7 (cut)");
+  const iteration = { ...step("3", 0, 9), phase: "decode", part: "steady", batch: 16 };
+  same(stepLabels(iteration), ["decode 3", "decode 3  ·  batch 16"]);
+  is(stepLabels({ ...iteration, part: "warm-up", batch: -1, is_complete: false })[1], "decode 3 (warm-up)");
 });

@@ -24,6 +24,7 @@ Scope = Literal["recording", "span", "run"]
 
 _BASE = ("base_run", "base_worker", "base_span")
 # Other parameters of queries and commands.
+_OF_STEPS = ("phase", "step")
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
@@ -252,13 +253,21 @@ class View:
         keywords = [p for p in inspect.signature(self.run).parameters.values() if p.kind is p.KEYWORD_ONLY]
         return tuple(_parameter(self.id, p, hints[p.name]) for p in keywords)
 
+    @property
+    def takes_steps(self) -> bool:
+        """Whether it can be restricted to a server's `phase` or to one `step`, by queries with these names."""
+        is_free = not any(p.name in _OF_STEPS for p in self.parameters)
+        return self.scope == "recording" and self.within in ("rows", "windows") and is_free
+
     def arguments(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """Return `query` as arguments of `run`.
+        """Return `query` as arguments of `run`, and `phase` and `step` as they are if it can be restricted to steps.
 
         Raises:
             BadParameter: A name or a value that the view doesn't take.
         """
         parameters = {p.name: p for p in self.parameters}
+        if self.takes_steps:
+            parameters |= {name: Parameter(name, "text") for name in _OF_STEPS}
         for name in query:
             if name not in parameters:
                 takes = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
@@ -300,6 +309,7 @@ class View:
             "doc": docstring(table),
             "place": self._describe_place(),
             "within": self.within,
+            "takes_steps": self.takes_steps,
             "scope": self.scope,
             "hint": self.hint,
             "parameters": [{"name": p.name, "kind": p.kind, "choices": list(p.choices)} for p in self.parameters],

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import polars as pl
 import pytest
 
 from kinetoscope_tb.measures.serving.iterations import is_server, iterations
@@ -153,3 +154,27 @@ def test_no_other_recording_has_iterations(traces):
             trace = read(file)
             assert not trace.holds("iterations"), file
             assert not is_server(trace)
+
+
+REFERENCE = {  # GFLOP and MiB of one call, and µs of all, as TraceLens computed them (perf_csvs/InferenceAttention_fwd.csv)
+    PREFILL: (36, 128.84901888, 300.0, 20075.15625),
+    MIXED: (24, 65.010180096, 211.826171875, 5146.9072265625),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_the_work_of_attention_is_that_of_the_reference(path, name):
+    """TraceLens leaves out half of the diagonal: sqsk - sqsq / 2 instead of - sq (sq - 1) / 2, 0.1 % less here."""
+    calls, gflop, mib, microseconds = REFERENCE[name]
+    row = VIEWS["limits"].run(read(path(name))).row(by_predicate=pl.col("part") == "attention", named=True)
+    assert row["work_flop"] == pytest.approx(calls * gflop * 1e9, rel=0.002)
+    assert row["moved_bytes"] == calls * mib * 2**20
+    assert row["known_frac"] * row["kernels_ns"] == pytest.approx(microseconds * 1000, abs=calls)
+
+
+def test_all_matmuls_of_a_prefill_are_known_with_the_weights_of_the_model(path):
+    row = VIEWS["limits"].run(read(path(PREFILL))).row(by_predicate=pl.col("part") == "gemm", named=True)
+    assert (row["known_frac"], row["bound_by"]) == (1, "compute")
+    hidden, inner, layers, vocabulary = 4096, 12288, 36, 151936  # Qwen3-8B
+    layer = hidden * (6144 + 4096 + 3 * inner)
+    assert row["model_bytes"] == 2 * (layers * layer + vocabulary * hidden)

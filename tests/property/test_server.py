@@ -71,6 +71,21 @@ def test_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(server):
         assert covered is None or len(covered) == row["busy_ns"]
 
 
+@given(servers((*DIALECTS, "")))
+@few
+def test_iterations_are_the_steps(server):
+    trace = server.builder.build()
+    each, steps = view("iterations", trace), view("steps", trace)
+    for column in ("phase", "part", "start_ns", "total_ns"):
+        assert each[column].to_list() == steps[column].to_list()
+    assert steps["step"].to_list() == [str(number) for number in each["iteration"]]
+    categories = [f"{name}_ns" for name in ("kernel", "memcpy", "memset", "communication", "runtime", "other")]
+    others = steps.select(*categories, "dataloader_ns", "cpu_exec_ns").sum_horizontal()
+    assert others.to_list() == steps["total_ns"].to_list()
+    launched = trace.device_events.filter(trace.device_events["launch"] >= 0)["step"]
+    assert launched.value_counts().sort("step")["count"].to_list() == [n for n in each["device_rows"] if n]
+
+
 @given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
 @few
 def test_phases_add_up_to_the_recording(server, of):
@@ -90,6 +105,24 @@ def test_phases_add_up_to_the_recording(server, of):
         assert families == trace.device_events["dur_ns"].sum()
         for name in ("busy_ns", "gap_ns"):
             assert table[name].sum() == each[name].sum()
+
+
+@given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
+@few
+def test_what_limits_a_phase_adds_up_to_it(server, of):
+    trace = server.builder.build()
+    parts, table = view("limits", trace, of=of), view("phases", trace, of=of)
+    whole = dict(table.select("phase", "total_ns").rows())
+    for (phase,), rows in parts.group_by("phase"):
+        assert rows["time_ns"].sum() == whole[phase]
+        assert rows["share_frac"].sum() == pytest.approx(1)
+        kernels = rows.filter(pl.col("kernels_ns").is_not_null())
+        busy = table.row(by_predicate=pl.col("phase") == phase, named=True)
+        assert kernels["time_ns"].sum() == busy["busy_ns"]
+        assert {row["part"]: row["kernels_ns"] for row in kernels.iter_rows(named=True)} == {
+            family: busy[f"{family}_ns"] for family in FAMILIES if busy[f"{family}_ns"]
+        }
+    assert set(parts["phase"]) == set(whole) - {"outside"}
 
 
 @given(servers(("",)))

@@ -24,6 +24,10 @@ export interface Step {
   start_ns: number;
   end_ns: number;
   is_complete: boolean;
+  /** Of a server's iteration; null for other steps. */
+  phase?: string | null;
+  part?: string | null;
+  batch?: number;
 }
 
 /** A value over time. */

@@ -116,6 +116,8 @@ export interface ViewEntry {
   doc: string;
   place: Place;
   within: "rows" | "windows" | "recording" | "steps" | "moments";
+  /** Whether it can be restricted to a server's `phase`. */
+  takes_steps?: boolean;
   /** What it is about: one recording, all workers' of the same span, or all of the run. */
   scope: "recording" | "span" | "run";
   hint: string;

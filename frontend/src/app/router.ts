@@ -139,6 +139,7 @@ export function parametersOf(entry: ViewEntry): Query {
     const value = address.value[`set.${name}`] ?? "";
     return [name, choices.length && !choices.includes(value) ? "" : value] as const;
   });
+  if (entry.takes_steps) chosen.push(["phase", address.value["set.phase"] ?? ""]);
   return Object.fromEntries(chosen.filter(([, value]) => value));
 }
 

@@ -14,6 +14,7 @@ import { bookmarks, followLatest } from "./state/bookmarks.ts";
 import { isPictured } from "./state/clocks.ts";
 import { startIdleGaps } from "./state/idle_gaps.ts";
 import { area, detail, search, selection } from "./state/selection.ts";
+import { stepLabels } from "./model/ranges.ts";
 import { steps } from "./state/sources.ts";
 import { isWaiting, lastFrame, mode, order, scroll, settled, trackLayout } from "./state/viewport_state.ts";
 import { Tooltip } from "./tooltip.tsx";
@@ -62,7 +63,7 @@ const description = computed(() => {
   const step = steps.value.find(({ start_ns, end_ns }) => start_ns >= from && end_ns <= to);
   const tracks = trackLayout.value.lines.filter(({ band }) => band).length + trackLayout.value.pinned.length;
   const parts = [`${duration(to - from)} from ${duration(from)}`, plural(tracks, "track")];
-  if (step) parts.push(`step ${step.name}`);
+  if (step) parts.push(stepLabels(step)[1].toLowerCase());
   if (!isWaiting.value) parts.push(plural(lastFrame.boxes, "box").replace(/boxs$/, "boxes"));
   const facts = detail.value;
   if (selection.value && facts?.state === "ready") {

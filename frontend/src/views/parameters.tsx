@@ -88,15 +88,29 @@ function Zoom() {
   );
 }
 
-/** What all views of a page share: the time and the device that they are narrowed to. */
+/** The phases of a server's iterations. */
+function usePhases(): string[] {
+  const { answer } = useAnswer("steps");
+  return answer?.state === "ready" ? [...new Set((answer.data.phase ?? []).filter(Boolean) as string[])] : [];
+}
+
+/** What all views of a page share: the time, the device and the phase that they are narrowed to. */
 export function PageParameters({ views }: { views: ViewEntry[] }) {
   const shared = views.flatMap(({ parameters }) => parameters).filter(({ name }) => OF_A_PAGE.includes(name));
   const device = shared.find(({ name }) => name === "device");
   const hasTimes = shared.some(({ name }) => TIMES.includes(name)) && zoom.value;
-  if (!device && !hasTimes) return null;
+  const phases = usePhases();
+  const hasPhase = phases.length > 0 && views.some(({ takes_steps }) => takes_steps);
+  if (!device && !hasTimes && !hasPhase) return null;
   return (
     <div class="tools page">
       {device && <Choice parameter={device} views={views} />}
+      {hasPhase && (
+        <Select
+          parameter={{ name: "phase", kind: "choice", choices: [ALL, ...phases] }}
+          names={new Map([[ALL, "all"]])}
+        />
+      )}
       {hasTimes && <Zoom />}
     </div>
   );

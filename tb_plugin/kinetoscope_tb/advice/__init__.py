@@ -9,6 +9,7 @@ repetition  the same gap in every step
 warm_up     first steps that take longer
 compiled_code   torch.compile that compiles again, or whose code falls apart
 precision   matmuls that could use tensor cores
+serving     what limits a server's tokens per second
 recording   the profiler's own cost, pauses of Python
 faults      what isn't said, since the recording contradicts itself or lacks events
 
@@ -23,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..trace import Diagnostic
-from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, text, warm_up
+from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, text, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Unknown
@@ -38,6 +39,7 @@ _MOSTLY = 0.85  # with less computation, on the device or without one on the hos
 _LOOK = "Look at the longest gaps, and at the critical path."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
 _RULES = (
+    serving.serving_phase,
     host.data_loading,
     host.synchronizing,
     host.host_bound,

@@ -50,10 +50,16 @@ class Facts:
         self.length = self.windows.end - self.windows.start
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.counted = self.complete.copy()
-        self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete])]] = False
+        if not self.has_iterations:  # of which the steady part is complete
+            self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete])]] = False
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
         self.has_device = not trace.device_events.is_empty()
+
+    @property
+    def has_iterations(self) -> bool:
+        """Whether the steps are the iterations of a server, which have phases."""
+        return bool(self.trace.steps["phase"].is_not_null().any())
 
     @cached_property
     def hides_device(self) -> bool:
@@ -102,10 +108,17 @@ class Facts:
 
     def is_worth(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
         """Whether it is worth a word: a share of the step, and more than the error of the mean step's own length."""
-        own = self.length[self.counted]
-        error = float(own.std(ddof=1)) / np.sqrt(self.count) if self.count > 1 else 0.0
         cost = self.mean(per_step)
-        return cost > 0 and cost >= least * self.step_ns and cost > error
+        return cost > 0 and cost >= least * self.step_ns and cost > self._error_ns
+
+    @cached_property
+    def _error_ns(self) -> float:
+        """The standard error of the mean step; of iterations within their phases, which differ on purpose."""
+        steps = self.trace.steps.select("phase", length=pl.Series(self.length)).filter(pl.Series(self.counted))
+        deviation = pl.col("length") - pl.col("length").mean().over("phase")
+        free = steps.height - steps["phase"].n_unique()
+        squares = steps.select((deviation.cast(pl.Float64) ** 2).sum()).item()
+        return float(np.sqrt(squares / free / steps.height)) if free > 0 else 0.0
 
     def cleared(self, topic: str, per_step: Ints, doing: str, least: float = LEAST_SHARE) -> Cleared | None:
         """That a time per step is worth no word, with its share of the step; None if it is."""
@@ -118,7 +131,7 @@ class Facts:
         if self.count < 2:
             return ""
         often = int((per_step[self.counted] >= least * self.length[self.counted]).sum())
-        return f", in {often} of {self.count} steps"
+        return f", in {often} of {self.count} {self.noun}s"
 
     @cached_property
     def is_whole(self) -> bool:
@@ -126,21 +139,28 @@ class Facts:
         return self.windows.names == ["all"]
 
     @cached_property
+    def noun(self) -> str:
+        """What a step is called: the step of a loop, or the iteration of a server."""
+        return "iteration" if self.has_iterations else "step"
+
+    @cached_property
     def unit(self) -> str:
         """What a share is of: the average step, step 10, the recording."""
         if self.is_whole:
             return "the recording"
-        return "the average step" if self.count > 1 else f"step {self.windows.names[int(self.counted.argmax())]}"
+        if self.count > 1:
+            return f"the average {self.noun}"
+        return f"{self.noun} {self.windows.names[int(self.counted.argmax())]}"
 
     @cached_property
     def every(self) -> str:
         """What a sentence says it of: every step, step 10, the recording."""
-        return self.unit if self.count == 1 else "every step"
+        return self.unit if self.count == 1 else f"every {self.noun}"
 
     @cached_property
     def per(self) -> str:
         """Behind a number of things: `per step`, or `in the recording`."""
-        return "in the recording" if self.is_whole else "per step"
+        return "in the recording" if self.is_whole else f"per {self.noun}"
 
     @cached_property
     def device(self) -> str:

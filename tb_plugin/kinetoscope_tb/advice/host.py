@@ -12,6 +12,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
+from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names.kernels import is_data_loading
 from . import text
@@ -32,6 +33,14 @@ _CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
     "at the longest gaps."
+)
+_NO_WAIT = (
+    "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
+    "hundredth step, copy with `non_blocking=True`."
+)
+_NO_WAIT_OF_SERVERS = (
+    "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
+    "`--async-scheduling` (vLLM), no `--disable-overlap-schedule` (SGLang)."
 )
 _FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
 _MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
@@ -100,8 +109,7 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         f"{facts.percent(saving)} of {facts.every}.",
         f"The host waited in {named}; only then did it launch what came next: {facts.part(saving)} of idle time"
         f"{facts.recurs(lengths)}.",
-        "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
-        "hundredth step, copy with `non_blocking=True`.",
+        _NO_WAIT_OF_SERVERS if facts.server and facts.has_iterations else _NO_WAIT,
         saving,
         "high",
         "gaps",
@@ -188,7 +196,8 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
         return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER
     if facts.server:
-        return f"{how_to_record(facts.server)} Then look at the longest gaps."
+        more = "" if facts.count >= FEWEST_PEERS else f"{how_to_record(facts.server)} "
+        return f"{more}Look at what the host does between iterations: the view Limits names it."
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
@@ -264,7 +273,7 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
 def _more_steps(facts: Facts) -> str:
     """How to record the same with more evidence."""
     if facts.server:
-        return how_to_record(facts.server)
+        return how_to_record(facts.server) if facts.count < FEWEST_PEERS else "Record Python stacks too."
     with_host = ", with ProfilerActivity.CPU" if facts.trace.ops.is_empty() else ""
     return f"Record several steps in the middle of a run{with_host}."
 

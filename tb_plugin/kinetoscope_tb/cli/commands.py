@@ -281,6 +281,11 @@ class _ViewCommand(click.Command):
             )
             for p in view.parameters
         ]
+        if view.takes_steps:
+            parameters += [
+                click.Option(["--phase"], help="Only the steady iterations of a server in this phase, such as decode."),
+                click.Option(["--step"], help="Only the step, or a server's iteration, of this number."),
+            ]
         summary = view.describe()["doc"]
         super().__init__(
             view.id,

@@ -18,6 +18,7 @@ table       the schema of a comparison
 
 from .comparison import Basis, Comparison, compare
 from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
+from .sides import frame_of
 
 __all__ = [
     "Basis",
@@ -26,6 +27,7 @@ __all__ = [
     "Verdict",
     "compare",
     "compared_column",
+    "frame_of",
     "judge",
     "parse_rule",
     "row_names",

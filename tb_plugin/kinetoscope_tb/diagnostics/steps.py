@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from ..measures.recording.server import how_to_record, inference_server
+from ..measures.serving.iterations import CONFIDENCE, iterations
 from ..trace import Diagnostic, Trace
 
 
@@ -22,6 +24,9 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             f"No steps were marked, so the whole recording counts as one. {how}",
             level="note",
         )
+        return
+    if steps["phase"].is_not_null().any():
+        yield from _iterations(trace)
         return
     cut = steps.height - int(steps["is_complete"].sum())
     if cut == steps.height:
@@ -44,6 +49,35 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             level="note",
         )
     yield from _numbers(trace)
+
+
+def _iterations(trace: Trace) -> Iterator[Diagnostic]:
+    """The iterations that averages leave out, by part, and how the iterations are known if nothing marks them."""
+    left_out = trace.steps.filter(~pl.col("is_complete")).group_by("part", maintain_order=True).len()
+    if left_out["len"].sum() == trace.steps.height:
+        yield Diagnostic(
+            "no_steady_iteration",
+            trace.steps.height,
+            "No iteration is of a steady part, so averages cover warm-up and iterations that were cut off. "
+            + how_to_record(inference_server(trace)),
+        )
+    elif left_out.height:
+        parts = ", ".join(f"{count} {part}" for part, count in left_out.rows())
+        yield Diagnostic(
+            "unsteady_iterations",
+            int(left_out["len"].sum()),
+            f"Averages leave these iterations out: {parts}. The view Iterations names each.",
+            level="note",
+        )
+    confidence = CONFIDENCE[iterations(trace).frame["source"][0]]
+    if confidence == "medium":
+        yield Diagnostic(
+            "inferred_iterations",
+            trace.steps.height,
+            "Nothing marks the iterations of this server: they are inferred from sampling, graphs and the order of "
+            "kernels. A border may be off by the work between two iterations.",
+            level="note",
+        )
 
 
 def _numbers(trace: Trace) -> Iterator[Diagnostic]:

@@ -41,6 +41,8 @@ _OTHER_WRITERS = tuple(
         r"ep\d+-ba(?P<span>\d+)-(?P<worker>rank\d+)",  # Composer
         r"(?P<worker>profiler(-trace)?)[-_]iter(?P<span>\d+)",  # detectron2
         r"(?P<span>.+?)-(?P<worker>TP-\d+(-(DP|PP|EP)-\d+)*(-(EXTEND|DECODE))?)\.trace",  # SGLang
+        r".+-global-(?P<worker>rank\d+)\.trace",  # SGLang's diffusion
+        r"bs_(?P<span>\d+)_(?P<worker>rank\d+)",  # SGLang's captures of graphs: the batch size
         r"(?P<worker>rank\d+)_trace",  # torchtitan
         r"(?P<worker>trace)_(?P<span>\d+)",
         r"libkineto_(trace|activities)_.*",  # Kineto on demand

@@ -7,6 +7,7 @@ run             summaries side by side: `Ranks`
 collectives     calls, sizes, matching, waits, traffic
 clocks          offsets between the ranks' clocks
 imbalance       stragglers, slow links
+roles           what each rank does in the job
 path            the critical path across ranks
 """
 

@@ -103,8 +103,19 @@ class Ranks:
 
     @cached_property
     def steps(self) -> pl.DataFrame:
-        """STEPS with `member` and `place`, in the order of the members."""
-        return self._stacked([summary.steps for _, summary in self.readable], STEPS)
+        """STEPS with `member` and `place`, in the order of the members.
+
+        Iterations of servers have the numbers of their own recordings. Where ranks ran different ones, such as prefill
+        and decode workers, the number is no common step: then the worker's name precedes it.
+        """
+        frame = self._stacked([summary.steps for _, summary in self.readable], STEPS)
+        ran = [str(summary.facts.get("iterations") or "") for _, summary in self.readable]
+        if len(set(ran)) < 2:
+            return frame
+        before = {
+            i: f"{self.members[i].worker} " if mine else "" for (i, _), mine in zip(self.readable, ran, strict=True)
+        }
+        return frame.with_columns(step=pl.col("member").replace_strict(before, return_dtype=pl.String) + pl.col("step"))
 
     @cached_property
     def _groups_and_numbers(self) -> tuple[pl.DataFrame, list[pl.Series]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import polars as pl
 from ..arrays.intervals import exclusive_lengths, length_within
 from ..critical_path import Graph
 from ..critical_path.segments import segments
+from ..measures.serving.iterations import iterations
 from ..measures.time.breakdown import breakdown
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
+from ..names.iterations import is_training
 from ..trace import Trace
 from .activity import computing, transferring
 from .collectives.calls import CallRows, calls
@@ -47,6 +50,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
     meta = trace.meta
     producer = {name: meta.producer[name] for name in _FACTS if name in meta.producer}
     used = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
+    frame = iterations(trace).frame
     names = {device.get("id"): str(device.get("name", "")) for device in meta.devices}
     return {
         **producer,
@@ -57,8 +61,16 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "origin_ns": trace.origin_ns,
         "window": list(trace.window),
         "backend": meta.distributed.get("backend"),
+        "is_training": any(map(is_training, trace.host_events["name"].unique().cast(pl.String).drop_nulls())),
+        "phases": frame["phase"].unique().sort().to_list(),
+        "iterations": "" if frame.is_empty() else _digest(frame),
         "devices": [[device, names.get(device)] for device in used],
     }
+
+
+def _digest(frame: pl.DataFrame) -> str:
+    """A text that is the same for ranks that ran the same iterations in lockstep."""
+    return blake2b(repr(frame.select("phase", "batch", "tokens").rows()).encode(), digest_size=8).hexdigest()
 
 
 def _segments(trace: Trace, call_rows: CallRows) -> pl.DataFrame:

@@ -94,8 +94,14 @@ class Missing:
 
 
 def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
-    """The view of the trace, or of the run."""
-    return Missing(view.hint) if view.is_missing(recorded) else view.table.of(view.run(recorded, **arguments))
+    """The view of the trace, or of the run.
+
+    Raises:
+        BadParameter: The trace has no such phase or step.
+    """
+    from ..compare import frame_of
+
+    return Missing(view.hint) if view.is_missing(recorded) else frame_of(view, recorded, arguments)
 
 
 def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:

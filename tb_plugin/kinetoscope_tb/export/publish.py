@@ -20,6 +20,7 @@ from ..discovery import Listing, TraceFile, list_path
 from ..discovery.header_probe import HEAD_BYTES, head_in
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import StoredFile, atomic_write, is_url, stored_bytes
+from ..names.roles import roles_in_name
 
 _BLOCK_BYTES = 4 << 20
 _BEGIN_BYTES = 1 << 12
@@ -114,7 +115,9 @@ def _names(file: TraceFile, worker: str) -> Sequence[str]:
     plain = re.sub(r"\.(?=\d+$)", "_", plain)  # a number after a dot would be the span
     rank = _rank(file, worker)
     path = folder_name(re.sub(r"\.", "_", file.shown.replace("/", "_")))
-    return [*([] if rank is None else [worker_of_rank(rank)]), plain, f"{plain}_{path}"]
+    ranked = [] if rank is None else [worker_of_rank(rank)]
+    best = [plain, *ranked] if roles_in_name(worker) else [*ranked, plain]  # a name with a role says more than a rank
+    return [*best, f"{plain}_{path}"]
 
 
 def _rank(file: TraceFile, worker: str) -> int | None:

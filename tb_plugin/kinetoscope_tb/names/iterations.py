@@ -169,6 +169,62 @@ def iteration_name(name: str) -> IterationName | None:
     return _parsed(name, os.environ.get(USER_PATTERN, ""))
 
 
+@dataclass(frozen=True)
+class SequenceLengths:
+    """Sums over the requests of an iteration, of prompts (c_) and of requests that generate (g_).
+
+    `sq` counts the new tokens of a request (queries), `sk` all its tokens so far, the new ones included (keys).
+
+    Args:
+        c_sq: Σ sq.
+        c_sk: Σ sk.
+        c_sqsq: Σ sq².
+        c_sqsk: Σ sq · sk.
+        g_sq: Σ sq.
+        g_sk: Σ sk.
+        g_sqsq: Σ sq².
+        g_sqsk: Σ sq · sk.
+    """
+
+    c_sq: int
+    c_sk: int
+    c_sqsq: int
+    c_sqsk: int
+    g_sq: int
+    g_sk: int
+    g_sqsq: int
+    g_sqsk: int
+
+    @property
+    def queries(self) -> int:
+        """New tokens of all requests."""
+        return self.c_sq + self.g_sq
+
+    @property
+    def keys(self) -> int:
+        """Tokens whose keys and values attention reads, in each layer."""
+        return self.c_sk + self.g_sk
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of a query and a key that causal attention computes: Σ sq · sk − sq · (sq − 1) / 2."""
+        return self.c_sqsk + self.g_sqsk - (self.c_sqsq - self.c_sq + self.g_sqsq - self.g_sq) // 2
+
+
+_LENGTHS = re.compile(
+    r"execute_\d+_context_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
+    r"_generation_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
+)
+
+
+@lru_cache(maxsize=20_000)
+def sequence_lengths(name: str) -> SequenceLengths | None:
+    """The sums of lengths in an annotation with details, as vLLM writes it; None in any other name."""
+    match = _LENGTHS.fullmatch(name) if len(name) <= _LONGEST else None
+    numbers = [int(text) for text in match.groups()] if match else []
+    return SequenceLengths(*numbers) if numbers and max(numbers) <= _MOST**2 else None
+
+
 def iteration_function(name: str) -> str | None:
     """The server whose function runs one iteration under this name of a Python call; None for any other function."""
     return next((engine for engine, form in _FUNCTION_TABLE if form.search(name)), None)
@@ -241,11 +297,12 @@ def show_iterations(
     annotations = set(annotations)
     if any(map(iteration_name, annotations)) or any(map(iteration_function, functions)):
         return True
-    if any(map(step_number, annotations)) or any(map(_is_training, ranges)):
+    if any(map(step_number, annotations)) or any(map(is_training, ranges)):
         return False
     kernels = set(kernels)
     return any(map(uses_kv_cache, kernels)) and (graphs or "sampling" in set(map(kernel_family, kernels)))
 
 
-def _is_training(name: str) -> bool:
+def is_training(name: str) -> bool:
+    """Whether a range of this name is of a backward pass or an optimizer's step."""
     return name.startswith(("autograd::engine::", "Optimizer."))

@@ -18,6 +18,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import TypeAlias
 
+from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
 from ..trace.meta import WriterFingerprint
 from ..trace.model import Diagnostic, Trace
@@ -114,11 +115,13 @@ def _trace(
     if begins_perfetto(start):
         ingested, found = ingest_perfetto(blocks, path, _progress(report))
         report("linking", None)
-        return assemble(build_parts(ingested, path, [*diagnostics, *found], WriterFingerprint()))
+        parts = build_parts(ingested, path, [*diagnostics, *found], WriterFingerprint())
+        return with_iterations_as_steps(assemble(parts))
     samples = Samples()
     ingested = ingest(samples.passing(blocks), path, threads or default_threads(), _progress(report))
     report("linking", None)
-    return assemble(build_parts(ingested, path, diagnostics, samples.fingerprint()))
+    parts = build_parts(ingested, path, diagnostics, samples.fingerprint())
+    return with_iterations_as_steps(assemble(parts))
 
 
 def _progress(report: _Report) -> Callable[[Ingested], None]:

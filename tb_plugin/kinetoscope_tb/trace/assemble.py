@@ -16,7 +16,7 @@ from .communication import device_with_communication, host_with_communication
 from .duplicates import without_duplicates
 from .meta import Meta
 from .model import Diagnostic, Trace
-from .steps import HostSteps, host_steps, step_windows
+from .steps import host_steps, step_windows, with_step_numbers
 
 Rows = NDArray[np.int32]
 _ROUNDING_NS = 2  # of a sum that a writer computes in floats of 2^42 µs
@@ -80,7 +80,7 @@ def assemble(parts: Parts) -> Trace:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
     steps = host_steps(host, _extent(host, launches, device), _recording_end(parts))
-    host, launches, device = _with_steps(steps, host, launches, device)
+    host, launches, device = with_step_numbers(steps, host, launches, device)
     windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
     return Trace(
         path=parts.path,
@@ -245,24 +245,6 @@ def _with_op_by_arrow(
     rows = device.select("op", "launch", device="offset").join(op_of_device, "device", "left", maintain_order="left")
     merged = pl.when(pl.col("launch") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
     return device.with_columns(op=rows.select(merged).to_series())
-
-
-def _with_steps(
-    steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
-) -> tuple[pl.DataFrame, ...]:
-    """Add the step of each row: for host rows by their time, for device rows by their launch.
-
-    The launch is the call, or the operator if no call is known.
-    """
-    ranges, calls = Columns.of(host), Columns.of(launches)
-    range_step, call_step = steps.holding(ranges.start, ranges.end), steps.holding(calls.start, calls.end)
-    launch = device["launch"].to_numpy()
-    device_step = np.where(launch >= 0, gather(call_step, launch), gather(range_step, device["op"].to_numpy()))
-    return (
-        host.with_columns(step=range_step),
-        launches.with_columns(step=call_step),
-        device.with_columns(step=device_step.astype(np.int32)),
-    )
 
 
 def _extent(*frames: pl.DataFrame) -> tuple[int, int]:

@@ -215,15 +215,21 @@ COUNTERS = {
 """One row is one number of an event of phase C. Order: process, name, series, start, file."""
 
 STEPS = {
-    "name": pl.String,  # N of ProfilerStep#N, or "all"
+    "name": pl.String,  # N of ProfilerStep#N, or "all"; of a server the number of the iteration, from 0
     "host_start_ns": pl.Int64,
     "host_end_ns": pl.Int64,
     "start_ns": pl.Int64,
     "end_ns": pl.Int64,
-    "is_complete": pl.Boolean,
+    "is_complete": pl.Boolean,  # averages cover it: recorded as a whole, and in the steady part of a server
     "device_rows": pl.Int64,  # device events launched in it
+    "phase": pl.String,  # of a server's iteration, such as decode; null for ProfilerStep
+    "part": pl.String,  # of a server's recording, such as steady or warm-up; null for ProfilerStep
+    "batch": pl.Int64,  # requests of a server's iteration; NONE if not recorded
 }
-"""One row is one step; the window is [start_ns, end_ns), as trace/steps.py defines it."""
+"""One row is one step; the window is [start_ns, end_ns), as trace/steps.py defines it.
+
+Where no step was marked, the iterations of a server are the steps (measures/serving/steps.py).
+"""
 
 COLLECTED = {
     "host_events": HOST_EVENTS,

@@ -86,7 +86,28 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
         start[i] = max(steps.start[i], reached)
         end[i] = reached = max(steps.end[i], last[i], start[i])
     columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_is_missing_device_work(rows), rows)
-    return pl.DataFrame(dict(zip(STEPS, columns, strict=True)), schema=STEPS)
+    of_servers = ([None] * n, [None] * n, np.full(n, NONE))
+    return pl.DataFrame(dict(zip(STEPS, [*columns, *of_servers], strict=True)), schema=STEPS)
+
+
+def with_step_numbers(
+    steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Add the step of each row: for host rows by their time, for device rows by their launch.
+
+    The launch is the call, or the operator if no call is known.
+    """
+    range_step, call_step = (
+        steps.holding(start, start + frame["dur_ns"].to_numpy())
+        for frame, start in ((frame, frame["start_ns"].to_numpy()) for frame in (host, launches))
+    )
+    launch, op = (device[name].to_numpy() for name in ("launch", "op"))
+    device_step = np.where(launch >= 0, gather(call_step, launch), gather(range_step, op))
+    return (
+        host.with_columns(step=range_step),
+        launches.with_columns(step=call_step),
+        device.with_columns(step=device_step.astype(np.int32)),
+    )
 
 
 def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:

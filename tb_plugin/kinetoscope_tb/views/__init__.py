@@ -28,6 +28,7 @@ EVERY_VIEW = _views(
     "overview.what_if",
     "server.iterations",
     "server.phases",
+    "server.limits",
     "overview.advice",
     "overview.steps",
     "device.idle",

@@ -41,7 +41,7 @@ def _counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
 def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
     from ..timeline import CATEGORIES, activity
 
-    steps = trace.steps.select("name", "start_ns", "end_ns", "is_complete")
+    steps = trace.steps.select("name", "start_ns", "end_ns", "is_complete", "phase", "part", "batch")
     return {
         "window": timeline.window,
         "origin_ns": str(trace.common_origin_ns),

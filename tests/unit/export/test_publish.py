@@ -63,6 +63,17 @@ def test_the_rank_in_a_file_counts_more_than_its_name(tmp_path, put):
     assert published(tmp_path)[1] == ["job/rank3.5.pt.trace.json", "job/rank7.5.pt.trace.json"]
 
 
+def test_a_name_with_a_role_remains(tmp_path, put):
+    for name in ("s/1-TP-1-DECODE.trace.json.gz", "s/1-TP-1-EXTEND.trace.json.gz"):
+        put(name, distributedInfo={"rank": 1, "world_size": 2})
+    put("s/capture_traces/bs_16_rank1.json.gz", distributedInfo={"rank": 1, "world_size": 2})
+    assert published(tmp_path)[1] == [
+        "s/TP-1-DECODE.1.pt.trace.json.gz",
+        "s/TP-1-EXTEND.1.pt.trace.json.gz",
+        "s/capture_traces/rank1.16.pt.trace.json.gz",
+    ]
+
+
 def test_the_same_bytes_get_a_second_name_and_a_second_call_adds_only_what_is_new(tmp_path, put):
     source = put("job/rank-0.json.gz")
     (done,) = published(tmp_path)[0]

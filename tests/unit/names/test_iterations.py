@@ -8,6 +8,7 @@ from kinetoscope_tb.names.iterations import (
     IterationName,
     iteration_function,
     iteration_name,
+    sequence_lengths,
     show_iterations,
 )
 
@@ -153,3 +154,13 @@ def test_what_shows_none():
     assert not shown(annotations=["ProfilerStep#1"], kernels=[PAGED, ARGMAX])
     assert not shown(operators=["autograd::engine::evaluate_function: MmBackward0"], kernels=[PAGED, ARGMAX])
     assert not shown(annotations=["Optimizer.step#AdamW.step"], kernels=[PAGED, ARGMAX])
+
+
+def test_sums_of_lengths_give_the_pairs_of_causal_attention():
+    name = "execute_6_context_1(sq3sk5sqsq9sqsk15)_generation_2(sq3sk20sqsq5sqsk29)"
+    lengths = sequence_lengths(name)
+    assert (lengths.queries, lengths.keys) == (6, 25)
+    requests = [(3, 5), (1, 11), (2, 9)]  # new tokens, and all tokens
+    assert lengths.pairs == sum(seen - new + i for new, seen in requests for i in range(1, new + 1))
+    assert sequence_lengths("execute_context_0(0)_generation_4(4)") is None
+    assert sequence_lengths(name.replace("sq3", f"sq{10**30}", 1)) is None

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.errors import KinetoscopeError
+from kinetoscope_tb.compare import frame_of
+from kinetoscope_tb.errors import BadParameter, KinetoscopeError
 from kinetoscope_tb.measures.serving.iterations import is_server
 from kinetoscope_tb.names.iterations import USER_PATTERN
 from kinetoscope_tb.views import VIEWS
@@ -56,8 +57,29 @@ def test_an_iteration_begins_no_earlier_than_the_work_of_the_one_before_it_ended
     )
 
 
-def test_steps_remain_one_step():
-    trace = decode(decode(TraceBuilder(), 0), 400).build()
+def test_iterations_are_the_steps_unless_steps_are_marked():
+    builder = decode(decode(TraceBuilder(), 0), 400)
+    trace = builder.build()
+    same(
+        steps(trace).select("step", "phase", "part", "start_ns", "total_ns", "is_complete"),
+        """
+        step  phase   part    start_ns  total_ns  is_complete
+        0     decode  steady  0         400000    True
+        1     decode  steady  400000    350000    True
+        """,
+    )
+    assert trace.device_events["step"].to_list() == [0, 1]
+    assert steps(builder.step(5, 0, 900 * US).build())["step"].to_list() == ["5"]
+
+
+def test_what_a_server_launches_between_two_annotations_belongs_to_the_first():
+    builder = decode(decode(TraceBuilder(), 0), 400).launch(300 * US, 5 * US, 9).kernel("argmax", 310 * US, 200 * US, 9)
+    table = iterations(builder.build())
+    assert table.select("device_rows", "total_ns").rows() == [(2, 510 * US), (1, 240 * US)]
+
+
+def test_a_capture_is_no_step():
+    trace = TraceBuilder().annotation("capture_32_FULL", 0, 100).op("aten::mm", 10, 10).build()
     assert steps(trace)["step"].to_list() == ["all"]
 
 
@@ -143,7 +165,7 @@ def test_what_the_host_does_between_iterations_is_split():
     same(
         phases(builder.build()),
         """
-        phase    gap_ns  gap_synchronizing_ns  gap_operator_ns  gap_unrecorded_ns  busy_ns
+        phase    gap_ns  gap_synchronizing_ns  gap_sampling_ns  gap_unrecorded_ns  busy_ns
         decode   250000  40000                 30000            180000             600000
         outside  -       -                     -                -                  -
         """,
@@ -161,3 +183,26 @@ def test_a_training_is_no_server():
     assert not is_server(trace)
     assert VIEWS["iterations"].is_missing(trace)
     assert iterations(trace).is_empty()
+
+
+def phased():
+    """Two decodes and a prefill, each with a kernel of its own name."""
+    builder = decode(decode(TraceBuilder(), 0), 400)
+    builder.annotation("step[EXTEND bs=1 toks=9]", 800 * US, 100 * US).launch(810 * US, 5 * US, 9)
+    return builder.kernel("prefill_kernel", 850 * US, 70 * US, 9).build()
+
+
+def test_views_can_be_restricted_to_a_phase_or_an_iteration():
+    trace, kernels = phased(), VIEWS["kernels"]
+
+    def calls(**query):
+        return dict(frame_of(kernels, trace, kernels.arguments(query)).select("name", "calls").rows())
+
+    assert calls() == {"kernel_unified_attention_3d": 2, "prefill_kernel": 1}
+    assert calls(phase="decode") == {"kernel_unified_attention_3d": 2}
+    assert calls(phase="prefill") == {"prefill_kernel": 1}
+    assert calls(step="1") == {"kernel_unified_attention_3d": 1}
+    with pytest.raises(BadParameter, match="phase='mixed' isn't in this trace; choose one of decode, prefill"):
+        calls(phase="mixed")
+    with pytest.raises(BadParameter, match="has no parameter 'phase'"):
+        VIEWS["phases"].arguments({"phase": "decode"})

@@ -4,6 +4,7 @@ import { FONT } from "./tracks.ts";
 import type { Step } from "../../api/timeline_types.ts";
 import { css, mixed, type Palette } from "./colors.ts";
 import type { Range } from "../model/url_codec.ts";
+import { stepLabels } from "../model/ranges.ts";
 import { duration } from "../model/times.ts";
 
 export const STRIP = { top: 4, height: 34 };
@@ -107,7 +108,8 @@ export class HeaderPainter {
   private steps(state: HeadState, palette: Palette) {
     const { pen } = this;
     const length = state.range.to - state.range.from;
-    state.steps.forEach(({ name, start_ns, end_ns, is_complete }, i) => {
+    state.steps.forEach((step, i) => {
+      const { name, start_ns, end_ns } = step;
       const begins = ((start_ns - state.range.from) / length) * state.width;
       const ends = ((end_ns - state.range.from) / length) * state.width;
       if (ends < 0 || begins > state.width) return;
@@ -116,8 +118,10 @@ export class HeaderPainter {
       pen.fillStyle = css(mixed(palette.surface, palette.accent, isChosen ? 0.42 : i % 2 ? 0.1 : 0.18));
       pen.fillRect(left, STEPS.top, Math.max(1, right - left - 1), STEPS.height - 2);
       if (right - left < 20) return;
-      const text = `Step ${name}${is_complete ? "" : " (cut)"}  ·  ${duration(end_ns - start_ns)}`;
-      const fitted = [text, `Step ${name}`, name].find((one) => pen.measureText(one).width < right - left - 10) ?? "";
+      const [short, long] = stepLabels(step);
+      const fitted = [`${long}  ·  ${duration(end_ns - start_ns)}`, long, short, name].find((one) =>
+        pen.measureText(one).width < right - left - 10
+      ) ?? "";
       pen.fillStyle = css(palette.text);
       pen.fillText(fitted, left + 6, STEPS.top + STEPS.height / 2 - 0.5);
     });

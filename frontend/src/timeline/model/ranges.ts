@@ -58,6 +58,13 @@ export function startRange(meta: Meta): Range {
   return padRange(step ? { from: step.start_ns, to: step.end_ns } : { from, to: Math.max(to, from + SHORTEST_NS) });
 }
 
+/** A short and a long label: of a server's iteration its phase and batch, and its part unless it is steady. */
+export function stepLabels({ name, is_complete, phase, part, batch }: Step): [string, string] {
+  const short = phase ? `${phase} ${name}` : `Step ${name}`;
+  const remark = part && part !== "steady" ? part : is_complete || part ? "" : "cut";
+  return [short, `${short}${batch! > 0 ? `  ·  batch ${batch}` : ""}${remark && ` (${remark})`}`];
+}
+
 /** The step that holds a time, or the last one of several; null between steps. */
 export const stepOf = (steps: Step[], time: number): Step | null =>
   steps.findLast(({ start_ns, end_ns }) => start_ns <= time && time < end_ns) ?? null;

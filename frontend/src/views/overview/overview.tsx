@@ -90,7 +90,8 @@ export function Overview() {
   const gpus = useAnswer("gpus");
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
-  const unit = unitOf((steps?.data.step ?? []) as string[], (steps?.data.is_complete ?? []) as boolean[]);
+  const { step = [], is_complete = [], phase } = steps?.data ?? {};
+  const unit = unitOf(step as string[], is_complete as boolean[], phase);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {

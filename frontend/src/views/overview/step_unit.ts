@@ -13,17 +13,20 @@ export interface Unit {
   counted: string;
 }
 
-/** The unit of a trace with these steps; the complete ones count, or all if none is. */
-export function unitOf(steps: string[], isComplete: boolean[]): Unit {
+/** The unit of a trace with these steps; the complete ones count, or all if none is. Iterations have phases. */
+export function unitOf(steps: string[], isComplete: boolean[], phases: unknown[] = []): Unit {
+  const [noun, whole, capital] = phases.some(Boolean)
+    ? ["iteration", "steady", "Iteration"]
+    : ["step", "complete", "Step"];
   if (steps.length === 1 && steps[0] === "all") {
     return { isWhole: true, name: "Whole recording", words: "the recording", counted: "" };
   }
   const complete = isComplete.filter(Boolean).length;
   const count = complete || steps.length;
   if (count === 1) {
-    const name = `step ${steps[Math.max(0, isComplete.indexOf(true))]}`;
-    return { isWhole: false, name: `Step ${name.slice(5)}`, words: name, counted: "" };
+    const name = steps[Math.max(0, isComplete.indexOf(true))];
+    return { isWhole: false, name: `${capital} ${name}`, words: `${noun} ${name}`, counted: "" };
   }
-  const counted = complete ? plural(complete, "complete step") : `${decimal(count)} steps, all incomplete`;
-  return { isWhole: false, name: "Average step", words: "the average step", counted };
+  const counted = complete ? plural(complete, `${whole} ${noun}`) : `${decimal(count)} ${noun}s, none ${whole}`;
+  return { isWhole: false, name: `Average ${noun}`, words: `the average ${noun}`, counted };
 }

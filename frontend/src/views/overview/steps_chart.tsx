@@ -75,11 +75,13 @@ function describeStep(data: Table["data"], { step, of }: Bar): string {
   });
   const remark = [
     of > 1 ? `the longest of ${of} steps` : "",
-    data.is_complete![step] ? "" : "incomplete: the recording began or ended within it",
+    data.part?.[step] ?? (data.is_complete![step] ? "" : "incomplete: the recording began or ended within it"),
   ];
   const note = remark.filter(Boolean).join(", ");
   return [
-    `Step ${data.step![step]}${note ? ` (${note})` : ""}: ${quantity(total, "duration")} (${exact(total, "duration")})`,
+    `${data.phase?.[step] ?? "Step"} ${data.step![step]}${note ? ` (${note})` : ""}: ${quantity(total, "duration")} (${
+      exact(total, "duration")
+    })`,
     ...parts,
   ].join("\n");
 }

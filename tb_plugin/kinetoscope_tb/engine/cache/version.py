@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import lru_cache
 from pathlib import Path
+
+from ...names.iterations import USER_PATTERN
 
 PACKAGE = Path(__file__).parents[2]
 SOURCES = (
@@ -14,9 +17,21 @@ SOURCES = (
 """All modules that run when a trace is read; a test ensures that they import nothing else."""
 
 
-@lru_cache(maxsize=1)
 def sources_version() -> str:
-    """A digest of the sources: the same on all machines that have this version of Kinetoscope.
+    """A digest of the sources, and of the user's pattern of iterations, which are the steps of a server's recording.
+
+    It is the same on all machines that have this version of Kinetoscope and this pattern.
+
+    Raises:
+        OSError: The sources can't be read, as in a frozen application.
+    """
+    pattern = os.environ.get(USER_PATTERN, "")
+    return _sources_digest() + (f":{hashlib.sha256(pattern.encode()).hexdigest()[:16]}" if pattern else "")
+
+
+@lru_cache(maxsize=1)
+def _sources_digest() -> str:
+    """The same of the sources alone.
 
     Raises:
         OSError: The sources can't be read, as in a frozen application.

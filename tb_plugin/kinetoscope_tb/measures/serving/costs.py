@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories, scatter_add
-from ...arrays.intervals import Ints, length_within, union
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
+from ...names.calls import synchronizes
 from ...names.kernel_families import FAMILIES, kernel_family
+from ...names.server_work import WORK, server_work
 from ...trace.model import Trace
-from ..time.host_activity import host_activity
+from ..time.breakdown import intervals_of
+from ..time.host_activity import launching_threads
 from ..time.idle import Windows
 from ..time.idle_causes import CAUSES, gap_parts
 from .iterations import Iterations
+
+NOT_SHOWN, QUEUED = "not shown", "queued"
+_NOT_SHOWN, _LAUNCHING = ["not shown"], ["launch latency", "graph launch"]
+_QUEUED = [cause for cause in CAUSES if cause not in ("host late", *_NOT_SHOWN, *_LAUNCHING)]
+HOST_CAUSES = ("synchronizing", *WORK, "launching", "other", "unrecorded")
+"""What the host of a server does: it waits for the device; the work of names/server_work.py; it is in operators and
+calls that launch work; in other Python or annotated code; nothing was recorded."""
+IDLE_CAUSES = (NOT_SHOWN, QUEUED, *HOST_CAUSES)
+"""Why no device runs anything: it may, with what wasn't recorded; work is queued, and waits for another stream or for
+no recorded reason; or nothing is queued, and the host does one of HOST_CAUSES."""
 
 
 def busy_times(trace: Trace, start: Ints, end: Ints) -> Ints:
@@ -34,15 +48,84 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
 
 def family_times(trace: Trace, made: Iterations) -> dict[str, Ints]:
     """The sum of the durations of each iteration's device work, by family; copies and fills are `other`."""
-    device = trace.device_events
-    family = map_categories(device["name"], kernel_family, missing="other")
-    family = np.where((device["kind"] == "kernel").to_numpy(), family, "other")
-    family = np.where(device["is_communication"].to_numpy(), "communication", family)
-    duration, size = device["dur_ns"].to_numpy(), made.frame.height
+    family, size = _families(trace), made.frame.height
+    duration = trace.device_events["dur_ns"].to_numpy()
     return {name: scatter_add(np.where(family == name, made.device, NONE), duration, size) for name in FAMILIES}
 
 
-def gap_activities(trace: Trace, made: Iterations) -> dict[str, Ints]:
-    """What the launching threads do between each iteration's window and the next one; adds up to that time."""
-    gaps = made.frame.select(start_ns="end_ns", end_ns="next_ns")
-    return host_activity(trace, gaps)
+def _families(trace: Trace) -> NDArray[np.str_]:
+    """The family of each device row."""
+    device = trace.device_events
+    family = map_categories(device["name"], kernel_family, missing="other")
+    family = np.where((device["kind"] == "kernel").to_numpy(), family, "other")
+    return np.where(device["is_communication"].to_numpy(), "communication", family)
+
+
+def host_causes(trace: Trace, made: Iterations, start: Ints, end: Ints) -> dict[str, Ints]:
+    """What the host does in each window (HOST_CAUSES), each instant counted for the first that applies."""
+    lengths = exclusive_lengths([_host_work(trace, made)[cause] for cause in HOST_CAUSES[:-1]], start, end)
+    return dict(zip(HOST_CAUSES, map(np.asarray, lengths), strict=True))
+
+
+def gap_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
+    """What the host does between each iteration's window and the next one; adds up to that time."""
+    return host_causes(trace, made, made.frame["end_ns"].to_numpy(), made.frame["next_ns"].to_numpy())
+
+
+def idle_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
+    """The idle time of each cycle by IDLE_CAUSES; no device of the worker runs anything then.
+
+    What the host does counts only while nothing is queued for the device (`host late`), and launching until what was
+    launched begins.
+    """
+    start, end = (made.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
+    if not start.size or trace.device_events.is_empty():
+        none = np.zeros(start.size, np.int64)
+        return {cause: end - start if cause == NOT_SHOWN else none for cause in IDLE_CAUSES}
+    parts = gap_parts(trace, "worker", Windows(list(map(str, range(start.size))), start, end))
+    late = parts.filter(pl.col("cause") == "host late")
+    work = _host_work(trace, made)
+    groups = [work[cause] for cause in HOST_CAUSES[:-1]]
+    by_host = exclusive_lengths(groups, late["start_ns"].to_numpy(), late["end_ns"].to_numpy())
+    sums = {
+        cause: scatter_add(late["window"].to_numpy(), np.asarray(lengths), start.size)
+        for cause, lengths in zip(HOST_CAUSES, by_host, strict=True)
+    }
+    for cause, names in ((NOT_SHOWN, _NOT_SHOWN), (QUEUED, _QUEUED), ("launching", _LAUNCHING)):
+        rows = parts.filter(pl.col("cause").is_in(names))
+        length = (rows["end_ns"] - rows["start_ns"]).to_numpy()
+        sums[cause] = sums.get(cause, 0) + scatter_add(rows["window"].to_numpy(), length, start.size)
+    return {cause: sums[cause] for cause in IDLE_CAUSES}
+
+
+def busy_families(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
+    """The busy time of each window by family, each instant counted once; communication only where nothing else runs."""
+    device = trace.device_events
+    family = _families(trace)
+    order = [name for name in FAMILIES if name != "communication"] + ["communication"]
+    lengths = exclusive_lengths([intervals_of(device, family == name) for name in order], start, end)
+    return dict(zip(order, map(np.asarray, lengths), strict=False))
+
+
+def _host_work(trace: Trace, made: Iterations) -> dict[str, Intervals]:
+    """When the threads that run iterations or launch device work do each of HOST_CAUSES but the last."""
+    chosen = launching_threads(trace).copy()
+    if made.frame.height:
+        chosen[made.frame["thread"][0]] = True
+    host, launches, python = trace.host_events, trace.launches, trace.python_calls
+    on_host, on_calls, on_python = (chosen[frame["thread"].to_numpy()] for frame in (host, launches, python))
+    by_range, by_frame = (map_categories(frame["name"], server_work, missing="") for frame in (host, python))
+    waits = map_categories(launches["name"], synchronizes).astype(bool)
+    is_op = (host["kind"] == "operator").to_numpy()
+    known = {
+        work: merge(
+            [intervals_of(host, on_host & (by_range == work)), intervals_of(python, on_python & (by_frame == work))]
+        )
+        for work in WORK
+    }
+    return {
+        "synchronizing": intervals_of(launches, on_calls & waits),
+        **known,
+        "launching": merge([intervals_of(launches, on_calls & ~waits), intervals_of(host, on_host & is_op)]),
+        "other": merge([intervals_of(python, on_python), intervals_of(host, on_host & ~is_op)]),
+    }

@@ -1,11 +1,12 @@
 """Iterations of a server: each is one pass through the model for the requests that the scheduler chose.
 
-They are a second partition of a recording, beside its steps: servers mark no steps, and `steps` keeps its one step
-`all`. Three sources, the first that has any: annotations that the server wrote, its Python function that runs an
-iteration, and the order of calls and kernels (inference).
+Three sources, the first that has any: annotations that the server wrote, its Python function that runs an iteration,
+and the order of calls and kernels (inference).
 
-An iteration's window is a step's (trace/steps.py): it ends with the device work launched inside it, and begins no
-earlier than the previous window ended. Its *cycle* lasts from there to the next window, so cycles leave no gap.
+An iteration lasts on the host until the next one begins, since a server samples and schedules in between; its *cycle*
+is the window of such a step (trace/steps.py): it ends with the device work launched until then, and begins no earlier
+than the previous cycle ended. So cycles leave no gap. Its *window* ends as soon as the host has left what marks it and
+the device work launched inside that has ended.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...arrays.nesting import nearest
 from ...names.calls import launches_graph
 from ...names.iterations import SERVERS, IterationName, iteration_function, iteration_name
 from ...names.kernel_families import attention_phase
+from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ...trace.steps import HostSteps, step_windows
 from .inference import inferred_extents
@@ -51,8 +53,8 @@ class Iterations:
 
     Args:
         frame: One row per iteration in order of time: _MARKS, and start_ns, end_ns (its window), next_ns (the end of
-            its cycle), device_rows, graph_launches, part (steadiness.PARTS).
-        device: The iteration of each row of device_events, by its launch; NONE if it is of none.
+            its cycle), device_rows, graph_launches (both of the cycle), part (steadiness.PARTS).
+        device: The iteration of each row of device_events, by its launch in the cycle; NONE if it is of none.
         bounds: Start and end of the recording, with all device work.
     """
 
@@ -66,18 +68,31 @@ def is_server(trace: Trace) -> bool:
 
     Then there is no loop in which a user could call `profiler.step()`.
     """
-    return trace.holds("iterations") and bool(_marks(trace)["engine"].is_in(list(SERVERS)).any())
+    return bool(server_engine(trace))
 
 
+def server_engine(trace: Trace) -> str:
+    """The server whose iterations a recording has, `inferred` if only their structure shows; empty if none."""
+    engines = iterations(trace).frame["engine"]
+    return next((engine for engine in engines.unique(maintain_order=True) if engine in SERVERS), "")
+
+
+def host_cycles(frame: pl.DataFrame) -> HostSteps:
+    """The iterations on the host, each until the next one begins."""
+    start, end = (frame[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    names = tuple(map(str, range(frame.height)))
+    return HostSteps(names, start, np.append(start[1:], end[-1:]), frame["is_cut"].to_numpy())
+
+
+@once_per_trace
 def iterations(trace: Trace) -> Iterations:
     """The iterations of a recording; none if it has neither marks nor the structure of a server."""
     marks = _marks(trace) if trace.holds("iterations") else pl.DataFrame(schema=_MARKS)
-    start, end = (marks[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
-    host = HostSteps(tuple(map(str, range(marks.height))), start, end, marks["is_cut"].to_numpy())
-    device, graphs = _device_work(trace, host)
+    cycles = host_cycles(marks)
+    device, graphs = _device_work(trace, cycles)
+    frame = _with_windows(trace, marks, cycles, device, graphs)
     if marks.is_empty():
-        return Iterations(_with_windows(trace, marks, host, device, graphs), device, trace.window)
-    frame = _with_windows(trace, marks, host, device, graphs)
+        return Iterations(frame, device, trace.window)
     frame = frame.with_columns(_phases(trace, frame, device))
     frame = frame.with_columns(part=pl.Series(parts(frame), dtype=pl.String))
     ends = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
@@ -86,6 +101,12 @@ def iterations(trace: Trace) -> Iterations:
         max(trace.window[1], int(frame["end_ns"][-1]), int(ends.max(initial=0))),
     )
     return Iterations(frame, device, bounds)
+
+
+def marks(made: Iterations, which: pl.Series) -> dict[str, NDArray[np.int32]]:
+    """The rows of the trace that mark some iterations, by the name of their frame; inferred ones have none."""
+    rows = made.frame.filter(which).drop_nulls("row").partition_by("frame", as_dict=True)
+    return {str(frame): part["row"].to_numpy() for (frame,), part in rows.items()}
 
 
 def _marks(trace: Trace) -> pl.DataFrame:
@@ -186,20 +207,28 @@ def _device_work(trace: Trace, host: HostSteps) -> tuple[NDArray[np.int32], NDAr
 
 
 def _with_windows(
-    trace: Trace, marks: pl.DataFrame, host: HostSteps, device: NDArray[np.int32], graphs: NDArray[np.int64]
+    trace: Trace, marks: pl.DataFrame, cycles: HostSteps, device: NDArray[np.int32], graphs: NDArray[np.int64]
 ) -> pl.DataFrame:
     """Add the windows, the ends of the cycles, and how much was launched."""
     if marks.is_empty():
         added = ("start_ns", "end_ns", "next_ns", "device_rows", "graph_launches")
         none = {name: pl.Series(name, [], pl.Int64) for name in added}
         return marks.with_columns(**none, part=pl.Series("part", [], pl.String))
-    rows = trace.device_events.with_columns(step=pl.Series(device))
+    rows, size = trace.device_events, marks.height
     launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
-    windows = step_windows(host, rows, launched)
-    ends = windows["end_ns"]
+    windows = step_windows(cycles, rows.with_columns(step=pl.Series(device)), launched)
+    host_end = marks["host_end_ns"].to_numpy()
+    op_start = gather(trace.host_events["start_ns"].to_numpy(), rows["op"].to_numpy())
+    since = np.where(launched == NONE, op_start, launched)
+    inside = np.where(since < gather(host_end, device), device, NONE)
+    ends = host_end.copy()
+    np.maximum.at(ends, inside[inside >= 0], (rows["start_ns"] + rows["dur_ns"]).to_numpy()[inside >= 0])
+    start, following = (windows[name].to_numpy() for name in ("start_ns", "end_ns"))
     return marks.with_columns(
-        windows.select("start_ns", "end_ns", "device_rows"),
-        next_ns=windows["start_ns"].shift(-1).fill_null(ends[-1]),
+        start_ns=pl.Series(start),
+        end_ns=pl.Series(np.clip(ends, start, following)),
+        next_ns=pl.Series(following),
+        device_rows=pl.Series(np.bincount(device[device >= 0], minlength=size).astype(np.int64)),
         graph_launches=pl.Series(graphs),
     )
 

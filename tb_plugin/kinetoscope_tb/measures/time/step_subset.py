@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
+from ...errors import BadParameter
 from ...trace.model import POINTERS, Trace
 
 Mask = NDArray[np.bool_]
 
 _TIMED = ("host_events", "launches", "device_events", "memory", "python_calls", "flows", "syncs", "others")
+_MOST_LISTED = 20
 _ON_DEVICES = ("device_events", "syncs")
 
 
@@ -33,6 +35,38 @@ def counted_steps(trace: Trace) -> list[int]:
     """The steps that averages cover: the complete ones, or all if none is complete."""
     complete = np.flatnonzero(trace.steps["is_complete"].to_numpy())
     return [int(step) for step in (complete if complete.size else range(trace.steps.height))]
+
+
+def restricted(trace: Trace, within: str, phase: str | None, step: str | None) -> Trace:
+    """The trace of some steps: the counted ones of a server's phase, or the one of this name.
+
+    Args:
+        trace: The whole trace.
+        within: `rows` that belong to the steps, or all that is active in their `windows`.
+        phase: Of a server's iterations.
+        step: The name of a step.
+
+    Raises:
+        BadParameter: The trace has no such phase or step.
+    """
+    frame = trace.steps.with_row_index("at")
+    if phase is not None:
+        frame = frame.filter(phase=phase)
+        if frame.is_empty():
+            raise _no_such("phase", phase, trace.steps["phase"])
+        frame = frame.filter("is_complete") if frame["is_complete"].any() else frame
+    if step is not None:
+        frame = frame.filter(name=step)
+        if frame.is_empty():
+            raise _no_such("step", step, trace.steps["name"])
+    chosen = frame["at"].to_list()
+    return rows_of_steps(trace, chosen) if within == "rows" else windows_of_steps(trace, chosen)
+
+
+def _no_such(name: str, value: str, known: pl.Series) -> BadParameter:
+    listed = known.drop_nulls().unique(maintain_order=True).to_list()
+    choices = f"choose one of {', '.join(listed[:_MOST_LISTED])}" if listed else f"it has no {name}s"
+    return BadParameter(f"{name}={value!r} isn't in this trace; {choices}{' …' * (len(listed) > _MOST_LISTED)}.")
 
 
 def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:

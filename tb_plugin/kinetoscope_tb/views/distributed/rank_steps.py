@@ -10,6 +10,7 @@ import polars as pl
 
 from ...distributed import Ranks
 from ...distributed.imbalance.step_times import step_rows
+from ...distributed.roles import roles
 from ...pictures import Heatmap
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ...view import RowTime, Tab, View
@@ -23,7 +24,12 @@ class RankSteps(Table):
 
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its rank in the whole job, from the trace or the name of the worker.")
-    step = Column(TEXT, "Number of the step; `all` if no steps were marked.")
+    role = Column(TEXT, "Its role, as the view Topology has it; missing if nothing shows it.")
+    step = Column(
+        TEXT,
+        "Number of the step or of a server's iteration, after the worker's name if ranks ran different iterations; "
+        "`all` if there are none.",
+    )
     start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window.")
     own_ns = Column(DURATION, "The step without the wait: the rank's own time.")
@@ -41,7 +47,11 @@ class RankSteps(Table):
 
 def rank_steps(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, each with its steps in order of time."""
-    rows = step_rows(ranks).sort("rank", "worker", "start_ns", maintain_order=True)
+    rows = (
+        step_rows(ranks)
+        .join(roles(ranks), "member", "left", maintain_order="left")
+        .sort("rank", "worker", "start_ns", maintain_order=True)
+    )
     return RankSteps.of(rows.select(RankSteps.schema().names()).cast(RankSteps.schema()))
 
 

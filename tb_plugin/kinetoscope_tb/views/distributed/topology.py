@@ -8,6 +8,7 @@ import polars as pl
 
 from ...distributed import Ranks
 from ...distributed.process_groups import RankSet
+from ...distributed.roles import roles
 from ...table import COUNT, ID, TEXT, Column, Table
 from ...view import Tab, View
 
@@ -26,6 +27,16 @@ class Topology(Table):
     mesh = Column(
         TEXT, "Its coordinates in the job's device mesh, such as dp 0, tp 1; only if our recorder wrote the trace."
     )
+    role = Column(
+        TEXT,
+        "What it does in the job, such as `prefill`, `decode`, `trainer`, `rollout` or `reward`, and its place along "
+        "axes, such as `tp 1`; missing if nothing shows it.",
+    )
+    role_source = Column(
+        TEXT,
+        "How that is known: the worker's `name`, descriptions of `process groups`, or `inferred` from what it ran "
+        "while it was recorded.",
+    )
     groups = Column(TEXT, "The process groups that it is in, from its own collectives or those of other ranks.")
     calls = Column(COUNT, "Number of collectives and transfers that it took part in.")
     problem = Column(TEXT, "Why its trace is missing or unusable.")
@@ -36,6 +47,7 @@ def topology(ranks: Ranks) -> pl.DataFrame:
     problems = [member.problem or None for member in ranks.members]
     facts = [{} if member.summary is None else member.summary.facts for member in ranks.members]
     there = ranks.workers.with_columns(
+        roles(ranks).select("role", "role_source"),
         problem=pl.Series(problems, dtype=pl.String),
         mesh=pl.Series([_coordinates(fact.get("mesh")) for fact in facts], dtype=pl.String),
     )

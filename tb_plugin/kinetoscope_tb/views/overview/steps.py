@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import map_categories
+from ...measures.serving.iterations import iterations, marks
 from ...measures.time.breakdown import CATEGORIES, breakdown
 from ...names.kernels import step_number
 from ...table import BOOL, DURATION, INSTANT, TEXT, Column, Table
@@ -20,11 +21,20 @@ from ...view import RowTime, Slices, View
 
 
 class Steps(Table):
-    """Where the time of each step went: the N of ProfilerStep#N, or `all` if the trace has no steps."""
+    """Where the time of each step went: a `ProfilerStep`, a server's iteration, or `all` if the trace has neither."""
 
     key, weight = ("step",), "total_ns"
 
-    step = Column(TEXT, "Number of the step as the profiler counted it; `all` if no steps were marked.")
+    step = Column(
+        TEXT,
+        "Number of the step as the profiler counted it, or of a server's iteration from 0; `all` if there are none.",
+    )
+    phase = Column(TEXT, "Phase of a server's iteration, such as `decode`; missing for other steps.")
+    part = Column(
+        TEXT,
+        "Part of a server's recording: `steady`, `straggler`, `warm-up`, `ramp-up`, `drain` or `cut off`, as in the "
+        "view Iterations; missing for other steps.",
+    )
     start_ns = Column(
         INSTANT, "When its window begins: its own start, or the end of the previous window if that is later."
     )
@@ -41,7 +51,10 @@ class Steps(Table):
     dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader, and nothing above runs.")
     cpu_exec_ns = Column(DURATION, "The host is in any other operator or annotation, and nothing above runs.")
     other_ns = Column(DURATION, "No recorded event runs: Python between operators, or waiting.")
-    is_complete = Column(BOOL, "Whether the whole step was recorded; averages leave others out.")
+    is_complete = Column(
+        BOOL,
+        "Whether averages cover it: the whole step was recorded, and a server's iteration is `steady` or `straggler`.",
+    )
 
 
 def steps(trace: Trace) -> pl.DataFrame:
@@ -53,6 +66,8 @@ def steps(trace: Trace) -> pl.DataFrame:
         pl.DataFrame(
             {
                 "step": trace.steps["name"],
+                "phase": trace.steps["phase"],
+                "part": trace.steps["part"],
                 "start_ns": start,
                 "total_ns": end - start,
                 **dict(zip(columns, parts.values(), strict=True)),
@@ -64,6 +79,8 @@ def steps(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The annotations that mark the step."""
+    if trace.steps["phase"].is_not_null().any():
+        return marks(iterations(trace), trace.steps["name"] == key["step"])
     is_so = map_categories(trace.host_events["name"], lambda name: step_number(name) == key["step"] is not None)
     is_annotation = (trace.host_events["kind"] == "annotation").to_numpy()
     return {"host_events": np.flatnonzero(is_so & is_annotation)}

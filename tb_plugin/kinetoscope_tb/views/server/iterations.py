@@ -7,7 +7,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.serving.costs import busy_times, idle_times
-from ...measures.serving.iterations import CONFIDENCE
+from ...measures.serving.iterations import CONFIDENCE, marks
 from ...measures.serving.iterations import iterations as iterations_of
 from ...measures.time.idle_causes import CAUSES
 from ...pictures import Bars
@@ -99,8 +99,7 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     made = iterations_of(trace)
     number = key["iteration"]
     events: dict[str, np.ndarray] = {"device_events": np.flatnonzero((made.device == number) & (made.device >= 0))}
-    marks = made.frame.filter(pl.int_range(pl.len()) == number).select("frame", "row").drop_nulls()
-    return events | {frame: np.array([row], np.int32) for frame, row in marks.iter_rows()}
+    return events | marks(made, pl.Series(np.arange(made.frame.height) == number))
 
 
 VIEW = View(

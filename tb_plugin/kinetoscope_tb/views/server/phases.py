@@ -8,11 +8,10 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...measures.serving.costs import busy_times, family_times, gap_activities, idle_times
-from ...measures.serving.iterations import Iterations, iterations
+from ...measures.serving.costs import busy_times, family_times, gap_causes, idle_times
+from ...measures.serving.iterations import Iterations, iterations, marks
 from ...measures.serving.steadiness import STEADY
 from ...measures.time.idle_causes import CAUSES
-from ...names.iterations import PHASES
 from ...names.kernel_families import FAMILIES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
@@ -50,12 +49,18 @@ class Phases(Table):
     busy_ns = Column(DURATION, "Part of the total in which any kernel, copy or fill runs.")
     busy_frac = Column(FRACTION, "Busy / total.")
     gap_ns = Column(DURATION, "Part of the total between iterations: neither the host nor the device is in one.")
-    gap_data_loading_ns = Column(DURATION, "Part of these gaps in which a launching thread waited for a DataLoader.")
-    gap_synchronizing_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
-    gap_runtime_ns = Column(DURATION, "The same: it was in another runtime or driver call, and in none of the above.")
-    gap_operator_ns = Column(DURATION, "The same: it was in an operator, such as those that sample, and not the above.")
-    gap_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
-    gap_python_ns = Column(DURATION, "The same: it was in Python, such as the scheduler, and in none of the above.")
+    gap_synchronizing_ns = Column(
+        DURATION, "Part of these gaps in which the host was in a call that waits for the device."
+    )
+    gap_waiting_ns = Column(
+        DURATION, "The same: it waited for a request, or for the process that schedules, and not the above."
+    )
+    gap_sampling_ns = Column(DURATION, "The same: it sampled, by the names of its functions and operators.")
+    gap_detokenizing_ns = Column(DURATION, "The same: it turned tokens into answers, and checked stop conditions.")
+    gap_input_preparation_ns = Column(DURATION, "The same: it built the tensors of the next batch.")
+    gap_scheduling_ns = Column(DURATION, "The same: it chose the requests of the next batch.")
+    gap_launching_ns = Column(DURATION, "The same: it was in another operator or call, and in none of the above.")
+    gap_other_ns = Column(DURATION, "The same: it was in other Python or annotated code.")
     gap_unrecorded_ns = Column(
         DURATION, "The same: nothing was recorded: it waited for a request, or ran Python without with_stack=True."
     )
@@ -109,7 +114,7 @@ def _costs(trace: Trace, made: Iterations) -> pl.DataFrame:
     """Phase, part, batch, tokens and all amounts of each iteration."""
     start, end = made.frame["start_ns"].to_numpy(), made.frame["next_ns"].to_numpy()
     idle = zip(_IDLE, idle_times(trace, start, end).values(), strict=True)
-    gaps = zip(_GAPS, gap_activities(trace, made).values(), strict=True)
+    gaps = zip(_GAPS, gap_causes(trace, made).values(), strict=True)
     families = zip(_FAMILIES, family_times(trace, made).values(), strict=True)
     return made.frame.select(
         "phase",
@@ -147,11 +152,9 @@ def _summed(each: pl.DataFrame) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The marks of the phase's iterations, and their device work."""
     made = iterations(trace)
-    is_phase = (made.frame["phase"] == key["phase"]).to_numpy() if key["phase"] in PHASES else np.zeros(0, bool)
-    numbers = np.flatnonzero(is_phase)
-    events = {"device_events": np.flatnonzero(np.isin(made.device, numbers))}
-    marks = made.frame[numbers].drop_nulls("row").partition_by("frame", as_dict=True)
-    return events | {str(frame): rows["row"].to_numpy() for (frame,), rows in marks.items()}
+    is_phase = pl.Series([phase == key["phase"] for phase in made.frame["phase"]], dtype=pl.Boolean)
+    numbers = np.flatnonzero(is_phase.to_numpy())
+    return {"device_events": np.flatnonzero(np.isin(made.device, numbers)), **marks(made, is_phase)}
 
 
 VIEW = View(

@@ -63,16 +63,16 @@ def test_the_version_follows_every_source(tmp_path, monkeypatch):
     copy = tmp_path / "kinetoscope_tb"
     shutil.copytree(version.PACKAGE, copy, ignore=shutil.ignore_patterns("static", "__pycache__"))
     monkeypatch.setattr(version, "PACKAGE", copy)
-    versions = [version.sources_version.__wrapped__()]
+    versions = [version._sources_digest.__wrapped__()]
     for changed in ("reader/scan/tokens.py", "trace/model.py", "names/kernels.py", "engine/cache/trace_entry.py"):
         with (copy / changed).open("a") as file:
             file.write("# changed\n")
-        versions.append(version.sources_version.__wrapped__())
+        versions.append(version._sources_digest.__wrapped__())
     (copy / "reader" / "added.py").touch()
-    versions.append(version.sources_version.__wrapped__())
+    versions.append(version._sources_digest.__wrapped__())
     assert len(set(versions)) == len(versions)
     (copy / "views" / "overview" / "steps.py").unlink()
-    assert version.sources_version.__wrapped__() == versions[-1]
+    assert version._sources_digest.__wrapped__() == versions[-1]
 
 
 def test_the_version_covers_all_that_reading_imports():

@@ -1,0 +1,172 @@
+"""The work of attention in each iteration, from the lengths of its requests and the shapes of its calls.
+
+Shapes alone don't say it: all requests of a batch are one tensor. Annotations with details have the sums of lengths
+(names/iterations.py), and the operators that call attention have its heads and dimensions: inputs [queries, heads, d],
+[_, heads of keys, d], [_, heads of keys, d of values].
+
+FLOPs are those of both products for the pairs that causal attention computes. Bytes are the minimum: queries and
+outputs once, and the keys and values of all requests once per call.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories, scatter_add
+from ...arrays.intervals import Ints
+from ...arrays.nesting import nearest
+from ...names.device_peaks import DevicePeaks
+from ...names.iterations import SequenceLengths, sequence_lengths
+from ...names.kernel_families import kernel_family
+from ...names.matrix_work import DTYPES
+from ...trace.model import Trace
+from ..calls.roofline import Limits
+from .iterations import Iterations
+
+_MOST = 1 << 20  # heads, or numbers of a head: more is damage
+
+
+class AttentionWork(NamedTuple):
+    """The work of attention in each iteration; 0 where it isn't known.
+
+    Attributes:
+        flop: Operations.
+        moved_bytes: Bytes read and written at least.
+        cache_bytes: Of these, keys and values.
+        roof_ns: The time of that work at the device's limits; 0 where they aren't known.
+        time_ns: Time of the kernels whose work this is.
+    """
+
+    flop: Ints
+    moved_bytes: Ints
+    cache_bytes: Ints
+    roof_ns: Ints
+    time_ns: Ints
+
+
+class _Heads(NamedTuple):
+    """Heads of queries and of keys, numbers of a head of keys and of values, format of a number, and its bytes."""
+
+    queries: int
+    keys: int
+    key_size: int
+    value_size: int
+    dtype: str
+    element: int
+
+
+def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
+    """The work of attention, where both lengths and shapes were recorded."""
+    size, host, device = made.frame.height, trace.host_events, trace.device_events
+    lengths = _lengths(trace, made)
+    calls, heads = _calls(trace)
+    step = _iteration_of(host, made)[calls]
+    work = np.zeros((4, size), np.int64)
+    peaks = _peaks(trace)
+    for number, row in zip(step.tolist(), heads, strict=True):
+        of = lengths[number] if number != NONE else None
+        if of is not None:
+            work[:, number] += _work(row, of, peaks)
+    known = np.zeros(host.height, bool)
+    known[calls] = [number != NONE and lengths[number] is not None for number in step.tolist()]
+    call = gather(nearest(known, host["parent"].to_numpy()), device["op"].to_numpy())
+    computes = map_categories(device["name"], _computes_attention).astype(bool)
+    mine = np.where((call != NONE) & computes, made.device, NONE)
+    time_ns = scatter_add(mine, device["dur_ns"].to_numpy(), size)
+    return AttentionWork(work[0], work[1], work[2], work[3], time_ns)
+
+
+def _peaks(trace: Trace) -> DevicePeaks | None:
+    """The limits of the device, if they are known and the worker has only one."""
+    limits = list(Limits.of(trace).values())
+    return limits[0].peaks if len(limits) == 1 else None
+
+
+def _computes_attention(kernel: str) -> bool:
+    """Whether a kernel is attention itself, and doesn't only write the cache or rotate queries and keys."""
+    is_other = any(part in kernel for part in ("cache_kernel", "reshape_and_cache", "store_kvcache", "rotary", "rope"))
+    return kernel_family(kernel) == "attention" and not is_other
+
+
+def _lengths(trace: Trace, made: Iterations) -> list[SequenceLengths | None]:
+    """The lengths of each iteration's requests: of its own annotation, or of one inside it."""
+    host = trace.host_events
+    has = map_categories(host["name"], lambda name: sequence_lengths(name) is not None).astype(bool)
+    rows = np.flatnonzero(has & (host["kind"] == "annotation").to_numpy())
+    step = _iteration_of(host, made)[rows]
+    found: list[SequenceLengths | None] = [None] * made.frame.height
+    for number, name in zip(step.tolist(), host["name"].gather(rows).cast(pl.String), strict=True):
+        if number != NONE:
+            found[number] = found[number] or sequence_lengths(name)
+    return found
+
+
+def _iteration_of(host: pl.DataFrame, made: Iterations) -> NDArray[np.int64]:
+    """The iteration in whose host interval each row begins."""
+    first, last = (made.frame[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    start = host["start_ns"].to_numpy()
+    step = np.searchsorted(first, start, "right") - 1
+    return np.where((step >= 0) & (start <= gather(last, step.astype(np.int32), NONE)), step, NONE)
+
+
+def _calls(trace: Trace) -> tuple[NDArray[np.int64], list[_Heads]]:
+    """The outermost operators with the shapes of attention that launch attention kernels, and their heads."""
+    host, device = trace.host_events, trace.device_events
+    codes = host.select(pl.struct("input_shapes", "input_types").rank("dense").cast(pl.Int64)).to_series()
+    first = host.select("input_shapes", "input_types", code=codes).unique("code", keep="first").sort("code")
+    heads = {
+        row[2]: _heads(row[0], row[1])
+        for row in first.cast({"input_shapes": pl.String, "input_types": pl.String}).rows()
+    }
+    known = codes.is_in([code for code, found in heads.items() if found is not None]).to_numpy()
+    known &= (host["kind"] == "operator").to_numpy()
+    parent = host["parent"].to_numpy()
+    outermost = known & (gather(nearest(known, parent), parent) == NONE)
+    attends = map_categories(device["name"], _computes_attention).astype(bool)
+    launching = gather(nearest(outermost, parent), device["op"].to_numpy()[attends])
+    calls = np.unique(launching[launching != NONE]).astype(np.int64)
+    return calls, [heads[code] for code in codes.gather(calls).to_list()]  # type: ignore[misc]
+
+
+@lru_cache(maxsize=4_096)
+def _heads(shapes: str | None, types: str | None) -> _Heads | None:
+    """The heads in the inputs of a call; None if they don't have the shapes of attention."""
+    try:
+        sizes, kinds = json.loads(shapes or "[]"), json.loads(types or "[]")
+    except (ValueError, RecursionError):
+        return None
+    tensors = sizes[:3] if isinstance(sizes, list) else []
+    if len(tensors) < 3 or not all(_is_heads(tensor) for tensor in tensors) or not isinstance(kinds, list):
+        return None
+    (_, queries, size), (_, keys, key_size), (_, values, value_size) = tensors
+    dtype, element = DTYPES.get(str(kinds[1]) if len(kinds) > 1 else "", ("", 0))
+    if key_size != size or keys != values or not keys or queries % keys or not element:
+        return None
+    return _Heads(queries, keys, key_size, value_size, dtype, element)
+
+
+def _is_heads(tensor: object) -> bool:
+    return (
+        isinstance(tensor, list)
+        and len(tensor) == 3
+        and all(isinstance(number, int) and number > 0 for number in tensor)
+        and max(tensor[1:]) <= _MOST
+    )
+
+
+def _work(heads: _Heads, lengths: SequenceLengths, peaks: DevicePeaks | None) -> tuple[int, int, int, int]:
+    """FLOPs, bytes, bytes of keys and values, and time at the roof of one call."""
+    both = heads.key_size + heads.value_size
+    flop = 2 * heads.queries * both * lengths.pairs
+    cache = lengths.keys * heads.keys * both * heads.element
+    moved = lengths.queries * heads.queries * both * heads.element + cache
+    rate = None if peaks is None else peaks.roof(heads.dtype)
+    if peaks is None or rate is None:
+        return flop, moved, cache, 0
+    return flop, moved, cache, round(max(flop / rate, moved / peaks.bandwidth) * 1e9)

@@ -1,0 +1,106 @@
+"""What limits a server's tokens per second: the parts of each phase's time, and how near its kernels come to the roof.
+
+Each instant counts once: for the first family of kernels that runs, communication last, or else for what the host does
+while no device of the worker runs anything.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import fraction
+from ...arrays.intervals import Ints
+from ...trace.model import Trace
+from ..calls.roofline import Limits
+from .attention import attention_work
+from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
+from .iterations import Iterations, iterations
+from .matmuls import matmul_work
+from .steadiness import STEADY
+
+IDLE = "idle: "
+"""The beginning of parts in which the device is idle; the rest is what the host does."""
+
+_WORK = ("flop", "moved_bytes", "model_bytes", "roof_ns", "known_ns")
+
+
+def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
+    """The columns of the view Limits, and `batch` (the mean), the longest phase and part first."""
+    made = iterations(trace)
+    rows = pl.concat([_parts(trace, made), _work(trace, made)], how="diagonal")
+    frame = made.frame.select("phase", "part", "tokens", "batch", number=pl.int_range(pl.len(), dtype=pl.Int64))
+    if of == "steady" and frame["part"].is_in(STEADY).any():
+        frame = frame.filter(pl.col("part").is_in(STEADY))
+    rows = rows.join(frame.select("number", "phase"), "number")
+    sums = rows.group_by("phase", "part").agg(pl.col("time_ns", "kernels_ns", *_WORK).sum())
+    phases = frame.group_by("phase").agg(
+        iterations=pl.len().cast(pl.Int64),
+        batch=pl.col("batch").mean(),
+        tokens=pl.when(pl.col("tokens").count() == pl.len()).then(pl.col("tokens").sum()),
+    )
+    whole = pl.col("time_ns").sum().over("phase")
+    table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
+    table = _rates(table, _bandwidth(trace)).with_columns(whole=whole, share_frac=fraction(pl.col("time_ns"), whole))
+    by = ["whole", "phase", "time_ns", "part"]
+    return table.sort(by, descending=[True, False, True, False])
+
+
+def _rows(part: str, **columns: Ints) -> pl.DataFrame:
+    """One row per iteration."""
+    number = np.arange(next(iter(columns.values())).size)
+    return pl.DataFrame({"number": number, **columns}).with_columns(part=pl.lit(part))
+
+
+def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
+    """The time of each part of each iteration."""
+    start, end = (made.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
+    sums = family_times(trace, made)
+    busy = [
+        _rows(family, time_ns=np.asarray(time), kernels_ns=np.asarray(sums[family]))
+        for family, time in busy_families(trace, start, end).items()
+    ]
+    causes = idle_causes(trace, made)
+    idle = [
+        _rows(NOT_SHOWN if cause == NOT_SHOWN else f"{IDLE}{cause.replace('_', ' ')}", time_ns=time)
+        for cause, time in causes.items()
+    ]
+    return pl.concat([*busy, *idle], how="diagonal")
+
+
+def _work(trace: Trace, made: Iterations) -> pl.DataFrame:
+    """The known work of matmuls and attention in each iteration."""
+    works = {"gemm": matmul_work(trace, made), "attention": attention_work(trace, made)}
+    return pl.concat([_rows(part, **dict(zip(_WORK, work, strict=True))) for part, work in works.items()])
+
+
+def _bandwidth(trace: Trace) -> float | None:
+    """The peak bandwidth of the worker's device, if it has one that is known."""
+    known = list(Limits.of(trace).values())
+    return known[0].peaks.bandwidth if len(known) == 1 and known[0].peaks else None
+
+
+def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
+    """Add what is derived of the sums; what isn't known is null."""
+    has_work, roof = pl.col("known_ns") > 0, pl.col("roof_ns").cast(pl.Float64)
+    seconds = pl.when(has_work).then(pl.col("known_ns") / 1e9)
+    at_memory = pl.col("moved_bytes") / pl.lit(bandwidth, pl.Float64) * 1e9
+    is_idle = pl.col("part").str.starts_with(IDLE) | (pl.col("part") == NOT_SHOWN)
+    return table.with_columns(
+        mean_ns=(pl.col("time_ns") / pl.col("iterations")).round().cast(pl.Int64),
+        token_ns=fraction(pl.col("time_ns"), pl.col("tokens")).round().cast(pl.Int64),
+        kernels_ns=pl.when(~is_idle).then("kernels_ns"),
+        known_frac=pl.when(~is_idle).then(fraction(pl.col("known_ns"), pl.col("kernels_ns"))),
+        moved_bytes=pl.when(has_work).then("moved_bytes"),
+        model_bytes=pl.when(has_work).then("model_bytes"),
+        work_flop=pl.when(has_work).then("flop"),
+        achieved_bytes_per_s=pl.col("moved_bytes") / seconds,
+        achieved_flop_per_s=pl.col("flop") / seconds,
+        bandwidth_frac=at_memory / (seconds * 1e9),
+        roof_frac=pl.when(roof > 0).then(roof / (seconds * 1e9)),
+        bound_by=pl.when(roof > 0).then(
+            pl.when(at_memory >= 0.5 * roof).then(pl.lit("memory")).otherwise(pl.lit("compute"))
+        ),
+    )

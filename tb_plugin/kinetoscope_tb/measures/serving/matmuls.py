@@ -1,0 +1,83 @@
+"""The work of matmuls in each iteration, from the recorded shapes of their operators.
+
+Bytes are the minimum: each input and the output once. The second matrix of a product counts as weights: a server's
+model multiplies its activations with them. Matmuls in graphs, and of libraries whose operators have no formula
+(names/matrix_work.py), aren't known.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...arrays.intervals import Ints
+from ...names.matrix_work import DTYPES, Unknown, matrix_work, product_sizes
+from ...trace.model import Trace
+from ..calls.matrix_calls import ARGUMENTS, each_matrix_call
+from ..calls.roofline import Limits, roof
+from .iterations import Iterations, host_cycles
+
+
+class MatmulWork(NamedTuple):
+    """The known work of matmuls in each iteration.
+
+    Attributes:
+        flop: Operations.
+        moved_bytes: Bytes read and written at least.
+        weight_bytes: Of these, the second matrices of products.
+        roof_ns: The time of that work at the device's limits; 0 where they aren't known.
+        time_ns: Time of the kernels whose work this is.
+    """
+
+    flop: Ints
+    moved_bytes: Ints
+    weight_bytes: Ints
+    roof_ns: Ints
+    time_ns: Ints
+
+
+def matmul_work(trace: Trace, made: Iterations) -> MatmulWork:
+    """The work of the operators with formulas that multiply matrices on a device."""
+    work = np.zeros((5, made.frame.height), np.int64)
+    calls = each_matrix_call(trace).filter(pl.col("device").is_not_null())
+    if made.frame.is_empty() or calls.is_empty():
+        return MatmulWork(work[0], work[1], work[2], work[3], work[4])
+    host = trace.host_events[calls["row"]]
+    start = host["start_ns"].to_numpy()
+    step = host_cycles(made.frame).holding(start, start + host["dur_ns"].to_numpy())
+    keys = ["step", *ARGUMENTS, "device"]
+    groups = (
+        calls.with_columns(step=pl.Series(step))
+        .filter(pl.col("step") != NONE)
+        .with_columns(pl.col(ARGUMENTS).cast(pl.String))
+        .group_by(keys)
+        .agg(pl.len().alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum())
+    )
+    limits = Limits.of(trace)
+    for row in groups.rows(named=True):
+        product = product_sizes(row["name"], row["input_shapes"])
+        if product is not None:
+            values = _work(row, limits.get(row["device"]), product.batch * product.n * product.k)
+            work[:, row["step"]] += values
+    return MatmulWork(work[0], work[1], work[2], work[3], work[4])
+
+
+def _work(row: dict[str, object], limits: Limits | None, weights: int) -> tuple[int, int, int, int, int]:
+    """FLOPs, bytes, bytes of weights, time at the roof and time of some calls with the same inputs; 0: not known."""
+    name, shapes, types, values = (row[argument] for argument in ARGUMENTS)
+    calls, time_ns = int(str(row["calls"])), int(str(row["time_ns"]))
+    try:
+        work = matrix_work(str(name), shapes, types, values)  # type: ignore[arg-type]
+    except Unknown:
+        return 0, 0, 0, 0, 0
+    if work.moved_bytes is None or work.dtype is None:
+        return 0, 0, 0, 0, 0
+    uses, unknown = (int(str(row[column])) > 0 for column in ("tensor_ns", "unknown_ns"))
+    peaks = None if limits is None else limits.peaks
+    limit = None if peaks is None else roof(peaks, work, uses_tensor_cores=uses, is_unit_unknown=unknown)
+    size = next(size for dtype, size in DTYPES.values() if dtype == work.dtype)
+    at_roof = 0 if limit is None or limit.ns is None else round(calls * limit.ns)
+    return calls * work.flop, calls * work.moved_bytes, calls * weights * size, at_roof, time_ns

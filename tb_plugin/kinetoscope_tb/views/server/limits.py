@@ -1,0 +1,78 @@
+"""Limits: what the time of each phase of a server goes to, on the device and between its work, and what bounds it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+
+from ...measures.serving.limits import phase_parts
+from ...pictures import Bars
+from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Tab, View
+
+
+class Limits(Table):
+    """What limits tokens per second: the parts of each phase's time, which add up to it, and how near the hardware.
+
+    Each instant counts once: for the first family of kernels that runs, in the order attention, matmuls, experts,
+    normalization, sampling, other, communication; else, with an idle device, for what the host does.
+    """
+
+    key, weight = ("phase", "part"), "time_ns"
+    picture = Bars(("time_ns",))
+
+    phase = Column(TEXT, "Phase of the iterations, as the view Iterations has it.")
+    part = Column(
+        TEXT,
+        "Of the busy device a family of kernels, by name: `attention`, `gemm` (matmuls), `moe` (experts), "
+        "`normalization`, `sampling`, `other`, and `communication` that nothing else hides. Of the idle device "
+        "`idle: queued` (work was queued, and waited for another stream or for no recorded reason), or what the host "
+        "did while nothing was: `idle: synchronizing`, `idle: waiting` (for a request), `sampling`, `detokenizing`, "
+        "`input preparation`, `scheduling`, `launching`, `other` code, `unrecorded`. `not shown`: the device may "
+        "have been busy with what this recording doesn't hold.",
+    )
+    time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
+    share_frac = Column(FRACTION, "That time / the time of the phase.")
+    mean_ns = Column(DURATION, "That time per iteration, rounded.")
+    token_ns = Column(DURATION, "That time per token, rounded; missing if tokens weren't recorded.", adds_up=False)
+    iterations = Column(COUNT, "Iterations of the phase.", adds_up=False)
+    kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
+    known_frac = Column(
+        FRACTION,
+        "Share of that sum in kernels whose work is known: matmuls with recorded shapes, and attention with recorded "
+        "shapes and lengths of requests (annotations with details). Of graphs it needs a recording of their capture.",
+    )
+    moved_bytes = Column(
+        BYTES,
+        "Bytes that these kernels must read and write at least: each input and output once, as if caches were perfect.",
+    )
+    model_bytes = Column(BYTES, "Of these, the weights of matmuls, or the keys and values of attention.")
+    work_flop = Column(FLOP, "Operations of these kernels; of attention those of causal pairs.")
+    achieved_bytes_per_s = Column(BYTE_RATE, "These bytes / the time of these kernels.")
+    achieved_flop_per_s = Column(FLOP_RATE, "These operations / the time of these kernels.")
+    bandwidth_frac = Column(FRACTION, "Achieved bytes per second / the device's peak bandwidth, if that is known.")
+    roof_frac = Column(
+        FRACTION,
+        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
+        "bytes (quantization) or a larger batch.",
+    )
+    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
+
+
+def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
+    """The parts of each phase, the longest phase and part first."""
+    return Limits.of(phase_parts(trace, of=of).select(Limits.schema().names()))
+
+
+VIEW = View(
+    limits,
+    table=Limits,
+    title="What limits tokens per second",
+    entry="Overview",
+    place=Tab("Limits"),
+    within="recording",
+    needs="iterations",
+    hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
+)
