@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..errors import KinetoscopeError
 from ..names.iterations import show_iterations
@@ -69,6 +71,7 @@ LAUNCHES = {
     "dur_ns": pl.Int64,
     "correlation": pl.Int64,
     "external_id": pl.Int64,
+    "kernel": pl.Enum,  # the kernel that it launches; ROCm's profilers record it, during a capture too
     **PLACE,
     # derived
     "host": pl.Int32,  # the innermost host event open when it began
@@ -98,6 +101,7 @@ DEVICE_EVENTS = {
     "collective": pl.Enum,  # name of the collective, from the metadata
     "graph_id": pl.Int64,  # of the CUDA graph whose launch it belongs to; torch 2.12 and later (kineto 1a72dcae)
     "graph_node_id": pl.Int64,  # its node there
+    "mark": pl.Enum,  # name of its torch.cuda mark_kernels (torch 2.15)
     "from_device": pl.Int32,  # of a copy between devices
     "to_device": pl.Int32,
     **PLACE,
@@ -294,6 +298,29 @@ class Diagnostic:
 
 
 @dataclass(frozen=True)
+class ReplayedCalls:
+    """The calls of a capture that replays of its graph stand for (measures/graphs/attribution.py).
+
+    They took no host time. Those of a replay follow each other; outer ones come first.
+
+    Args:
+        host_events: The number of recorded rows of host_events; the replayed ones follow.
+        python_calls: The same of python_calls.
+        is_module: Of each call, whether it is the next of python_calls, a module's; else it is of host_events.
+        parent: Of each call the one around it, or NONE.
+        launch: Of each call, the launch of its graph: a row of launches, or NONE.
+        innermost: Of each device row the innermost of these calls around its launch, or NONE.
+    """
+
+    host_events: int
+    python_calls: int
+    is_module: NDArray[np.bool_]
+    parent: NDArray[np.int32]
+    launch: NDArray[np.int32]
+    innermost: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
 class Trace:
     """What one worker did in one span.
 
@@ -301,6 +328,9 @@ class Trace:
         path: The file it was read from, as the user knows it.
         origin_ns: Unix time of the origin, in nanoseconds, if the writer used that clock.
         window: Start and end of the recording, in nanoseconds since the origin.
+        captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
+            graphs. The cache doesn't store them with the trace.
+        replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
     """
 
     path: str
@@ -320,6 +350,8 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
+    captures: tuple[Trace, ...] = ()
+    replayed: ReplayedCalls | None = None
 
     @property
     def common_origin_ns(self) -> int:
