@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
+from ..measures.graphs.attribution import with_replayed_calls
 from ..measures.recording.server import inference_server
 from ..measures.recording.vendor import VendorTerms, vendor_terms
 from ..measures.time.breakdown import breakdown, intervals_of
@@ -239,10 +240,15 @@ class Facts:
         return gaps(self.trace, "worker", self.windows).unique("gap").select("gap", "before", "after")
 
     @cached_property
+    def replayed(self) -> Trace:
+        """The trace with the calls that its graphs replay."""
+        return with_replayed_calls(self.trace)
+
+    @cached_property
     def kernels(self) -> pl.DataFrame:
         """The kernels that steps which count launched, communication not among them."""
         counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
-        return self.trace.kernels.filter(counted)
+        return self.replayed.kernels.filter(counted)
 
     @cached_property
     def late(self) -> Late:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..discovery import TraceFile
+    from ..filesystem import Entry
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
@@ -60,6 +62,43 @@ def open_or_read(
     if trace is not None:
         return trace, False
     return with_patterns(read(file.path, progress), file.patterns), True
+
+
+def captures_of(file: TraceFile, trace: Trace) -> tuple[Entry, ...]:
+    """The recordings that say what the graphs of a trace launch: those that the user chose, or those beside it."""
+    from ..discovery import captures_beside
+
+    if not trace.holds("graphs"):
+        return ()
+    return file.captures or captures_beside(file.path, trace.meta.rank)
+
+
+def with_captures(
+    trace: Trace,
+    file: TraceFile,
+    cache: Cache | None,
+    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+    captures: Sequence[Entry] | None = None,
+) -> Trace:
+    """The trace with the recordings that say what its graphs launch; one that can't be read is left out.
+
+    Raises:
+        TraceError: A recording that the user chose can't be read.
+    """
+    opened = []
+    for entry in captures_of(file, trace) if captures is None else captures:
+        beside = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=(), notes=())
+        try:
+            capture, is_new = open_or_read(beside, cache, None, read)
+        except TraceError as error:
+            if file.captures:
+                raise
+            logger.warning("A capture can't be used: %s", error)
+            continue
+        if is_new and cache is not None:
+            write_to_cache(capture, beside, cache)
+        opened.append(capture)
+    return replace(trace, captures=tuple(opened)) if opened else trace
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:

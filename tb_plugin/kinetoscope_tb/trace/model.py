@@ -310,6 +310,7 @@ class ReplayedCalls:
         parent: Of each call the one around it, or NONE.
         launch: Of each call, the launch of its graph: a row of launches, or NONE.
         innermost: Of each device row the innermost of these calls around its launch, or NONE.
+        origin: Of each call how it is known: an index into SOURCES of measures/graphs/join.py.
     """
 
     host_events: int
@@ -318,6 +319,7 @@ class ReplayedCalls:
     parent: NDArray[np.int32]
     launch: NDArray[np.int32]
     innermost: NDArray[np.int32]
+    origin: NDArray[np.int8]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,13 @@ from ...arrays.intervals import Ints
 from ...arrays.nesting import innermost, nearest
 from ...trace.memo import once_per_trace
 from ...trace.model import ReplayedCalls, Trace
+from ...trace.row_filters import Events
 from ..calls.call_tree import Rows
-from .join import Join, join
+from .join import SOURCES, Join, join
 from .replays import Replays, replays
+
+RECORDED = "recorded"
+"""Provenance of an operator whose own launch was recorded."""
 
 
 def with_replayed_calls(trace: Trace) -> Trace:
@@ -28,6 +32,40 @@ def with_replayed_calls(trace: Trace) -> Trace:
     if trace.replayed is not None or not trace.holds("graphs"):
         return trace
     return _attributed(trace) or trace
+
+
+def provenance(trace: Trace) -> pl.Series:
+    """How the operator of each device row is known (SOURCES); null: it isn't."""
+    of_row = np.where(trace.device_events["op"].to_numpy() >= 0, SOURCES.index(RECORDED), NONE)
+    if trace.replayed is not None:
+        of_row = np.where(
+            trace.replayed.innermost >= 0, gather(trace.replayed.origin, trace.replayed.innermost), of_row
+        )
+    return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row).replace(NONE, None))
+
+
+def provenance_of_calls(trace: Trace) -> pl.Series:
+    """How each row of host_events is known (SOURCES)."""
+    added = trace.replayed
+    of_row = np.full(trace.host_events.height, SOURCES.index(RECORDED))
+    if added is not None:
+        of_row[added.host_events :] = added.origin[~added.is_module]
+    return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row))
+
+
+def recorded_events(trace: Trace, events: Events) -> Events:
+    """Events of a trace with replayed calls as recorded rows: for a replayed call the device rows that it ran."""
+    added = trace.replayed
+    if added is None:
+        return events
+    first = {"host_events": added.host_events, "python_calls": added.python_calls}
+    chosen = np.zeros(added.parent.size, bool)
+    for frame, is_so in (("host_events", ~added.is_module), ("python_calls", added.is_module)):
+        rows = np.asarray(events.get(frame, []), np.int64)
+        chosen[np.flatnonzero(is_so)[rows[rows >= first[frame]] - first[frame]]] = True
+    ran = np.flatnonzero(gather(nearest(chosen, added.parent), added.innermost) >= 0)
+    recorded = {name: rows[rows < first[name]] if name in first else rows for name, rows in events.items()}
+    return {**recorded, "device_events": np.union1d(recorded.get("device_events", ran[:0]), ran)}
 
 
 @once_per_trace
@@ -53,6 +91,7 @@ def _attributed(trace: Trace) -> Trace | None:
             placed.parent,
             placed.launch,
             placed.innermost,
+            _origins(joined)[placed.source_row],
         ),
     )
 
@@ -93,9 +132,17 @@ def _module_ids(trace: Trace, calls: pl.DataFrame) -> pl.Series:
     return both.select(pl.when(pl.col("own") < 0).then("own").otherwise(pl.coalesce("module_id", "own"))).to_series()
 
 
+def _origins(joined: Join) -> NDArray[np.int8]:
+    """Of each call of all sources, how it is known: an index into SOURCES."""
+    return np.repeat(
+        np.array([source.origin for source in joined.sources], np.int8),
+        [source.sequences.calls.height for source in joined.sources],
+    )
+
+
 @dataclass(frozen=True)
 class _Plan:
-    """What one match adds per replay: rows of the sources' calls, their parents here, and the call of each device row."""
+    """What one match adds per replay: rows of the sources' calls, their parents, and the call of each device row."""
 
     calls: Ints
     parent: Ints
@@ -161,7 +208,8 @@ def _plan(joined: Join, key: int, offsets: Ints, calls: pl.DataFrame) -> _Plan:
 def _ranges(start: Ints, count: Ints) -> Ints:
     """The numbers from each start on, as many as its count, one after the other."""
     before = np.cumsum(count) - count
-    return np.arange(int(count.sum())) + np.repeat(start - before, count)
+    numbers: Ints = np.arange(int(count.sum())) + np.repeat(start - before, count)
+    return numbers
 
 
 def _in_modules(trace: Trace) -> NDArray[np.bool_]:
@@ -199,7 +247,7 @@ def _host_events(
         start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch) + _nth(launch)),
         step=pl.Series(gather(launches["step"].to_numpy(), launch), dtype=pl.Int32),
         is_finished=True,
-        **{name: 0 for name in ("dur_ns", "self_ns", "depth", "length")},
+        **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0),
     )
     joined = _appended(host, added)
     is_op = (joined["kind"] == "operator").to_numpy()
@@ -210,7 +258,7 @@ def _host_events(
 
 
 def _nth(launch: Rows) -> Ints:
-    """The number of each row among those that follow each other with the same launch: it keeps them in order of time."""
+    """The number of each row among those that follow each other with the same launch."""
     first = np.flatnonzero(np.diff(launch, prepend=NONE - 1) != 0)
     return np.arange(launch.size) - np.repeat(first, np.diff(np.append(first, launch.size)))
 
@@ -223,11 +271,15 @@ def _python_calls(trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module:
     parent = gather(number, gather(nearest(is_module, placed.parent), placed.parent))[rows]
     launch = placed.launch[rows]
     parent = np.where(parent >= 0, parent, gather(_module_at(trace), launch))
-    added = calls[placed.source_row[rows]].select("name", "module_id").with_columns(
-        parent=pl.Series(parent, dtype=pl.Int32),
-        thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
-        start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
-        **{name: 0 for name in ("dur_ns", "depth", "length")},
+    added = (
+        calls[placed.source_row[rows]]
+        .select("name", "module_id")
+        .with_columns(
+            parent=pl.Series(parent, dtype=pl.Int32),
+            thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
+            start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
+            **dict.fromkeys(("dur_ns", "depth", "length"), 0),
+        )
     )
     return _appended(python, added)
 

@@ -124,7 +124,9 @@ def _source(origin: int, sequences: LaunchSequences, number: dict[str, int]) -> 
     nodes, calls = sequences.nodes, sequences.calls
     names = nodes["kernel"].unique(maintain_order=True).drop_nulls()
     numbers = pl.Series([number.setdefault(name, len(number)) for name in names], dtype=pl.Int64)
-    kernel = nodes["kernel"].replace_strict(names, numbers, default=None, return_dtype=pl.Int64) if names.len() else None
+    kernel = (
+        nodes["kernel"].replace_strict(names, numbers, default=None, return_dtype=pl.Int64) if names.len() else None
+    )
     kind = nodes["kind"].to_numpy()
     other = np.where(kind == KERNEL, _NAMELESS, np.where(kind == MEMCPY, _COPY, _FILL))
     codes = other if kernel is None else np.where(kernel.is_null(), other, kernel.fill_null(0).to_numpy())

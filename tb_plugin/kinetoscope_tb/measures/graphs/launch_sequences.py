@@ -85,7 +85,8 @@ class _Launched:
 def captured_sequences(trace: Trace) -> LaunchSequences:
     """What the captures in a recording launched: one sequence per capture, in order of time."""
     launches = trace.launches
-    begins, ends = (map_categories(launches["name"], lambda name, part=part: part in name) for part in (_BEGINS, _ENDS))
+    begins = map_categories(launches["name"], lambda name: _BEGINS in name)
+    ends = map_categories(launches["name"], lambda name: _ENDS in name)
     if not begins.any():
         return _with_calls(trace, _uncaptured(trace), is_capture=False)
     kind, ran = _kinds(trace), np.zeros(launches.height, bool)
@@ -187,8 +188,10 @@ def _with_calls(trace: Trace, launched: _Launched, *, is_capture: bool) -> Launc
         }
     ).cast(NODES)  # type: ignore[arg-type]
     calls = _calls(trace, forest, rows, is_outer[rows], place)
-    first = np.searchsorted(launched.sequence, np.arange(count)) if launched.sequence.size else []
-    sequences = pl.DataFrame({"is_capture": [is_capture] * count, "range": ranges_around(trace, launched.launch[first])})
+    first = np.searchsorted(launched.sequence, np.arange(count))
+    sequences = pl.DataFrame(
+        {"is_capture": [is_capture] * count, "range": ranges_around(trace, launched.launch[first])}
+    )
     return LaunchSequences(nodes, calls, sequences.cast(SEQUENCES))  # type: ignore[arg-type]
 
 
@@ -207,9 +210,7 @@ def _around(forest: CallForest, at: Rows, begun: Ints) -> tuple[NDArray[np.bool_
     return is_needed, is_outer
 
 
-def _calls(
-    trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bool_], place: Rows
-) -> pl.DataFrame:
+def _calls(trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bool_], place: Rows) -> pl.DataFrame:
     is_module = forest.is_python[rows]
     host = pl.Series(np.where(is_module, NONE, forest.host[rows]), dtype=pl.Int64).replace(NONE, None)
     python = pl.Series(np.where(is_module, forest.row[rows], NONE), dtype=pl.Int64).replace(NONE, None)

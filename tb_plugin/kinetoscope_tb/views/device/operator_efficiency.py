@@ -12,7 +12,9 @@ from typing import Any
 import polars as pl
 
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
+from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof
+from ...measures.graphs.attribution import recorded_events, with_replayed_calls
 from ...names.device_peaks import TABLE_VERSION
 from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Bars
@@ -60,6 +62,7 @@ class OperatorEfficiency(Table):
     )
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on; missing on the host.")
+    provenance = Column(TEXT, PROVENANCE)
     why_unknown = Column(TEXT, "Why a value is missing.")
     input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
@@ -67,6 +70,7 @@ class OperatorEfficiency(Table):
 
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
     """Operators with inputs by their time, the longest first."""
+    trace = with_replayed_calls(trace)
     calls = matrix_calls(trace)
     limits = Limits.of(trace)
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
@@ -78,7 +82,7 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
 def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str, Any]:
     name, shapes, types, values = (call[argument] for argument in ARGUMENTS)
     row = {"name": name, "input_shapes": shapes, "input_types": types, "input_values": values}
-    row |= {key: call[key] for key in ("device", "calls")}
+    row |= {key: call[key] for key in ("device", "calls", "provenance")}
     is_on_host = trace.device_events.is_empty()
     has_time = call["time_ns"] > 0 and (is_on_host or call["device"] is not None)
     row["time_ns"] = call["time_ns"] if has_time else None
@@ -128,12 +132,13 @@ def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls with these inputs whose work ran on the device."""
+    trace = with_replayed_calls(trace)
     calls = each_matrix_call(trace)
     values = {"concrete_inputs" if name == "input_values" else name: value for name, value in key.items()}
     device = values.pop("device")
     rows = rows_where(calls, **values)
     on_device = calls["device"][rows].eq_missing(pl.Series([device], dtype=calls["device"].dtype))
-    return {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]}
+    return recorded_events(trace, {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]})
 
 
 VIEW = View(
