@@ -16,7 +16,7 @@ jobs               jobs that record into the logdirs, and requests to them
 
 from __future__ import annotations
 
-from .captures import captures_beside
+from .captures import captures_beside, holds_node_notes
 from .filename_patterns import NO_SPAN
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
@@ -34,6 +34,7 @@ __all__ = [
     "Problem",
     "TraceFile",
     "captures_beside",
+    "holds_node_notes",
     "list_path",
     "list_traces",
     "parse_logdirs",

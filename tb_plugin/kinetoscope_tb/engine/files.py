@@ -12,6 +12,8 @@ from ..filesystem import entry_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import polars as pl
+
     from ..discovery import TraceFile
     from ..filesystem import Entry
     from ..reader import Progress
@@ -85,10 +87,16 @@ def with_captures(
     Raises:
         TraceError: A recording that the user chose can't be read.
     """
-    opened = []
+    from ..discovery import holds_node_notes
+
+    opened: list[Trace] = []
+    notes: list[pl.DataFrame] = []
     for entry in captures_of(file, trace) if captures is None else captures:
         beside = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=(), notes=())
         try:
+            if holds_node_notes(entry.name):
+                notes.append(read_notes(entry.path))
+                continue
             capture, is_new = open_or_read(beside, cache, None, read)
         except TraceError as error:
             if file.captures:
@@ -98,7 +106,30 @@ def with_captures(
         if is_new and cache is not None:
             write_to_cache(capture, beside, cache)
         opened.append(capture)
-    return replace(trace, captures=tuple(opened)) if opened else trace
+    return replace(trace, captures=tuple(opened), node_notes=merge_notes(notes)) if opened or notes else trace
+
+
+def read_notes(path: str) -> pl.DataFrame:
+    """The notes about nodes of graphs in a side-car file.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    from ..reader.node_notes import read_node_notes
+
+    try:
+        return read_node_notes(path)
+    except OSError as error:
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+
+
+def merge_notes(notes: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """The notes of several side-car files, one row per node; None without any."""
+    import polars as pl
+
+    if not notes:
+        return None
+    return pl.concat(notes).group_by("node", maintain_order=True).agg(pl.all().drop_nulls().first())
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:

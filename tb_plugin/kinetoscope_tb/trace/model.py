@@ -332,6 +332,8 @@ class Trace:
         window: Start and end of the recording, in nanoseconds since the origin.
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
             graphs. The cache doesn't store them with the trace.
+        node_notes: What side-car files say of nodes of its graphs: node (CUDA's 64-bit number), mark, stack (one frame
+            per line, the innermost first). The cache doesn't store it.
         replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
     """
 
@@ -353,6 +355,7 @@ class Trace:
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
     captures: tuple[Trace, ...] = ()
+    node_notes: pl.DataFrame | None = None
     replayed: ReplayedCalls | None = None
 
     @property

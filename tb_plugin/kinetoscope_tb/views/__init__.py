@@ -54,6 +54,7 @@ VIEWS = _views(
     "host.launches",
     "host.launch_durations",
     "device.graphs",
+    "device.graph_kernels",
     "device.idle",
     "device.exposed_time",
     "device.queue_length",

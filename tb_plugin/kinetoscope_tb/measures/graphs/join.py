@@ -241,7 +241,7 @@ class _Matcher:
 
 def _sureness(node: Ints) -> Ints:
     """How sure each row of an aligned graph is: in a long run of rows that follow each other on both sides, or not."""
-    starts = np.flatnonzero(np.diff(node, prepend=-2) != 1)
+    starts = np.flatnonzero((np.diff(node, prepend=NONE - 2) != 1) | (node == 0))  # node 0 follows no NONE
     lengths = np.diff(np.append(starts, node.size))
     return np.where(np.repeat(lengths, lengths) >= _LONG_RUN, HIGH, MEDIUM)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -153,8 +154,8 @@ def _cut(first: int, end: int, period: int, codes: Ints, family: Ints, start: In
         return []  # a part of a layer that repeats
     low, high = _extended(first, end, period, family, start)
     begin = first - period * ((first - low) // period + 1)
-    borders = np.array([at + offset for at in range(begin, high + period, period) for offset in offsets])
-    pieces = [(max(a, low), min(b, high), b - a) for a, b in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)]
+    borders = [at + offset for at in range(begin, high + period, period) for offset in offsets]
+    pieces = [(max(a, low), min(b, high), b - a) for a, b in pairwise(borders)]
     layers = [(a, b) for a, b, length in pieces if b - a >= length / 2]
     if anchors.size and layers:
         code, length = int(codes[first + anchors[0]]), period // len(offsets)
@@ -163,7 +164,7 @@ def _cut(first: int, end: int, period: int, codes: Ints, family: Ints, start: In
 
 
 def _extended(first: int, end: int, period: int, family: Ints, start: Ints) -> tuple[int, int]:
-    """A run with the kernels before and after it that are of the same families: libraries choose among equal kernels."""
+    """A run with what is before and after it of the same families: libraries choose among equal kernels."""
     low, high = first, end
     while low and start[low - 1] < 0 and family[low - 1] == family[low - 1 + period]:
         low -= 1
