@@ -383,6 +383,8 @@ class Trace:
         `iterations`: any iteration of a server, marked or not;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
+        if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
+            return True
         if part == "communication":
             return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
         if part == "stacks":
@@ -422,6 +424,7 @@ class Trace:
         return bool(names.str.contains(function, literal=True).any())
 
 
+_REPLAYED = ("ops", "modules", "matrix_work")  # a capture may have it where the replays don't
 _PARTS = {
     "ops": ("host_events", "operator"),
     "kernels": ("device_events", "kernel"),

@@ -289,10 +289,10 @@ def _appended(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
     columns = []
     for name, column in zip(frame.columns, frame.iter_columns(), strict=True):
         if isinstance(column.dtype, pl.Enum):
-            texts = added[name] if name in added.columns else pl.Series([None] * added.height, dtype=pl.String)
+            texts = added[name] if name in added.columns else pl.repeat(None, added.height, dtype=pl.String, eager=True)
             columns.append(_with_texts(column, texts))
         else:
-            values = added[name] if name in added.columns else pl.Series([NONE] * added.height, dtype=pl.Int64)
+            values = added[name] if name in added.columns else pl.repeat(NONE, added.height, eager=True)
             columns.append(pl.concat([column, values.cast(column.dtype).alias(name)]))
     return pl.DataFrame(columns)
 
@@ -304,6 +304,6 @@ def _with_texts(column: pl.Series, texts: pl.Series) -> pl.Series:
     fresh = fresh.filter(~fresh.is_in(known.implode()))
     dtype = pl.Enum(pl.concat([known, fresh]))
     if not dtype.categories.len():
-        return pl.Series(column.name, [None] * (column.len() + texts.len()), dtype=dtype)
-    old = pl.Series(column.name, [None] * column.len(), dtype=dtype) if not known.len() else column.cast(dtype)
+        return pl.repeat(None, column.len() + texts.len(), dtype=dtype, eager=True).alias(column.name)
+    old = pl.repeat(None, column.len(), dtype=dtype, eager=True).alias(column.name) if not known.len() else column.cast(dtype)
     return pl.concat([old, texts.cast(dtype).alias(column.name)])
