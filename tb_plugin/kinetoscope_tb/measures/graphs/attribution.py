@@ -305,5 +305,5 @@ def _with_texts(column: pl.Series, texts: pl.Series) -> pl.Series:
     dtype = pl.Enum(pl.concat([known, fresh]))
     if not dtype.categories.len():
         return pl.repeat(None, column.len() + texts.len(), dtype=dtype, eager=True).alias(column.name)
-    old = pl.repeat(None, column.len(), dtype=dtype, eager=True).alias(column.name) if not known.len() else column.cast(dtype)
-    return pl.concat([old, texts.cast(dtype).alias(column.name)])
+    old = column.cast(dtype) if known.len() else pl.repeat(None, column.len(), dtype=dtype, eager=True)
+    return pl.concat([old.alias(column.name), texts.cast(dtype).alias(column.name)])
