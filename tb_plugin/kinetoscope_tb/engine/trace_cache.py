@@ -250,7 +250,8 @@ class TraceCache:
             captures = captures_of(file, trace)
             entry.captures, entry.captures_at = {one.path: one.stamp for one in captures}, self._clock()
             trace = with_captures(trace, file, self._cache, self._read, captures)
-        self._entries.grow(entry, held_bytes(trace) + sum(map(held_bytes, trace.captures)))
+            self._entries.grow(entry, sum(map(held_bytes, trace.captures)))
+        self._entries.grow(entry, held_bytes(trace))
         return trace
 
     def _write_later(self, write: Callable[..., None], *args: object) -> None:

@@ -33,48 +33,49 @@ def aligned(first: Array, second: Array) -> Array:
 
 @compiled
 def _myers(first: Array, second: Array, most: int) -> Array:
-    n, m = first.size, second.size
-    places = np.full(n, -1, np.int64)
-    if not n or not m:
-        return places
-    limit = min(n + m, most)
-    reach = np.zeros((limit + 2, 2 * limit + 3), np.int32)  # furthest place in `first`, by differences and diagonal
-    middle = limit + 1
-    found = -1
+    """For each place in the first sequence its place in the second, or NONE; none if more than `most` differ."""
+    limit = min(first.size + second.size, most)
+    reach, differences = _search(first, second, limit)
+    places = np.full(first.size, -1, np.int64)
+    x, y = first.size, second.size
+    for d in range(differences, -1, -1):  # back from the end, along the path that reached it
+        k = x - y
+        start, before, back = 0, 0, k
+        if d and _is_down(reach, d, k, limit):
+            before = start = reach[d - 1, limit + k + 2]
+            back = k + 1
+        elif d:
+            before, back = reach[d - 1, limit + k], k - 1
+            start = before + 1
+        while x > start:
+            x -= 1
+            y -= 1
+            places[x] = y
+        x, y = before, before - back
+    return places
+
+
+@compiled
+def _search(first: Array, second: Array, limit: int) -> tuple[Array, int]:
+    """(the furthest place in `first` by differences and diagonal, the differences of both sequences or -1)."""
+    n, m, middle = first.size, second.size, limit + 1
+    reach = np.zeros((limit + 2, 2 * limit + 3), np.int32)
     for d in range(limit + 1):
         for k in range(-d, d + 1, 2):
-            if d == 0:
-                x = 0
-            elif k == -d or (k != d and reach[d - 1, middle + k - 1] < reach[d - 1, middle + k + 1]):
+            x = 0
+            if d and _is_down(reach, d, k, limit):
                 x = reach[d - 1, middle + k + 1]
-            else:
+            elif d:
                 x = reach[d - 1, middle + k - 1] + 1
             while x < n and x - k < m and first[x] == second[x - k]:
                 x += 1
             reach[d, middle + k] = x
             if x >= n and x - k >= m:
-                found = d
-                break
-        if found >= 0:
-            break
-    if found < 0:
-        return places
-    x, y = n, m
-    for d in range(found, -1, -1):
-        k = x - y
-        if d == 0:
-            before_x, start = 0, 0
-        elif k == -d or (k != d and reach[d - 1, middle + k - 1] < reach[d - 1, middle + k + 1]):
-            before_x = reach[d - 1, middle + k + 1]
-            start = before_x
-            k += 1
-        else:
-            before_x = reach[d - 1, middle + k - 1]
-            start = before_x + 1
-            k -= 1
-        while x > start:
-            x -= 1
-            y -= 1
-            places[x] = y
-        x, y = before_x, before_x - k
-    return places
+                return reach, d
+    return reach, -1
+
+
+@compiled
+def _is_down(reach: Array, d: int, k: int, limit: int) -> bool:
+    """Whether the path to a diagonal skips an element of the second sequence, not of the first."""
+    return k == -d or (k != d and reach[d - 1, limit + k] < reach[d - 1, limit + k + 2])
