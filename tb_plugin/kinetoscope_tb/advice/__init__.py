@@ -97,10 +97,11 @@ def _unknown_part(
             UNKNOWN_PART,
             f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}.",
             f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
-            "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`.",
+            unknown.action
+            or "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`.",
             None,
             "cannot_tell",
-            "operator_efficiency",
+            unknown.view,
             size_ns=unknown.size_ns,
         )
     ]

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Ints, length_within
-from ..measures.calls.kernel_work import Group, KernelWork
+from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.module_calls import ModuleCalls
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
@@ -163,6 +163,11 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
     return max(sorted(set(classes)), key=classes.count, default="")
 
 
+_RECORD_CAPTURE = (
+    "Record the capture of the graphs too, while the program starts, and put that recording into a folder "
+    "`capture_traces` beside this one, or name it with `--capture`: it has the operators and shapes of the replayed "
+    "kernels. Until then *Inside graphs* shows their layers, inferred from the order of kernels."
+)
 _MATRICES = {"matmul": "Matmuls", "convolution": "Convolutions", "attention": "Attention kernels"}
 _SUBJECTS = {**_MATRICES, "memory": "Memory-bound kernels"}
 _FILTERS = {"matmul": "re:mm|linear", "convolution": "conv", "attention": "attention"}
@@ -365,7 +370,11 @@ def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
     if facts.share(facts.mean(unknown)) >= _LEAST:
         largest = groups[np.unique(found.work.group[found.is_free & has_none])[0]]
         words = _unknown_in_words(facts, unknown, largest)
-        yield Unknown("how close kernels come to the device's limits", words, facts.mean(unknown))
+        topic = "how close kernels come to the device's limits"
+        if largest.reason == NO_CAPTURE:
+            yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
+        else:
+            yield Unknown(topic, words, facts.mean(unknown))
         return
     below = [number for family in _SUBJECTS for number in _far_below(found, family)]
     lengths = found.lengths(found.of_groups(below))
