@@ -13,7 +13,6 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from tests.support.real_traces import FOLDER, MISSING
 
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
@@ -23,6 +22,7 @@ from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
 from kinetoscope_tb.measures.graphs.replays import replays
 from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
 from kinetoscope_tb.trace import Trace
+from support.real_traces import FOLDER, MISSING
 
 INFERENCE = FOLDER.parent / "inference"
 PAIRS = {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.support.graphs import GraphRecording, Operator
 
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
@@ -15,6 +14,7 @@ from kinetoscope_tb.engine import Engine, NotReady
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.views import VIEWS
+from support.graphs import GraphRecording, Operator
 
 WORK = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add", "norm")))
 OTHER = (Operator("aten::linear", (4, 4), 0, ("gemm",)), Operator("aten::sub", (4,), 1, ("add", "norm")))

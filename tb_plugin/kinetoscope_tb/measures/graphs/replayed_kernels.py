@@ -60,6 +60,19 @@ def replayed_kernels(trace: Trace) -> pl.DataFrame:
     )
 
 
+def replayed_kernel(trace: Trace, row: int) -> dict[str, str | None] | None:
+    """What is known of a row of device_events that a graph replayed, as texts; None for any other row."""
+    if not trace.holds("graphs"):
+        return None
+    known = each_replayed_kernel(trace).filter(pl.col("row") == row)
+    if known.is_empty():
+        return None
+    layer = pl.format("layer {} · {}", "layer", "family").alias("layer")
+    names = ("op", "input_shapes", "module", "line", "mark")
+    facts: dict[str, str | None] = known.select(*names, layer, "provenance", "confidence").row(0, named=True)
+    return facts
+
+
 @once_per_trace
 def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
     """One row per kernel, copy or fill that a graph replayed, in the order of replays and nodes (_ROWS).
