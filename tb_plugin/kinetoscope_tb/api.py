@@ -19,6 +19,7 @@ from .engine import (
     merge_run_notes,
     open_or_read,
     ranks_of,
+    with_captures,
     write_to_cache,
 )
 from .engine.cache import configured
@@ -175,7 +176,7 @@ def opened(
     trace, is_new = open_or_read(file, cache)
     if is_new and cache is not None:
         write_to_cache(trace, file, cache)
-    return Profile(file, trace, listing)
+    return Profile(file, with_captures(trace, file, cache), listing)
 
 
 def listed(path: str) -> pl.DataFrame:

@@ -130,6 +130,8 @@ export interface SliceFacts extends SliceSummary {
   backward: SliceSummary[];
   arrows: Arrow[];
   collective: Record<string, unknown> | null;
+  /** Of a kernel that a graph replayed: its operator, module, layer, and how they are known. */
+  replayed: Record<string, unknown> | null;
   same_name: {
     count: number;
     total_ns: number;

@@ -37,6 +37,7 @@ CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loadin
 _MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
 _LOOK = "Look at the longest gaps, and at the critical path."
+_NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
 _RULES = (
     serving.serving_phase,
@@ -99,10 +100,10 @@ def _unknown_part(
             UNKNOWN_PART,
             f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}.",
             f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
-            "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`.",
+            unknown.action or _NAME_DEVICE,
             None,
             "cannot_tell",
-            "operator_efficiency",
+            unknown.view,
             size_ns=unknown.size_ns,
         )
     ]

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Ints, length_within
-from ..measures.calls.kernel_work import Group, KernelWork
+from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.module_calls import ModuleCalls
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
@@ -81,7 +81,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Advice about kernels; each one is claimed once."""
     if facts.kernels.is_empty():
         return
-    work = KernelWork.of(facts.trace, facts.kernels)
+    work = KernelWork.of(facts.replayed, facts.kernels)
     found = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
     yield from _unfused_attention(found)
     for family in _MATRICES:
@@ -100,7 +100,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
     """Softmax between two matmuls."""
     facts = found.facts
-    attention = unfused_attention(facts.trace, facts.kernels)
+    attention = unfused_attention(facts.replayed, facts.kernels)
     if attention is None or not facts.is_worth(found.lengths(attention.is_member), _LEAST):
         return
     running = found.lengths(attention.is_member)
@@ -158,12 +158,17 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
     """The class of the module that most of the operators are in; empty if no modules were recorded."""
     if not facts.trace.holds("modules"):
         return ""
-    modules = ModuleCalls.of(facts.trace)
-    node, _ = modules.of_host_rows(facts.trace)
+    modules = ModuleCalls.of(facts.replayed)
+    node, _ = modules.of_host_rows(facts.replayed)
     classes = [modules.names[number].of_class or "" for number in node[attention.ops] if number >= 0]
     return max(sorted(set(classes)), key=classes.count, default="")
 
 
+_RECORD_CAPTURE = (
+    "Record the capture of the graphs too, while the program starts, and put that recording into a folder "
+    "`capture_traces` beside this one, or name it with `--capture`: it has the operators and shapes of the replayed "
+    "kernels. Until then *Inside graphs* shows their layers, inferred from the order of kernels."
+)
 _MATRICES = {"matmul": "Matmuls", "convolution": "Convolutions", "attention": "Attention kernels"}
 _SUBJECTS = {**_MATRICES, "memory": "Memory-bound kernels"}
 _FILTERS = {"matmul": "re:mm|linear", "convolution": "conv", "attention": "attention"}
@@ -369,7 +374,11 @@ def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
     if facts.share(facts.mean(unknown)) >= _LEAST:
         largest = groups[np.unique(found.work.group[found.is_free & has_none])[0]]
         words = _unknown_in_words(facts, unknown, largest)
-        yield Unknown("how close kernels come to the device's limits", words, facts.mean(unknown))
+        topic = "how close kernels come to the device's limits"
+        if largest.reason == NO_CAPTURE:
+            yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
+        else:
+            yield Unknown(topic, words, facts.mean(unknown))
         return
     below = [number for family in _SUBJECTS for number in _far_below(found, family)]
     lengths = found.lengths(found.of_groups(below))

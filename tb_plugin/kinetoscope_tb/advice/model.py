@@ -68,8 +68,12 @@ class Unknown:
         topic: What is unknown.
         reason: Why, and what to record to know it.
         size_ns: How much of the step it is about, if it is a matter of time.
+        action: What to do to know it; empty: nothing particular.
+        view: The view that shows the rows.
     """
 
     topic: str
     reason: str
     size_ns: int = 0
+    action: str = ""
+    view: str = "operator_efficiency"

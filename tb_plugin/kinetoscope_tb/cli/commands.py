@@ -33,7 +33,7 @@ from .report import report
 from .row_options import RowOptions, row_options
 from .streams import discard_output, prepare_streams
 from .summary import summary
-from .traces import chosen, communication_option, device_option, listed, opened, side_by_side, where
+from .traces import capture_option, chosen, communication_option, device_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -290,7 +290,15 @@ class _ViewCommand(click.Command):
         super().__init__(
             view.id,
             callback=partial(_show, view),
-            params=[*where(), communication_option(), *parameters, *_device_options(view), *row_options(), _format],
+            params=[
+                *where(),
+                communication_option(),
+                *parameters,
+                *_device_options(view),
+                *_capture_options(view),
+                *row_options(),
+                _format,
+            ],
             help=summary,
             short_help=summary,
         )
@@ -309,8 +317,12 @@ def view_group() -> None:
 
 def _device_options(view: View) -> list[click.Option]:
     """The option that names the devices, where the view has no parameter of that name: then it is a device's number."""
-    is_taken = view.scope != "recording" or any(parameter.name == "device" for parameter in view.parameters)
-    return [] if is_taken else [device_option()]
+    is_taken = any(parameter.name == "device" for parameter in view.parameters)
+    return [] if is_taken or view.scope != "recording" else [device_option()]
+
+
+def _capture_options(view: View) -> list[click.Option]:
+    return [capture_option()] if view.scope == "recording" else []
 
 
 def _show(
@@ -330,11 +342,12 @@ def _show(
     from ..measures.calls.kernel_names import labels_of_kernels
 
     device = parameters.pop("device", None) if _device_options(view) else None
+    captures: Sequence[str] = options.pop("captures", ())
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
     listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = chosen(listing, names)
-        with opened(file, device) as trace:
+        with opened(file, device, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             _print_answer(view, result, form, rows, labels_of_kernels(trace))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..docstrings import docstring
-from .traces import chosen, communication_option, device_option, listed, opened, where
+from .traces import capture_option, chosen, communication_option, device_option, listed, opened, where
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,10 +24,12 @@ _NAME = 48
 _NOTHING = "nothing_to_fix"
 
 
-def _summary(path: str, device: str | None, communication: Sequence[str], **names: str | None) -> None:
+def _summary(
+    path: str, device: str | None, captures: Sequence[str], communication: Sequence[str], **names: str | None
+) -> None:
     """Say where the time of a recording went, and what to do. PATH is a trace file or a logdir."""
     file = chosen(listed(path, communication), names)
-    with opened(file, device) as trace:
+    with opened(file, device, captures) as trace:
         for line in _lines(trace, f"{file.run} · {file.worker}" + (f" · {file.span}" if file.span else "")):
             click.echo(line)
 
@@ -148,7 +150,7 @@ def _wrapped(sentence: str, before: str = "") -> list[str]:
 
 summary = click.Command(
     "summary",
-    params=[*where(), communication_option(), device_option()],
+    params=[*where(), communication_option(), device_option(), capture_option()],
     callback=_summary,
     help=docstring(_summary),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..discovery import Listing, TraceFile
     from ..distributed import Ranks
+    from ..filesystem import Entry
     from ..reader import Progress
     from ..trace import Trace
 
@@ -105,6 +107,28 @@ def device_option() -> click.Option:
     )
 
 
+def capture_option() -> click.Option:
+    """The option that names recordings of how the graphs were captured."""
+    return click.Option(
+        ["--capture", "captures"],
+        metavar="PATH",
+        multiple=True,
+        help="A recording of the capture of the graphs that the trace replays, or of the same work without graphs. By "
+        "default captures are searched beside the trace. Repeatable.",
+    )
+
+
+def _capture_files(paths: Sequence[str]) -> tuple[Entry, ...]:
+    from ..errors import LogdirError
+    from ..filesystem import entry_at
+
+    entries = [(path, entry_at(path)) for path in paths]
+    for path, entry in entries:
+        if entry is None:
+            raise LogdirError(f"There is no file {path}.")
+    return tuple(entry for _, entry in entries if entry is not None)
+
+
 def _with_devices(trace: Trace, name: str | None) -> Trace:
     """The trace with its devices called by this name.
 
@@ -125,15 +149,26 @@ def _with_devices(trace: Trace, name: str | None) -> Trace:
 
 
 @contextmanager
-def opened(file: TraceFile, device: str | None = None) -> Iterator[Trace]:
-    """The trace in a file, its devices called `device` if given; it is cached after the answer is printed."""
-    from ..engine import open_or_read, write_to_cache
+def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] = ()) -> Iterator[Trace]:
+    """The trace in a file, its devices called `device` if given; it is cached after the answer is printed.
+
+    Args:
+        file: The file.
+        device: The name of its devices.
+        captures: Files that say what its graphs launch; by default those beside it.
+
+    Raises:
+        LogdirError: There is no such capture.
+        TraceError: The file or a chosen capture can't be used.
+    """
+    from ..engine import open_or_read, with_captures, write_to_cache
     from ..engine.cache import configured
 
     folder = configured()
     with _progress_bar(file) as note:
         trace, is_new = open_or_read(file, folder, note)
-    yield _with_devices(trace, device)
+    joined = with_captures(trace, replace(file, captures=_capture_files(captures)), folder)
+    yield _with_devices(joined, device)
     if is_new and folder is not None:
         sys.stdout.flush()
         write_to_cache(trace, file, folder)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
+from ..measures.graphs.attribution import with_replayed_calls
 from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .classes import inner_before
@@ -79,6 +80,7 @@ class Names:
     @classmethod
     def of(cls, trace: Trace) -> Names:
         """Return the names of a trace."""
+        trace = with_replayed_calls(trace)
         hosts, frames = trace.host_events, (trace.host_events, trace.launches, trace.device_events)
         categories_of_frames = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
         texts, number = np.unique(pl.concat(categories_of_frames).to_numpy(), return_inverse=True)

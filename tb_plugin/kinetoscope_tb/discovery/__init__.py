@@ -9,12 +9,14 @@ filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
 pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
+captures           captures of graphs beside a trace
 listing            files by run, worker and span, with the names on the page
 jobs               jobs that record into the logdirs, and requests to them
 """
 
 from __future__ import annotations
 
+from .captures import captures_beside, holds_node_notes
 from .filename_patterns import NO_SPAN
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
@@ -31,6 +33,8 @@ __all__ = [
     "Note",
     "Problem",
     "TraceFile",
+    "captures_beside",
+    "holds_node_notes",
     "list_path",
     "list_traces",
     "parse_logdirs",

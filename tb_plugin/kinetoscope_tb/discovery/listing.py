@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFound
+from ..filesystem import Entry
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from .filename_patterns import NO_SPAN, is_time
@@ -39,6 +40,7 @@ class TraceFile:
         stamp: Changes whenever the file does.
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
         patterns: Users' patterns of names that are communication.
+        captures: Recordings that say what its graphs launch, chosen by the user; else they are searched beside it.
     """
 
     run: str
@@ -50,6 +52,7 @@ class TraceFile:
     stamp: Any
     notes: tuple[Note, ...] = field(default=(), compare=False)
     patterns: CommunicationPatterns = NO_PATTERNS
+    captures: tuple[Entry, ...] = ()
 
     @property
     def version(self) -> Any:

@@ -30,7 +30,7 @@ from .answers import (
 )
 from .engine import Engine
 from .executors import executors, local_executors
-from .files import event_in, open_or_read, read_trace, write_to_cache
+from .files import event_in, open_or_read, read_trace, with_captures, write_to_cache
 from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
 
 __all__ = [
@@ -52,5 +52,6 @@ __all__ = [
     "open_or_read",
     "ranks_of",
     "read_trace",
+    "with_captures",
     "write_to_cache",
 ]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    import polars as pl
 
     from ..discovery import TraceFile
+    from ..filesystem import Entry
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
@@ -60,6 +64,72 @@ def open_or_read(
     if trace is not None:
         return trace, False
     return with_patterns(read(file.path, progress), file.patterns), True
+
+
+def captures_of(file: TraceFile, trace: Trace) -> tuple[Entry, ...]:
+    """The recordings that say what the graphs of a trace launch: those that the user chose, or those beside it."""
+    from ..discovery import captures_beside
+
+    if not trace.holds("graphs"):
+        return ()
+    return file.captures or captures_beside(file.path, trace.meta.rank)
+
+
+def with_captures(
+    trace: Trace,
+    file: TraceFile,
+    cache: Cache | None,
+    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+    captures: Sequence[Entry] | None = None,
+) -> Trace:
+    """The trace with the recordings that say what its graphs launch; one that can't be read is left out.
+
+    Raises:
+        TraceError: A recording that the user chose can't be read.
+    """
+    from ..discovery import holds_node_notes
+
+    opened: list[Trace] = []
+    notes: list[pl.DataFrame] = []
+    for entry in captures_of(file, trace) if captures is None else captures:
+        beside = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=(), notes=())
+        try:
+            if holds_node_notes(entry.name):
+                notes.append(read_notes(entry.path))
+                continue
+            capture, is_new = open_or_read(beside, cache, None, read)
+        except TraceError as error:
+            if file.captures:
+                raise
+            logger.warning("A capture can't be used: %s", error)
+            continue
+        if is_new and cache is not None:
+            write_to_cache(capture, beside, cache)
+        opened.append(capture)
+    return replace(trace, captures=tuple(opened), node_notes=merge_notes(notes)) if opened or notes else trace
+
+
+def read_notes(path: str) -> pl.DataFrame:
+    """The notes about nodes of graphs in a side-car file.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    from ..reader.node_notes import read_node_notes
+
+    try:
+        return read_node_notes(path)
+    except OSError as error:
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+
+
+def merge_notes(notes: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """The notes of several side-car files, one row per node; None without any."""
+    import polars as pl
+
+    if not notes:
+        return None
+    return pl.concat(notes).group_by("node", maintain_order=True).agg(pl.all().drop_nulls().first())
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:

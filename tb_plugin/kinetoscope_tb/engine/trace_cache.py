@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..filesystem import file_identity
+from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
-from .files import open_or_arrange, open_or_read, write_to_cache
+from .files import captures_of, open_or_arrange, open_or_read, with_captures, write_to_cache
 from .future_cache import FutureCache, Pending
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
 from .workers import Workers
@@ -61,6 +61,7 @@ class TraceEntry:
         results: Results by question.
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
+        captures: Stamps of the recordings that say what its graphs launch; None: the trace has no graphs.
     """
 
     version: Any
@@ -71,6 +72,8 @@ class TraceEntry:
     results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
+    captures: dict[str, Any] | None = None
+    captures_at: float = 0.0
     stage: str = "waiting"
     read_bytes: int = 0
     partial: Partial | None = None
@@ -147,10 +150,20 @@ class TraceCache:
         entry = self._entries.get(
             file.path,
             lambda: self._start(file),
-            lambda entry: entry.version == file.version or not entry.future.done(),
+            lambda entry: (
+                not entry.future.done() or (entry.version == file.version and self._has_captures(file, entry))
+            ),
         )
         entry.requested_at = self._clock()
         return entry
+
+    def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
+        """Whether the captures beside a local trace are those that were read with it."""
+        now = self._clock()
+        if entry.captures is None or is_url(file.path) or now - entry.captures_at < LOOKS_EVERY_S:
+            return True
+        entry.captures_at = now
+        return entry.captures == {one.path: one.stamp for one in captures_of(file, entry.future.result())}
 
     def _start(self, file: TraceFile) -> TraceEntry:
         entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
@@ -233,6 +246,11 @@ class TraceCache:
         entry.partial = None
         if is_new and self._cache is not None:
             self._write_later(write_to_cache, trace, file, self._cache)
+        if trace.holds("graphs"):
+            captures = captures_of(file, trace)
+            entry.captures, entry.captures_at = {one.path: one.stamp for one in captures}, self._clock()
+            trace = with_captures(trace, file, self._cache, self._read, captures)
+            self._entries.grow(entry, sum(map(held_bytes, trace.captures)))
         self._entries.grow(entry, held_bytes(trace))
         return trace
 

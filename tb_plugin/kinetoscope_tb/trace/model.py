@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..errors import KinetoscopeError
 from ..names.iterations import show_iterations
@@ -69,6 +71,7 @@ LAUNCHES = {
     "dur_ns": pl.Int64,
     "correlation": pl.Int64,
     "external_id": pl.Int64,
+    "kernel": pl.Enum,  # the kernel that it launches; ROCm's profilers record it, during a capture too
     **PLACE,
     # derived
     "host": pl.Int32,  # the innermost host event open when it began
@@ -98,6 +101,7 @@ DEVICE_EVENTS = {
     "collective": pl.Enum,  # name of the collective, from the metadata
     "graph_id": pl.Int64,  # of the CUDA graph whose launch it belongs to; torch 2.12 and later (kineto 1a72dcae)
     "graph_node_id": pl.Int64,  # its node there
+    "mark": pl.Enum,  # name of its torch.cuda mark_kernels (torch 2.15)
     "from_device": pl.Int32,  # of a copy between devices
     "to_device": pl.Int32,
     **PLACE,
@@ -300,6 +304,31 @@ class Diagnostic:
 
 
 @dataclass(frozen=True)
+class ReplayedCalls:
+    """The calls of a capture that replays of its graph stand for (measures/graphs/attribution.py).
+
+    They took no host time. Those of a replay follow each other; outer ones come first.
+
+    Args:
+        host_events: The number of recorded rows of host_events; the replayed ones follow.
+        python_calls: The same of python_calls.
+        is_module: Of each call, whether it is the next of python_calls, a module's; else it is of host_events.
+        parent: Of each call the one around it, or NONE.
+        launch: Of each call, the launch of its graph: a row of launches, or NONE.
+        innermost: Of each device row the innermost of these calls around its launch, or NONE.
+        origin: Of each call how it is known: an index into SOURCES of measures/graphs/join.py.
+    """
+
+    host_events: int
+    python_calls: int
+    is_module: NDArray[np.bool_]
+    parent: NDArray[np.int32]
+    launch: NDArray[np.int32]
+    innermost: NDArray[np.int32]
+    origin: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
 class Trace:
     """What one worker did in one span.
 
@@ -307,6 +336,11 @@ class Trace:
         path: The file it was read from, as the user knows it.
         origin_ns: Unix time of the origin, in nanoseconds, if the writer used that clock.
         window: Start and end of the recording, in nanoseconds since the origin.
+        captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
+            graphs. The cache doesn't store them with the trace.
+        node_notes: What side-car files say of nodes of its graphs: node (CUDA's 64-bit number), mark, stack (one frame
+            per line, the innermost first). The cache doesn't store it.
+        replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
     """
 
     path: str
@@ -326,6 +360,9 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
+    captures: tuple[Trace, ...] = ()
+    node_notes: pl.DataFrame | None = None
+    replayed: ReplayedCalls | None = None
 
     @property
     def common_origin_ns(self) -> int:
@@ -352,6 +389,8 @@ class Trace:
         `iterations`: any iteration of a server, marked or not;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
+        if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
+            return True
         if part == "communication":
             return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
         if part == "stacks":
@@ -391,6 +430,7 @@ class Trace:
         return bool(names.str.contains(function, literal=True).any())
 
 
+_REPLAYED = ("ops", "modules", "matrix_work")  # a capture may have it where the replays don't
 _PARTS = {
     "ops": ("host_events", "operator"),
     "kernels": ("device_events", "kernel"),

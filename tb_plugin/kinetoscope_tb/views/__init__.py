@@ -58,6 +58,7 @@ EVERY_VIEW = _views(
     "device.kernel_efficiency",
     "device.gpu_activity",
     "device.graphs",
+    "device.graph_kernels",
     "device.copies",
     "device.gpu_counters",
     "device.gpus",

@@ -44,7 +44,7 @@ class Columns:
         self.rows = rows
 
     def holds(self, part):
-        return not getattr(self, part).is_empty()
+        return part in vars(self) and not getattr(self, part).is_empty()
 
 
 class Counted(Table):

@@ -9,6 +9,7 @@ from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
 from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.row_links import filter_of
 from support.build import TraceBuilder
+from support.graphs import GraphRecording, Operator
 
 
 def told(built, name, nth=0):
@@ -250,3 +251,12 @@ def test_every_slice_of_a_trace_with_everything_can_be_asked():
     for number in range(made.size):
         assert details(trace, made, number, links)["slice"] == number
     assert made.size == 10
+
+
+def test_a_replayed_kernel_says_what_its_capture_says():
+    work = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add",)))
+    built = GraphRecording("rocm").captured(work).replayed(work, 1).builder
+    found = told(built, "add")["replayed"]
+    assert (found["op"], found["input_shapes"], found["module"]) == ("aten::add", "[[4]]", "Model_0 / Layer_1")
+    assert (found["provenance"], found["confidence"], found["layer"]) == ("recorded", "high", None)
+    assert told(built, "hipGraphLaunch")["replayed"] is None

@@ -120,12 +120,14 @@ function factText(name: string, value: unknown): string {
   return kind && typeof value === "number" ? quantity(value, kind) : valueText(value);
 }
 
-/** The facts of a collective; only how to align by it where none were recorded. */
-function Collective({ facts, children }: { facts: Record<string, unknown>; children: ComponentChildren }) {
-  const recorded = Object.entries(facts).filter(([, value]) => value !== null);
+type Facts = Record<string, unknown> | null;
+
+/** Facts with their names; only the children where none are known. */
+function Facts({ title, facts, children }: { title: string; facts: Facts; children?: ComponentChildren }) {
+  const recorded = Object.entries(facts ?? {}).filter(([, value]) => value !== null);
   if (!recorded.length) return <>{children}</>;
   return (
-    <Part title="Collective">
+    <Part title={title}>
       <dl class="named">
         {recorded.map(([name, value]) => (
           <div key={name}>
@@ -141,10 +143,11 @@ function Collective({ facts, children }: { facts: Record<string, unknown>; child
 
 /** Every slice that the selected one leads to; `align` stands below the facts of a collective. */
 export function Relations({ facts, align }: { facts: SliceFacts; align: ComponentChildren }) {
-  const { ancestors, launched, launched_by, called_from, forward, backward, arrows, collective, slice } = facts;
+  const { ancestors, launched, launched_by, called_from, forward, backward, arrows, slice } = facts;
   return (
     <>
-      <Collective facts={collective ?? {}}>{align}</Collective>
+      <Facts title="Collective" facts={facts.collective}>{align}</Facts>
+      <Facts title="Inside the graph" facts={facts.replayed} />
       {launched && launched.count > 0 && <LaunchedWork launched={launched} />}
       {launched_by && <ProvenancePart title="Launched by" provenance={launched_by} />}
       {called_from && <ProvenancePart title="Called from" provenance={called_from} />}

@@ -27,13 +27,14 @@ _BY_THREAD = {"host_events", "launches", "python_calls"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
 }
+_STORED = [field.name for field in fields(Trace) if field.name not in ("captures", "node_notes", "replayed")]
 
 
 def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:
     """Write the trace to an empty file; `source` identifies the file, as JSON values."""
     writer = Writer(file, MAGIC)
     frames = {name: writer.frame(getattr(trace, name)) for name in _SCHEMAS}
-    others = {field.name: getattr(trace, field.name) for field in fields(Trace) if field.name not in frames}
+    others = {name: getattr(trace, name) for name in _STORED if name not in frames}
     writer.end({"source": source, "frames": frames, "trace": writer.json(others, _as_json)})
 
 
@@ -61,7 +62,7 @@ def opened(reader: Reader) -> Trace:
     for name, frame in frames.items():
         _check(name, frame)
     others = mapping(reader.json(reader.head.get("trace")))
-    hints = {name: kind for name, kind in get_type_hints(Trace).items() if name not in frames}
+    hints = {name: kind for name, kind in get_type_hints(Trace).items() if name in _STORED and name not in frames}
     trace = Trace(**_members(hints, others), **frames)
     if abs(trace.origin_ns) > _EARLIEST_NS or not -_LARGEST_NS <= trace.window[0] <= trace.window[1] <= _LARGEST_NS:
         raise BrokenEntry("its time of recording is out of range")

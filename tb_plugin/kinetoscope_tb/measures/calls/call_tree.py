@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, scatter_add
 from ...arrays.native import Array, Function
-from ...arrays.nesting import add_up, innermost, nest, self_times
-from ...trace.model import Trace
+from ...arrays.nesting import add_up, innermost, nearest, nest, self_times
+from ...trace.model import ReplayedCalls, Trace
 
 _call_paths = Function("call_paths")
 _preorder = Function("preorder")
@@ -36,6 +36,8 @@ class CallForest:
         row: The row of python_calls, or the number of all python calls plus the row of host_events.
         python_calls: Number of Python calls in the trace: lower numbers in `row` are theirs.
         thread: Of each row here; likewise its start, its end and `parent`, the row here around it, or NONE.
+        recorded: The number of rows that were recorded; those that graphs replay follow, and take no time.
+        replayed: Of each replayed call of the trace the row here that it or the call around it is, or NONE.
     """
 
     row: Rows
@@ -44,17 +46,52 @@ class CallForest:
     start: Ints
     end: Ints
     parent: Rows
+    recorded: int
+    replayed: Rows
 
     @classmethod
     def of(cls, trace: Trace, python: Rows, host: Rows) -> CallForest:
         """The forest of some rows of both frames, each in order; with equal times, Python is around the operator."""
+        added = trace.replayed
+        chosen = np.empty(0, np.int32)
+        if added is not None:
+            chosen = np.append(
+                python[python >= added.python_calls],
+                host[host >= added.host_events] + np.int32(trace.python_calls.height),
+            )
+            python, host = python[python < added.python_calls], host[host < added.host_events]
         first, second = trace.python_calls[python], trace.host_events[host]
         columns = [_columns(first), _columns(second)]
         order = interleaved(*columns[0], *columns[1])
         rows = np.concatenate([python, host + np.int32(trace.python_calls.height)])[order]
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns, strict=True))
         parent, _, _ = nest(thread, start, end)
-        return cls(rows, trace.python_calls.height, thread, start, end, parent)
+        forest = cls(rows, trace.python_calls.height, thread, start, end, parent, rows.size, np.empty(0, np.int32))
+        return forest if added is None else forest._with_replayed(trace, added, chosen)
+
+    def _with_replayed(self, trace: Trace, added: ReplayedCalls, chosen: Rows) -> CallForest:
+        """This forest with calls that graphs replay: those chosen, numbered as in `row`."""
+        is_module, launches = added.is_module, trace.launches
+        of_module, of_host = (np.cumsum(is_one, dtype=np.int32) - 1 for is_one in (is_module, ~is_module))
+        number = np.where(is_module, added.python_calls + of_module, self.python_calls + added.host_events + of_host)
+        is_chosen = np.isin(number, chosen)
+        place = np.where(is_chosen, self.recorded - 1 + np.cumsum(is_chosen, dtype=np.int32), NONE).astype(np.int32)
+        place = gather(place, nearest(is_chosen, added.parent))
+        around = self.at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
+        parent = gather(place, added.parent)
+        parent = np.where(parent >= 0, parent, gather(around, added.launch))[is_chosen]
+        launch = added.launch[is_chosen]
+        start = gather(launches["start_ns"].to_numpy(), launch)
+        return CallForest(
+            np.append(self.row, number[is_chosen]).astype(np.int32),
+            self.python_calls,
+            np.append(self.thread, gather(launches["thread"].to_numpy(), launch)),
+            np.append(self.start, start),
+            np.append(self.end, start),
+            np.append(self.parent, parent).astype(np.int32),
+            self.recorded,
+            place,
+        )
 
     @property
     def is_python(self) -> NDArray[np.bool_]:
@@ -69,13 +106,15 @@ class CallForest:
     @cached_property
     def self_ns(self) -> Ints:
         """Each row's time without its children."""
-        no_rows, no_times = np.empty(0, np.int32), np.empty(0, np.int64)
-        own: Ints = self_times(self.thread, self.start, self.end, self.parent, no_rows, no_rows, no_times, no_times)
-        return own
+        no_rows, no_times, recorded = np.empty(0, np.int32), np.empty(0, np.int64), slice(self.recorded)
+        columns = (self.thread[recorded], self.start[recorded], self.end[recorded], self.parent[recorded])
+        own: Ints = self_times(*columns, no_rows, no_rows, no_times, no_times)
+        return np.append(own, np.zeros(self.row.size - self.recorded, np.int64))
 
     def at(self, thread: Rows, start: Ints) -> Rows:
         """The innermost row open on a thread at a time, or NONE; sorted by thread, then time."""
-        rows: Rows = innermost(self.thread, self.start, self.end, thread, start)
+        recorded = slice(self.recorded)
+        rows: Rows = innermost(self.thread[recorded], self.start[recorded], self.end[recorded], thread, start)
         return rows
 
     def holding_host_rows(self, count: int) -> Rows:
@@ -88,13 +127,18 @@ class CallForest:
     def launching(self, trace: Trace) -> Rows:
         """For each device row the innermost row here that was open at its launch, or NONE.
 
-        Without a known call, or with a call outside all rows, it is the operator that launched it.
+        Without a known call, or with a call outside all rows, it is the operator that launched it. For a row of a graph
+        it is the call that the replay stands for.
         """
         calls, device = trace.launches, trace.device_events
         inside = self.at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
         by_call = gather(inside, device["launch"].to_numpy())
         by_op = gather(self.holding_host_rows(trace.host_events.height), device["op"].to_numpy())
-        return np.where(by_call >= 0, by_call, by_op)
+        by_call = np.where(by_call >= 0, by_call, by_op)
+        if trace.replayed is None:
+            return by_call
+        by_replay = gather(self.replayed, trace.replayed.innermost)
+        return np.where(by_replay >= 0, by_replay, by_call)
 
 
 def _columns(frame: pl.DataFrame) -> tuple[Rows, Ints, Ints]:

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
+from ...names.calls import launches_graph
 from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
 from ...names.matrix_work import FORMULAS, Unknown, matrix_work
@@ -26,6 +27,7 @@ from .roofline import Limits, roof
 
 FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")
 NO_OPERATOR = "The operators that launched them weren't recorded."
+NO_CAPTURE = "Graphs replay them, and no recording of their capture was found."
 EMPTY = "Its inputs are empty."
 _MATRICES = FAMILIES[:3]
 _KINDS = ("elementwise", "layout")
@@ -127,6 +129,7 @@ class KernelWork:
                 pl.col("dur_ns").sum().alias("time_ns"),
                 pl.col("dur_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
                 pl.col("dur_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
+                pl.col("is_replayed").all(),
                 *(pl.col("dur_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
                 *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
             )
@@ -149,6 +152,7 @@ def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     place = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
     inputs = {name: host[name].gather(place).cast(pl.String) for name in ARGUMENTS[1:]}
     names = host["name"].gather(place).cast(pl.String).fill_null("")
+    replays = map_categories(trace.launches["name"], launches_graph).astype(bool)
     rows = kernels.select(
         pl.col("name").cast(pl.String),
         pl.col("tensor_cores").cast(pl.String),
@@ -160,6 +164,7 @@ def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
         row=pl.int_range(pl.len(), dtype=pl.Int64),
         unit=pl.Series(unit, dtype=pl.Int64),
         unit_name=names,
+        is_replayed=pl.Series(gather(replays, kernels["launch"].to_numpy(), missing=False), dtype=pl.Boolean),
         kind=pl.Series(map_categories(kernels["name"], kernel_kind, missing="other"), dtype=pl.String),
         is_strided=pl.Series(
             map_categories(kernels["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean
@@ -209,7 +214,7 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         **{f"{kind}_ns": row[f"{kind}_ns"] for kind in _KINDS},
     }
     if not row["unit_name"]:
-        return Group(**group, reason=NO_OPERATOR)
+        return Group(**group, reason=NO_CAPTURE if row["is_replayed"] else NO_OPERATOR)
     if row["time_ns"] < least:
         return Group(**group, reason="Too short to matter.")
     try:

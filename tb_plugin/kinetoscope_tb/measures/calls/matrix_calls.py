@@ -15,6 +15,7 @@ from ...arrays.native import Function
 from ...arrays.nesting import nearest
 from ...names.matrix_work import FORMULAS
 from ...trace.model import Trace
+from ..graphs.attribution import provenance_of_calls
 
 _inherit = Function("inherit")
 
@@ -26,12 +27,22 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
 
     Columns: those of ARGUMENTS as texts; device (null: it launched no recorded work), calls, time_ns (device time of
     all that it launched; host time if the whole trace has no devices), tensor_ns and unknown_ns (device time in kernels
-    that use tensor cores, and in kernels for which that is unknown).
+    that use tensor cores, and in kernels for which that is unknown), provenance (of the calls; null without a device).
     """
     return (
         each_matrix_call(trace)
         .group_by(*ARGUMENTS, "device")
-        .agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64))
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("time_ns", "tensor_ns", "unknown_ns").sum().cast(pl.Int64),
+            pl.col("provenance")
+            .cast(pl.String)
+            .filter(pl.col("device").is_not_null())
+            .unique()
+            .sort(descending=True)
+            .str.join(", ")
+            .replace("", None),
+        )
         .with_columns(pl.col(ARGUMENTS).cast(pl.String), pl.col("device").cast(pl.Int64))
     )
 
@@ -40,7 +51,7 @@ def each_matrix_call(trace: Trace) -> pl.DataFrame:
     """Return one row per call with its `row` in host_events; other columns as above."""
     host, device = trace.host_events, trace.device_events
     rows = _rows(trace)
-    calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows))
+    calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows), provenance=provenance_of_calls(trace)[rows])
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
     else:

@@ -18,12 +18,20 @@ from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
 from ...trace.row_filters import Events, Key, rows_where
+from ..graphs.attribution import provenance, recorded_events, with_replayed_calls
 from ..memory.levels import CPU, OUT_OF_MEMORY
 from .launch_outcomes import launch_outcomes
 
 UNATTRIBUTED = "[unattributed]"
 DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_launch_delay_ns")
 TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
+
+
+PROVENANCE = (
+    "How the operator of the device time is known: recorded (its launch is in this recording, or the capture of its "
+    "graph); capture (another recording launched the same kernels in the same order); eager (this recording ran the "
+    "same kernels without a graph). Missing without device time, or if it isn't known."
+)
 
 
 class OpName(Table):
@@ -41,7 +49,11 @@ class OpShapes(Table):
 class OpCosts(Table):
     """Costs of operator calls."""
 
-    calls = Column(COUNT, "Number of calls; a call that only wraps a call of the same name counts once.")
+    calls = Column(
+        COUNT,
+        "Number of calls; a call that only wraps a call of the same name counts once. Replays of a graph count as "
+        "calls of its operators, and take no host time.",
+    )
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
     device_total_ns = Column(
         DURATION,
@@ -76,6 +88,7 @@ class OpCosts(Table):
         BYTES, "Device memory that it allocated minus what it released, without nested operators."
     )
     device_total_bytes = Column(BYTES, "Device memory that it and nested operators allocated minus what they released.")
+    provenance = Column(TEXT, PROVENANCE)
 
 
 def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
@@ -92,6 +105,7 @@ def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
             **_device_times(trace, calls),
             **_host_times(trace, calls),
             **_memory(trace, calls),
+            "provenance": _provenance(trace, calls),
         },
         schema={**dict.fromkeys(by, pl.String), **OpCosts.schema()},
     )
@@ -155,10 +169,14 @@ def operator_rows(trace: Trace, **values: Any) -> NDArray[np.int32]:
 
 
 def operator_events(trace: Trace, key: Key) -> Events:
-    """The events behind a row with this key: calls of the operator, or the device work without a known operator."""
+    """The events behind a row with this key: calls of the operator, or the device work without a known operator.
+
+    Of calls that graphs replay it is their device work.
+    """
+    trace = with_replayed_calls(trace)
     if key["name"] == UNATTRIBUTED:
         return {"device_events": rows_where(trace.device_events, op=None)}
-    return {"host_events": operator_rows(trace, **key)}
+    return recorded_events(trace, {"host_events": operator_rows(trace, **key)})
 
 
 def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
@@ -186,6 +204,15 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
         "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * is_known)),
         "tc_total_frac": _fractions(calls.with_inner_once(op, dur * uses), calls.with_inner_once(op, dur * is_known)),
     }
+
+
+def _provenance(trace: Trace, calls: Calls) -> pl.Series:
+    """How the operator of each group's device rows is known; several with commas."""
+    known, group = provenance(trace), gather(calls.own_group, trace.device_events["op"].to_numpy())
+    rows = pl.DataFrame({"group": group, "known": known.cast(pl.String)}).filter(pl.col("group") >= 0).unique()
+    texts = rows.sort("known", descending=True).group_by("group").agg(pl.col("known").str.join(", "))
+    groups = pl.DataFrame({"group": np.arange(calls.first.size, dtype=np.int32)})
+    return groups.join(texts, "group", "left", maintain_order="left")["known"]
 
 
 def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:

@@ -186,6 +186,7 @@ def _launches(frame: Frame) -> dict[str, Any]:
         **frame.times(),
         "correlation": _correlation(frame),
         "external_id": frame.integer("external_id"),
+        "kernel": frame.text("kernel"),
     }
 
 
@@ -209,6 +210,7 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "collective": frame.text("collective"),
         "graph_id": graph,
         "graph_node_id": _node_ids(graph, frame.integer("graph_node_id")),
+        "mark": frame.text("label"),
         "from_device": frame.integer("from_device", np.int32),
         "to_device": frame.integer("to_device", np.int32),
     }

@@ -91,7 +91,8 @@ ARGS = (
     Arg("python_id", INTEGER, ("Python id",)),
     Arg("python_parent_id", INTEGER, ("Python parent id",)),
     Arg("module_id", INTEGER, ("Python module id",)),
-    Arg("label", CODE, ("name",)),  # of a thread or process, in metadata rows
+    Arg("label", CODE, ("name",)),  # of a thread or process, in metadata rows; of a marked kernel
+    Arg("kernel", CODE, ("kernel",)),  # of a launch; roctracer
 )
 N_COLUMNS = len(EVENT_CODES) + len(ARGS)
 ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}

@@ -69,7 +69,7 @@ LAYOUTS = {
             "finished",
         ),
     ),
-    "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id")),
+    "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id", "kernel")),
     "device_events": Layout(
         Kind.KERNEL,
         Kind.MEMSET,
@@ -95,6 +95,7 @@ LAYOUTS = {
             "collective",
             "graph_id",
             "graph_node_id",
+            "label",
             "from_device",
             "to_device",
         ),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import length_within, union
+from ...measures.graphs.replayed_kernels import replayed_kernel
 from ...trace import Trace
 from ..core.model import Timeline
 from .arrows import MOST, Arrow, dependency_arrows, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
@@ -55,6 +56,7 @@ def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict
         ),
         "arrows": _listed(timeline, arrows),
         "collective": _collective(trace, frame, row, op),
+        "replayed": replayed_kernel(trace, row) if frame == "device_events" else None,
         "same_name": duration_stats(timeline, number),
         "rows": row_links(trace, timeline, number, source),
     }

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
+from ...measures.graphs.attribution import with_replayed_calls
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import Windows
 from ...measures.time.idle import gaps as gaps_of
@@ -83,7 +84,8 @@ def _causes(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    device, launches = trace.device_events, trace.launches
+    replayed = with_replayed_calls(trace)
+    device, launches = replayed.device_events, trace.launches
     spent = np.array(list(host_activity(trace, rows).values()))
     most = spent.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     names = device["name"].cast(pl.String)
@@ -99,7 +101,7 @@ def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         late_ns=launched - rows["start_ns"],
         before=names.gather(rows["before"].replace(NONE, None)),
         after=names.gather(after),
-        op=trace.host_events["name"].gather(ops).cast(pl.String),
+        op=replayed.host_events["name"].gather(ops).cast(pl.String),
     )
 
 

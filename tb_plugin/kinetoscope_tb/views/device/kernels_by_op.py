@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from ...measures.calls.kernel_calls import KernelCosts, kernel_table
+from ...measures.calls.op_calls import PROVENANCE
+from ...measures.graphs.attribution import provenance, with_replayed_calls
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -22,6 +26,7 @@ class _Properties(Table):
     registers_per_thread = Column(COUNT, "Registers that each thread uses.")
     shared_memory_bytes = Column(BYTES, "Shared memory that each block uses.")
     occupancy_limiter = Column(TEXT, "What limits the blocks per multiprocessor; torch 2.12 and later record it.")
+    provenance = Column(TEXT, PROVENANCE)
 
 
 class KernelsByOp(KernelCosts, _Properties):
@@ -33,6 +38,8 @@ class KernelsByOp(KernelCosts, _Properties):
 
 def kernels_by_op(trace: Trace) -> pl.DataFrame:
     """Kernels, operators and properties by total time, the longest first."""
+    trace = with_replayed_calls(trace)
+    trace = replace(trace, device_events=trace.device_events.with_columns(provenance(trace)))
     names = trace.host_events["name"].cast(pl.String)
     launched_by = pl.lit(names.gather(trace.kernels["op"].replace(-1, None)).alias("op"))
     launch_sizes = [
@@ -40,12 +47,15 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
         for n in ("registers_per_thread", "shared_memory_bytes")
     ]
     texts = [pl.col(n) for n in ("grid", "block")]
-    rows = kernel_table(trace, [pl.col("name"), launched_by, *texts, *launch_sizes], ("occupancy_limiter",))
+    rows = kernel_table(
+        trace, [pl.col("name"), launched_by, *texts, *launch_sizes], ("occupancy_limiter", "provenance")
+    )
     return KernelsByOp.of(rows.select(KernelsByOp.schema().names()))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The kernel's executions with this operator and these launch properties."""
+    trace = with_replayed_calls(trace)
     own = {name: value for name, value in key.items() if name != "op"}
     rows = rows_where(trace.device_events, kind="kernel", **own)
     return {"device_events": rows[has_op(trace, trace.device_events[rows], key["op"])]}

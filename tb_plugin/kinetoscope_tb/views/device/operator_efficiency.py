@@ -14,7 +14,9 @@ import polars as pl
 
 from ...arrays.gather import NONE, gather
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_call_of_host_rows, matrix_calls
+from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof
+from ...measures.graphs.attribution import recorded_events, with_replayed_calls
 from ...names.device_peaks import TABLE_VERSION
 from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Roofline
@@ -69,6 +71,7 @@ class OperatorEfficiency(Table):
     )
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on; missing on the host.")
+    provenance = Column(TEXT, PROVENANCE)
     why_unknown = Column(TEXT, "Why a value is missing.")
     input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
@@ -76,6 +79,7 @@ class OperatorEfficiency(Table):
 
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
     """Operators with inputs by their gap to the roof, the largest first; then those without one, by time."""
+    trace = with_replayed_calls(trace)
     calls = matrix_calls(trace)
     limits = Limits.of(trace)
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
@@ -117,7 +121,7 @@ def _other_rows(trace: Trace) -> list[dict[str, Any]]:
 def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str, Any]:
     name, shapes, types, values = (call[argument] for argument in ARGUMENTS)
     row = {"name": name, "input_shapes": shapes, "input_types": types, "input_values": values}
-    row |= {key: call[key] for key in ("device", "calls")}
+    row |= {key: call[key] for key in ("device", "calls", "provenance")}
     is_on_host = trace.device_events.is_empty()
     has_time = call["time_ns"] > 0 and (is_on_host or call["device"] is not None)
     row["time_ns"] = call["time_ns"] if has_time else None
@@ -169,6 +173,7 @@ def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls with these inputs whose work ran on the device; of the other operators, their kernels."""
+    trace = with_replayed_calls(trace)
     if key["name"] == OTHERS:
         others = _others(trace)
         return {"device_events": others.filter(pl.col("device") == key["device"])["row"].to_numpy()}
@@ -177,7 +182,7 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     device = values.pop("device")
     rows = rows_where(calls, **values)
     on_device = calls["device"][rows].eq_missing(pl.Series([device], dtype=calls["device"].dtype))
-    return {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]}
+    return recorded_events(trace, {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]})
 
 
 VIEW = View(

@@ -14,6 +14,7 @@ from ...arrays.gather import NONE, gather
 from ...measures.calls.call_tree import Rows
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
+from ...measures.graphs.attribution import recorded_events, with_replayed_calls
 from ...pictures import Tree
 from ...table import ID, TEXT, Column, Table
 from ...trace import Trace
@@ -52,6 +53,7 @@ class Modules(_Path, ModuleCosts, _Name):
 
 def modules(trace: Trace) -> pl.DataFrame:
     """The tree in the order of the calls, then the work outside modules."""
+    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, module_calls)
     tree, order = module_calls.tree, module_calls.tree.preorder()
@@ -82,8 +84,9 @@ def _places(order: Rows) -> Rows:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules with this path."""
+    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
-    return module_calls.events_of([path == key["path"] for path in module_calls.paths()])
+    return recorded_events(trace, module_calls.events_of([path == key["path"] for path in module_calls.paths()]))
 
 
 VIEW = View(

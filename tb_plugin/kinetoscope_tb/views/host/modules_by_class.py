@@ -13,6 +13,7 @@ from ...arrays.gather import scatter_add
 from ...measures.calls.call_tree import outermost
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
+from ...measures.graphs.attribution import recorded_events, with_replayed_calls
 from ...pictures import Bars
 from ...table import COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -40,6 +41,7 @@ class ModulesByClass(ModuleCosts, _Class):
 
 def modules_by_class(trace: Trace) -> pl.DataFrame:
     """Classes by device self time, then host self time."""
+    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, module_calls)
     tree = module_calls.tree
@@ -71,8 +73,10 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules of this class."""
+    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
-    return module_calls.events_of([(name.of_class or name.shown) == key["name"] for name in module_calls.names])
+    is_so = [(name.of_class or name.shown) == key["name"] for name in module_calls.names]
+    return recorded_events(trace, module_calls.events_of(is_so))
 
 
 VIEW = View(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
+from ...measures.graphs.attribution import with_replayed_calls
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Detail, View
@@ -52,6 +53,7 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
         name: One operator; all of them if not given.
         input_shapes: Only its calls with these shapes; all calls if not given.
     """
+    trace = with_replayed_calls(trace)
     host = trace.host_events
     is_named = (host["kind"] == "operator") & ~host["is_repeat"] & _equals(host["name"], name)
     is_call = is_named.to_numpy()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table
+from ...measures.graphs.attribution import with_replayed_calls
 from ...pictures import Bars
 from ...trace import Trace
 from ...view import Slices, View
@@ -24,7 +25,7 @@ class Operators(OpCosts, OpName):
 
 def operators(trace: Trace) -> pl.DataFrame:
     """Operators by device self time, then host self time."""
-    return Operators.of(operator_table(trace, ["name"]))
+    return Operators.of(operator_table(with_replayed_calls(trace), ["name"]))
 
 
 VIEW = View(

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import gather, texts
-from ...measures.calls.op_calls import Calls, operator_events
+from ...measures.calls.op_calls import Calls, operator_rows
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column
@@ -92,7 +92,7 @@ def _amounts(trace: Trace, memory: DeviceMemory, calls: Calls, inside: slice) ->
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the operator, regardless of the device."""
-    return operator_events(trace, {"name": key["name"]})
+    return {"host_events": operator_rows(trace, name=key["name"])}
 
 
 VIEW = View(

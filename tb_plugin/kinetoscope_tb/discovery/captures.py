@@ -1,0 +1,55 @@
+"""Captures beside a trace: recordings of how the graphs were made that the trace replays.
+
+vLLM and others write them into a folder `capture_traces` beside the trace, or beside it with *capture* in the name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..filesystem import Entry, folders, is_url, last_part
+from .filename_patterns import is_candidate
+
+FOLDER = "capture_traces"
+MOST = 8
+DETAILS = "execution_details.json"  # names each capture's size; no trace
+_NOTES = re.compile(r"py_stacks|kernel_annotations")
+_SPEAKING = re.compile(r"capture|py_stacks|kernel_annotations", re.IGNORECASE)
+_RANK = re.compile(r"(?:rank|TP|worker)[-_.]?(\d+)", re.IGNORECASE)
+
+
+def holds_node_notes(name: str) -> bool:
+    """Whether a file of this name has notes about the nodes of graphs: torch 2.15's side-car files, as JSON."""
+    return bool(_NOTES.search(name)) and is_candidate(name)
+
+
+def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
+    """The captures and notes beside a trace: those of its rank, if their names say theirs; at most MOST.
+
+    Args:
+        path: The trace.
+        rank: Its rank, if its name doesn't say it.
+    """
+    parent, name = path[: -len(last_part(path))], last_part(path)
+    found = _entries(f"{parent}{FOLDER}", re.compile("")) if "capture" not in name.lower() else []
+    if not is_url(path):
+        found += [entry for entry in _entries(parent or ".", _SPEAKING) if entry.name != name]
+    own = _rank(name) if _rank(name) is not None else rank
+    ranks = {_rank(entry.name) for entry in found}
+    if ranks - {None}:
+        one = own if own in ranks else min(number for number in ranks if number is not None)
+        found = [entry for entry in found if _rank(entry.name) in (one, None)]
+    return tuple(found[:MOST])
+
+
+def _entries(folder: str, speaks: re.Pattern[str]) -> list[Entry]:
+    """The files that lie directly in a folder and whose names match."""
+    listed = next(
+        folders(folder, lambda name: is_candidate(name) and bool(speaks.search(name)) and name != DETAILS), None
+    )
+    return [] if listed is None or listed.name else list(listed.entries)
+
+
+def _rank(name: str) -> int | None:
+    found = _RANK.search(name)
+    return int(found[1]) if found else None

@@ -1,0 +1,7 @@
+"""Kernels that graphs replay, and what launched them.
+
+launch_sequences  launches in order: of a graph's capture, and of eager work      alignment  of two sequences
+replays           the device rows of each launch of a graph      join      of replays with launch sequences
+attribution       a trace with the calls that its graphs replay  layers    inferred from the order of kernels alone
+replayed_kernels  one row per replayed kernel: operator, module, line, layer, and how each is known
+"""

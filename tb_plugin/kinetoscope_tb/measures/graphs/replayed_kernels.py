@@ -1,0 +1,169 @@
+"""What each kernel that graphs replay belongs to, and how that is known: one row per node of a graph and operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, texts
+from ...names.kernel_families import FAMILIES
+from ...trace.memo import once_per_trace
+from ...trace.model import Trace
+from ..calls.call_tree import Rows
+from ..calls.module_calls import ModuleCalls
+from .attribution import RECORDED, provenance, with_replayed_calls
+from .join import CONFIDENCE, LOW, Join, join
+from .layers import inferred_layers
+from .replays import Ints, Replays, replays
+
+INFERRED = "inferred"
+_KEY = ("graph", "place", "device", "name", "op", "input_shapes", "input_types")
+_ROWS = {
+    "row": pl.Int64,
+    "graph": pl.String,
+    "place": pl.Int64,
+    "device": pl.Int64,
+    "name": pl.String,
+    "op": pl.String,
+    "input_shapes": pl.String,
+    "input_types": pl.String,
+    "module": pl.String,
+    "line": pl.String,
+    "mark": pl.String,
+    "layer": pl.Int64,
+    "family": pl.String,
+    "provenance": pl.String,
+    "confidence": pl.String,
+    "dur_ns": pl.Int64,
+}
+
+
+def replayed_kernels(trace: Trace) -> pl.DataFrame:
+    """One row per graph, node and operator; the first replay's module and line stand for all.
+
+    Columns: those of _KEY, module, line, mark, layer (such as `layer 17 · attention`), provenance, confidence, calls,
+    total_ns.
+    """
+    rows = each_replayed_kernel(trace)
+    least, most = pl.col("layer").min(), pl.col("layer").max()
+    family = pl.col("family").first()
+    return rows.group_by(_KEY, maintain_order=True).agg(
+        *(pl.col(name).first() for name in ("module", "line", "mark", "provenance", "confidence")),
+        pl.when(least == most)
+        .then(pl.format("layer {} · {}", least, family))
+        .when(least < most)
+        .then(pl.format("layers {}–{} · {}", least, most, family))
+        .alias("layer"),
+        pl.len().cast(pl.Int64).alias("calls"),
+        pl.col("dur_ns").sum().alias("total_ns"),
+    )
+
+
+def replayed_kernel(trace: Trace, row: int) -> dict[str, str | None] | None:
+    """What is known of a row of device_events that a graph replayed, as texts; None for any other row."""
+    if not trace.holds("graphs"):
+        return None
+    known = each_replayed_kernel(trace).filter(pl.col("row") == row)
+    if known.is_empty():
+        return None
+    layer = pl.format("layer {} · {}", "layer", "family").alias("layer")
+    names = ("op", "input_shapes", "module", "line", "mark")
+    facts: dict[str, str | None] = known.select(*names, layer, "provenance", "confidence").row(0, named=True)
+    return facts
+
+
+@once_per_trace
+def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
+    """One row per kernel, copy or fill that a graph replayed, in the order of replays and nodes (_ROWS).
+
+    `provenance` is one of SOURCES, `inferred` where only a layer is known, or null.
+    """
+    found, joined, attributed = replays(trace), join(trace), with_replayed_calls(trace)
+    rows, device, host = found.rows, attributed.device_events, attributed.host_events
+    is_joined = _is_joined(attributed)[rows]
+    op = np.where(is_joined, device["op"].to_numpy()[rows], NONE)
+    of_replay = found.of_rows()
+    layers = inferred_layers(trace)
+    joined_rows = pl.Series(np.where(is_joined, rows, NONE)).replace(NONE, None)
+    columns = {
+        "row": rows,
+        "graph": pl.Series(found.graph, dtype=pl.String).gather(of_replay),
+        "place": found.places(),
+        "device": device["device"].gather(rows),
+        "name": device["name"].gather(rows).cast(pl.String),
+        "op": texts(host["name"], op),
+        "input_shapes": texts(host["input_shapes"], op),
+        "input_types": texts(host["input_types"], op),
+        "module": _modules(attributed, rows),
+        "line": _lines(joined, found),
+        "mark": device["mark"].gather(rows).cast(pl.String),
+        "layer": pl.Series(layers.layer[rows], dtype=pl.Int64).replace(NONE, None),
+        "family": pl.Series(FAMILIES, dtype=pl.String).gather(pl.Series(layers.family[rows]).replace(NONE, None)),
+        "provenance": provenance(attributed).gather(joined_rows).cast(pl.String),
+        "confidence": _confidence(joined, found, is_joined),
+        "dur_ns": device["dur_ns"].gather(rows),
+    }
+    frame = pl.DataFrame(columns).cast(_ROWS)  # type: ignore[arg-type]
+    is_guess = pl.col("provenance").is_null() & pl.col("layer").is_not_null()
+    frame = frame.with_columns(
+        provenance=pl.when(is_guess).then(pl.lit(INFERRED)).otherwise("provenance"),
+        confidence=pl.when(is_guess).then(pl.lit(CONFIDENCE[LOW])).otherwise("confidence"),
+    )
+    return _with_notes(frame, trace)
+
+
+def _is_joined(attributed: Trace) -> NDArray[np.bool_]:
+    """Whether each device row is known to be of a call that a graph replays."""
+    if attributed.replayed is None:
+        return np.zeros(attributed.device_events.height, bool)
+    return attributed.replayed.innermost >= 0
+
+
+def _modules(attributed: Trace, rows: Ints) -> pl.Series:
+    """The path of the module of each row."""
+    if not attributed.holds("modules"):
+        return pl.Series([None] * rows.size, dtype=pl.String)
+    modules = ModuleCalls.of(attributed)
+    node, _ = modules.of_rows(modules.forest.launching(attributed)[rows])
+    return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
+
+
+def _of_nodes(joined: Join, found: Replays) -> tuple[Rows, Ints]:
+    """(the node of each row among those of all sources, or NONE; an index into CONFIDENCE)."""
+    first = np.cumsum([0, *(source.sequences.nodes.height for source in joined.sources)])
+    node, sure = np.full(found.rows.size, NONE), np.full(found.rows.size, LOW)
+    for number, match in enumerate(joined.matches):
+        at = np.where(match.node >= 0, match.node + first[match.source], NONE)
+        replay = np.flatnonzero(joined.match == number)
+        places = found.first[replay][:, None] + np.arange(at.size)
+        node[places], sure[places] = at, match.confidence
+    return node.astype(np.int32), sure
+
+
+def _lines(joined: Join, found: Replays) -> pl.Series:
+    node, _ = _of_nodes(joined, found)
+    empty = pl.Series([], dtype=pl.String)
+    lines = pl.concat([empty, *(source.sequences.nodes["line"] for source in joined.sources)])
+    return lines.gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
+
+
+def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:
+    """How sure the operator of each row is; null without one."""
+    _, sure = _of_nodes(joined, found)
+    return pl.Series(CONFIDENCE, dtype=pl.String).gather(pl.Series(np.where(is_joined, sure, NONE)).replace(NONE, None))
+
+
+def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Add what side-car files say of nodes: the mark, and the innermost line of the stack."""
+    notes = trace.node_notes
+    if notes is None or notes.is_empty():
+        return frame
+    node = trace.device_events["graph_node_id"].gather(frame["row"])
+    noted = frame.select(node=node).join(notes, "node", "left", maintain_order="left")
+    line = noted["stack"].str.split("\n").list.first()
+    mark = noted["mark"]
+    known = pl.coalesce("provenance", pl.when(line.is_not_null() | mark.is_not_null()).then(pl.lit(RECORDED)))
+    return frame.with_columns(
+        line=pl.coalesce(pl.lit(line), "line"), mark=pl.coalesce("mark", pl.lit(mark)), provenance=known
+    )

@@ -1,0 +1,161 @@
+"""Replayed kernels of real recordings against the tables of TraceLens, and inferred layers against what was recorded."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kinetoscope_tb.api import opened
+from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
+from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED
+from kinetoscope_tb.measures.graphs.layers import inferred_layers, layers_of
+from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
+from kinetoscope_tb.measures.graphs.replays import replays
+from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
+from kinetoscope_tb.trace import Trace
+from support.real_traces import FOLDER, MISSING
+
+INFERENCE = FOLDER.parent / "inference"
+PAIRS = {
+    "vllm_prefilldecode_piecewise": "graph_execution.json.gz",
+    "xdit_flux1_aiter_sage": "profile_trace_rank_0.json.gz",
+}
+SGLANG = "sglang_prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz"
+_WRAPPERS = ("aten::upsample_nearest2d",)
+"""Calls that wrap one call of the same name: we count the outer one with its inputs, TraceLens the inner one."""
+
+_FLOAT32 = 2e-6  # relative rounding of the tables, which hold sums of times in µs as 32-bit floats
+_ROUNDING_NS = 60
+
+pytestmark = pytest.mark.skipif(not INFERENCE.is_dir(), reason=MISSING)
+
+
+@cache
+def _profile(path: str):
+    return opened(str(INFERENCE / path), None, None, None)
+
+
+def _trace(path: str) -> Trace:
+    return _profile(path)._trace
+
+
+def _shapes(text: str) -> str:
+    """Shapes as a trace has them: `((2, 3), ())` → `[[2, 3], []]`; a list of tensors is one more list."""
+    return json.dumps(ast.literal_eval(text))
+
+
+def _of_tables(folder: str, name: str, keys: list[str]) -> dict[tuple[str, ...], tuple[int, float]]:
+    csv.field_size_limit(1 << 30)
+    sums: dict[tuple[str, ...], tuple[int, float]] = {}
+    with (INFERENCE / folder / "perf_csvs" / name).open() as file:
+        for row in csv.DictReader(file):
+            key = tuple(_shapes(row[key]) if key == "Input Dims" else row[key] for key in keys)
+            calls, total = sums.get(key, (0, 0.0))
+            count = row.get("Count") or row["operation_count"]
+            sums[key] = calls + int(count), total + 1000 * float(row["total_direct_kernel_time_sum"])
+    return sums
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_operators_equal_the_reference_tables(folder: str) -> None:
+    frame = _profile(f"{folder}/{PAIRS[folder]}").operators.filter(pl.col("device_self_ns") > 0)
+    ours = {(name,): (total,) for name, total in frame.select("name", "device_self_ns").rows()}
+    theirs = _of_tables(folder, "ops_summary.csv", ["name"])
+    assert set(ours) == set(theirs)
+    for name, (_, total) in theirs.items():
+        assert ours[name][0] == pytest.approx(total, rel=_FLOAT32, abs=_ROUNDING_NS), name
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_shapes_equal_the_reference_tables(folder: str) -> None:
+    frame = _profile(f"{folder}/{PAIRS[folder]}").operators_by_shape.filter(pl.col("device_self_ns") > 0)
+    ours: dict[tuple[str, ...], float] = {}
+    for name, shapes, total in frame.select("name", "input_shapes", "device_self_ns").rows():
+        key = name, json.dumps(json.loads(shapes)) if shapes else "[]"
+        ours[key] = ours.get(key, 0) + total
+    theirs = _of_tables(folder, "ops_unique_args.csv", ["name", "Input Dims"])
+    ours, theirs = ({key: of[key] for key in of if key[0] not in _WRAPPERS} for of in (ours, theirs))
+    assert set(ours) == set(theirs)
+    for key, (_, total) in theirs.items():
+        assert ours[key] == pytest.approx(total, rel=_FLOAT32, abs=_ROUNDING_NS), key
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_nearly_all_replayed_time_has_an_operator_with_shapes_and_a_module(folder: str) -> None:
+    rows = each_replayed_kernel(_trace(f"{folder}/{PAIRS[folder]}"))
+    known = rows.filter(pl.all_horizontal(pl.col("op", "module", "line").is_not_null()))
+    assert known["dur_ns"].sum() >= 0.99 * rows["dur_ns"].sum()
+    assert set(known["provenance"]) == {"capture"}
+    assert set(known["confidence"]) == {"high"}
+
+
+def test_what_only_tables_of_others_name() -> None:
+    """TraceLens names work outside operators after its runtime call, and cuts the numbers that end SGLang's names."""
+    frame = _profile(SGLANG).operators.filter(pl.col("device_self_ns") > 0)
+    ours = dict(frame.select("name", "device_self_ns").rows())
+    theirs = {
+        name: total for (name,), (_, total) in _of_tables("sglang_prefilldecode", "ops_summary.csv", ["name"]).items()
+    }
+    calls = {name for name in theirs if name.startswith("hip")}
+    assert ours.pop(UNATTRIBUTED) == pytest.approx(sum(theirs.pop(name) for name in calls), abs=_ROUNDING_NS)
+    cut = {re.sub(r"^(sglang_profiler::.*)_\d+$", r"\1", name): total for name, total in ours.items()}
+    assert set(cut) == set(theirs)
+
+
+def _withheld(path: str) -> tuple[Trace, pl.DataFrame]:
+    trace = replace(_trace(path), captures=())
+    return trace, each_replayed_kernel(trace)
+
+
+@pytest.mark.parametrize(
+    ("path", "layers"),
+    [
+        ("vllm_prefilldecode_piecewise/graph_execution.json.gz", 24),
+        ("xdit_flux1_aiter_sage/profile_trace_rank_0.json.gz", 57),
+        ("../traces/single/tracelens_vllm_decode_graph_execution.json.gz", 24),
+    ],
+)
+def test_without_a_capture_nearly_all_replayed_time_has_a_layer(path: str, layers: int) -> None:
+    trace, rows = _withheld(path)
+    assigned = rows.filter(pl.col("layer").is_not_null())
+    assert assigned["dur_ns"].sum() >= 0.9 * rows["dur_ns"].sum()
+    assert assigned["layer"].n_unique() == layers
+    assert set(assigned["provenance"]) == {"inferred"}
+    assert set(assigned["confidence"]) == {"low"}
+    assert inferred_layers(trace).layer.max() == layers - 1
+
+
+def test_layers_of_a_diffusion_model_have_the_attention_that_its_capture_names() -> None:
+    path = "xdit_flux1_aiter_sage/profile_trace_rank_0.json.gz"
+    _, guessed = _withheld(path)
+    known = each_replayed_kernel(_trace(path)).select("row", "op")
+    attention = guessed.join(known.filter(pl.col("op") == "sage_fwd_1"), "row", "semi")
+    each = replays(_trace(path)).launch.size
+    assert attention["layer"].to_list() == list(range(57)) * each  # 19 double and 38 single blocks
+
+
+def test_layers_that_are_inferred_are_the_modules_that_were_recorded() -> None:
+    """SGLang without graphs: its modules say the layer of each kernel."""
+    trace = _trace(SGLANG)
+    modules = ModuleCalls.of(trace)
+    node, _ = modules.of_rows(modules.forest.launching(trace))
+    layer_of = [re.search(r"DecoderLayer_(\d+)", path) for path in modules.paths()]
+    recorded = np.array([int(found[1]) if n >= 0 and (found := layer_of[n]) else -1 for n in node.tolist()])
+    rows = np.flatnonzero((trace.device_events["kind"] == "kernel").to_numpy())
+    names = trace.device_events["name"].gather(rows)
+    family = np.array([FAMILIES.index(kernel_family(name)) for name in names.cast(pl.String)])
+    inferred, recorded = layers_of(names.to_physical().cast(pl.Int64).to_numpy(), family), recorded[rows]
+    time = trace.device_events["dur_ns"].gather(rows).to_numpy()
+    is_known = inferred >= 0
+    assert time[is_known].sum() >= 0.9 * time.sum()
+    assert time[is_known & (inferred == recorded)].sum() >= 0.98 * time[is_known].sum()
+    assert Counter(recorded[is_known].tolist()).keys() >= set(range(36))

@@ -1,0 +1,113 @@
+"""Joins of replayed kernels are exact by construction, for any graphs, iterations and dialects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
+from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
+from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
+from kinetoscope_tb.trace import Trace
+from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, truth
+
+_GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))
+_NAMED = st.sampled_from([dialect for dialect in DIALECTS if dialect == "rocm"])
+
+
+def _replays(dialect: Dialect, graphs: list[Work], iterations: int) -> GraphRecording:
+    recording = GraphRecording(dialect)
+    for _ in range(iterations):
+        for number, work in enumerate(graphs, 1):
+            recording.replayed(work, number)
+    return recording
+
+
+def _captures(dialect: Dialect, graphs: list[Work]) -> Trace:
+    recording = GraphRecording(dialect)
+    for work in graphs:
+        recording.captured(work)
+    return recording.builder.build()
+
+
+def _found(trace: Trace) -> list[tuple[str | None, str | None, str | None]]:
+    return each_replayed_kernel(trace).select("op", "input_shapes", "module").rows()
+
+
+@settings(max_examples=40, deadline=None)
+@given(_NAMED, _GRAPHS, st.integers(1, 4))
+def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Work], iterations: int) -> None:
+    trace = replace(_replays(dialect, graphs, iterations).builder.build(), captures=(_captures(dialect, graphs),))
+    assert _found(trace) == iterations * [row for work in graphs for row in truth(work)]
+    assert set(each_replayed_kernel(trace)["provenance"]) == {"capture"}
+    assert set(each_replayed_kernel(trace)["confidence"]) == {"high"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(_GRAPHS, st.integers(1, 4))
+def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[Work], iterations: int) -> None:
+    dialect: Dialect = "cuda node ids"
+    trace = replace(_replays(dialect, graphs, iterations).builder.build(), captures=(_captures(dialect, graphs),))
+    lengths = [len(kernels_of(work)) for work in graphs]
+    expected = [row for work in graphs for row in truth(work)]
+    if len(set(lengths)) == len(lengths):  # else only the order of the captures tells graphs of one form apart
+        assert _found(trace) == iterations * expected
+        assert set(each_replayed_kernel(trace)["confidence"]) == {"medium"}
+    for row, found in zip(iterations * expected, _found(trace), strict=True):
+        assert found in ((None, None, None), row) or len(set(lengths)) < len(lengths)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(DIALECTS), WORKS.filter(lambda work: len(kernels_of(work)) >= 4), st.integers(1, 3))
+def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, work: Work, iterations: int) -> None:
+    recording = GraphRecording(dialect).eager(work)
+    for _ in range(iterations):
+        recording.replayed(work, 1)
+    trace = recording.builder.build()
+    assert _found(trace) == iterations * truth(work)
+    assert set(each_replayed_kernel(trace)["provenance"]) == {"eager"}
+
+
+@settings(max_examples=25, deadline=None)
+@given(_GRAPHS, st.integers(1, 3))
+def test_no_time_is_lost_or_counted_twice(graphs: list[Work], iterations: int) -> None:
+    plain = _replays("rocm", graphs, iterations).builder.build()
+    trace = replace(plain, captures=(_captures("rocm", graphs),))
+    spent = plain.device_events["dur_ns"].sum()
+    operators = operator_table(with_replayed_calls(trace), ["name", "input_shapes"])
+    assert operators["device_self_ns"].sum() == spent == replayed_kernels(trace)["total_ns"].sum()
+    assert UNATTRIBUTED not in operators["name"].to_list()
+    assert operators["host_total_ns"].sum() == operator_table(plain, ["name"])["host_total_ns"].fill_null(0).sum()
+    calls = sum(len(work) for work in graphs) * iterations
+    assert operators["calls"].sum() == calls
+    assert with_replayed_calls(plain) is plain
+
+
+@settings(max_examples=25, deadline=None)
+@given(WORKS.filter(lambda work: len(kernels_of(work)) >= 20), st.data())
+def test_a_replay_that_differs_is_aligned(work: Work, data: st.DataObject) -> None:
+    """Kernels that only the replay runs have no operator; all others keep theirs."""
+    kernels, expected = kernels_of(work), truth(work)
+    place = data.draw(st.integers(0, len(kernels)))
+    more = [*kernels[:place], "only in the replay", *kernels[place:]]
+    recording = GraphRecording("rocm").captured(work).replayed(work, 1, kernels=more)
+    found = _found(recording.builder.build())
+    assert found[place][0] is None
+    assert found[:place] + found[place + 1 :] == expected
+
+
+@settings(max_examples=20, deadline=None)
+@given(_GRAPHS, st.integers(1, 3))
+def test_the_order_of_captures_and_unrelated_ones_change_nothing(graphs: list[Work], iterations: int) -> None:
+    plain = _replays("rocm", graphs, iterations).builder.build()
+    other = _captures("rocm", [(*graphs[0], *graphs[0])])
+    both = [_captures("rocm", graphs[::-1]), other]
+    expected = [row for work in graphs for row in truth(work)] * iterations
+    if tuple(kernels_of((*graphs[0], *graphs[0]))) in {tuple(kernels_of(work)) for work in graphs}:
+        return
+    assert _found(replace(plain, captures=tuple(both))) == expected
+    assert _found(replace(plain, captures=tuple(both[::-1]))) == expected
+    assert pl.Series(_found(plain)).len() == len(expected)
