@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, collectives, memory, modules, sources, training, write
+from browser.traces import REPOSITORY, backwards, collectives, launches_only, memory, modules, sources, training, write
 from contract.running import serving
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -76,6 +76,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "made/rank1.5.pt.trace.json", training(3))
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
+    write(folder, "launches_only/rank0.5.pt.trace.json", launches_only())
     write(folder, "modules/rank0.5.pt.trace.json", modules())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
