@@ -6,6 +6,7 @@ import { followTheme } from "./app/host.ts";
 import {
   address,
   entries,
+  firstTab,
   listing,
   openTab,
   openView,
@@ -99,7 +100,7 @@ function Main() {
 function goCommands(): Commands {
   const letter = letters(entries.value.map(({ title }) => title));
   return Object.fromEntries(
-    entries.value.map(({ title, tabs }) => [`g ${letter.get(title)}`, () => openView(tabs[0]!.id)]),
+    entries.value.map((entry) => [`g ${letter.get(entry.title)}`, () => openView(firstTab(entry))]),
   );
 }
 

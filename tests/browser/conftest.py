@@ -12,7 +12,19 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from browser.app import App, watched
-from browser.traces import REPOSITORY, backwards, chain, collectives, matmuls, memory, modules, sources, training, write
+from browser.traces import (
+    REPOSITORY,
+    backwards,
+    chain,
+    collectives,
+    launches_only,
+    matmuls,
+    memory,
+    modules,
+    sources,
+    training,
+    write,
+)
 from contract.running import serving
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -77,6 +89,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "many_steps/rank0.5.pt.trace.json", training(12))
     write(folder, "cpu_only/rank0.5.pt.trace.json", training(device=False))
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
+    write(folder, "launches_only/rank0.5.pt.trace.json", launches_only())
     write(folder, "modules/rank0.5.pt.trace.json", modules())
     write(folder, "chain/rank0.5.pt.trace.json", chain())
     write(folder, "matmuls/rank0.5.pt.trace.json", matmuls())

@@ -87,6 +87,16 @@ def test_an_entry_has_its_number_once_the_page_knows_it(app: App):
     expect(page.get_by_role("button", name="Trace health").locator(".figure")).to_have_text("✓")
 
 
+def test_an_entry_opens_with_its_first_tab_that_has_data(app: App):
+    page = app.open("operators", run="launches_only")
+    listed = page.get_by_role("navigation", name="Views")
+    listed.get_by_role("button", name="Idle", exact=True).click()
+    app.settle()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Idle")
+    assert "view=launches" in page.url
+    expect(page.locator("tr.row").first).to_contain_text("cudaLaunchKernel")
+
+
 def test_ranks_are_an_entry_where_there_are_several(app: App):
     assert "Ranks" in panel(app.open("overview", run="made"))
     assert "Ranks" not in panel(app.open("overview", run="modules"))

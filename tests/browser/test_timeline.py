@@ -256,7 +256,7 @@ def test_letters_after_g_go_to_entries_and_do_not_move(app: App):
 def test_the_picture_follows_the_theme(app: App, scheme: str):
     drawn = Drawn(app)
     drawn.page.emulate_media(color_scheme=scheme)
-    drawn.until(lambda: (max(drawn.color_at(STREAM, 800_000)) < 80) == (scheme == "dark"))
+    drawn.until(lambda: (max(drawn.color_at(STREAM, 980_000)) < 80) == (scheme == "dark"))  # beside the gap's words
     assert is_green(drawn.color_at(STREAM, 325_000))
 
 

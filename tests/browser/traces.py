@@ -66,6 +66,11 @@ def backwards() -> str:
     return TraceBuilder().op("aten::add", 1000, 500).op(name, 2000, -5, **args).text()
 
 
+def launches_only() -> str:
+    """A trace of a program that calls the runtime, without any work of a device."""
+    return TraceBuilder().op("aten::add", 1000, 50_000).launch(2000, 5000, 1).text()
+
+
 def modules() -> str:
     """A trace with a Net that calls a Linear and a ReLU, from a Python program; the Linear launches a kernel of 60 µs."""
     builder = TraceBuilder().python("train.py(9): main", 0, 500_000)

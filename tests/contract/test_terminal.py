@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder
 
@@ -117,6 +118,8 @@ def test_help_groups_commands_and_views(kinetoscope):
     assert sorted(name for names in GROUPS.values() for name in names) == sorted(commands.commands)
     _, out, _ = kinetoscope("view", "--help")
     assert all(re.search(rf"^  {view} +\S", out, re.MULTILINE) for view in EVERY_VIEW)
+    titles = [line.split(":")[0] for line in out.splitlines() if line.endswith("?")]
+    assert titles == [title for title in ENTRIES if title in {view.entry for view in EVERY_VIEW.values()}]
 
 
 def test_a_recording_is_not_compared_with_itself(kinetoscope, trace):

@@ -19,7 +19,7 @@ import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/kernel_labels.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
-import { entriesOf, pageTitle, tabOf } from "./entries.ts";
+import { entriesOf, type Entry, pageTitle, tabOf } from "./entries.ts";
 
 export const address = signal<Address>(readAddress());
 export const listing = signal<Listing | null>(null);
@@ -258,6 +258,17 @@ const traceStates = resources<TraceState>(() => {
 
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
+
+let lastMissing: Record<string, string> = {};
+
+/** What would record the views that the trace lacks; while a trace loads, those that the one before lacked. */
+export const missing = computed((): Record<string, string> => {
+  if (traceState.value?.state === "ready") lastMissing = traceState.value.missing;
+  return lastMissing;
+});
+
+/** The tab that opens with an entry: the first one with data. */
+export const firstTab = ({ tabs }: Entry): string => (tabs.find(({ id }) => !(id in missing.value)) ?? tabs[0]!).id;
 
 /** Fetches the listing, and the catalogue once; the user's place stays. */
 async function refresh() {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { tabLabel } from "../app/entries.ts";
-import { openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
+import { missing, openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
 import type { ViewEntry } from "../api/types.ts";
 import { decimal, plural } from "../format/numbers.ts";
 import { copy } from "../ui/copy.ts";
@@ -65,10 +65,9 @@ const STEPS: Record<string, (at: number, count: number) => number> = {
 
 /** The tabs that the trace has data for; all of them if it has none for the entry, and always the open one. */
 function shownTabs(): ViewEntry[] {
-  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   const { tabs } = openEntry.value!;
-  const shown = tabs.filter(({ id }) => !(id in missing) || id === openTab.value!.id);
-  return shown.every(({ id }) => id in missing) ? tabs : shown;
+  const shown = tabs.filter(({ id }) => !(id in missing.value) || id === openTab.value!.id);
+  return shown.every(({ id }) => id in missing.value) ? tabs : shown;
 }
 
 /** The tabs of the open entry, as in the ARIA Authoring Practices: arrow keys go to the next one and open it. */

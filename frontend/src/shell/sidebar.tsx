@@ -1,9 +1,13 @@
 import { isReport } from "../api/report.ts";
+import { cachedTable } from "../app/answers.ts";
+import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import {
   address,
   entries,
+  firstTab,
   go,
   listing,
+  missing,
   openEntry,
   openTrace,
   openView,
@@ -11,13 +15,11 @@ import {
   spanLabel,
   traceState,
 } from "../app/router.ts";
+import { decimal, quantity } from "../format/numbers.ts";
+import { letters } from "../ui/keys.ts";
 import { CaptureButton } from "./capture.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { Selector } from "./selector.tsx";
-import { cachedTable } from "../app/answers.ts";
-import { decimal, quantity } from "../format/numbers.ts";
-import { absences, type Entry, isAbsent } from "../app/entries.ts";
-import { letters } from "../ui/keys.ts";
 
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
 function Choices() {
@@ -65,14 +67,14 @@ function figureText({ figure, tabs }: Entry): string {
 }
 
 function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
-  const { title, question, tabs } = entry;
+  const { title, question } = entry;
   const figure = figureText(entry);
   return (
     <button
       type="button"
       aria-current={title === openEntry.value?.title ? "page" : undefined}
       data-tip={question}
-      onClick={() => openView(tabs[0]!.id)}
+      onClick={() => openView(firstTab(entry))}
     >
       {title}
       {figure && <span class="figure">{figure}</span>}
@@ -82,8 +84,8 @@ function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
 }
 
 /** What the trace lacks, with what would record it. */
-function Absent({ shown, missing }: { shown: Entry[]; missing: Record<string, string> }) {
-  const absent = absences(shown, missing);
+function Absent() {
+  const absent = absences(entries.value, missing.value);
   if (!absent.length) return null;
   return (
     <details class="absent">
@@ -101,9 +103,8 @@ function Absent({ shown, missing }: { shown: Entry[]; missing: Record<string, st
 }
 
 function Entries() {
-  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   const letter = letters(entries.value.map(({ title }) => title));
-  const listed = entries.value.filter((entry) => !isAbsent(entry, missing) || entry === openEntry.value);
+  const listed = entries.value.filter((entry) => !isAbsent(entry, missing.value) || entry === openEntry.value);
   return (
     <nav aria-label="Views">
       {[...Map.groupBy(listed, ({ section }) => section)].map(([section, own]) => (
@@ -115,7 +116,7 @@ function Entries() {
           ))}
         </ul>
       ))}
-      <Absent shown={entries.value} missing={missing} />
+      <Absent />
     </nav>
   );
 }

@@ -8,11 +8,11 @@ import {
   detailsOf,
   entries,
   go,
+  missing,
   openEntry,
   openTab,
   pageOf,
   parametersOf,
-  traceState,
 } from "../app/router.ts";
 import { Bars } from "../charts/bars.tsx";
 import { largest } from "../charts/chart_geometry.ts";
@@ -107,10 +107,10 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 /** The views about one row. */
 function Details({ table, row }: { table: Table; row: number }) {
   const { entry } = useTableScope();
-  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   // What the panel already reports as missing isn't repeated in each row.
   const tabs = entries.value.flatMap((one) => one.tabs);
-  const isReported = (id: string) => tabs.some((tab) => id in missing && missing[tab.id] === missing[id]);
+  const isReported = (id: string) =>
+    tabs.some((tab) => id in missing.value && missing.value[tab.id] === missing.value[id]);
   const details = detailsOf(entry.id).filter(({ id }) => !isReported(id));
   const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
   return rowDetails.map(({ detail, about }) =>
@@ -283,20 +283,18 @@ function HeadView({ entry }: { entry: ViewEntry }) {
 
 /** What stands above the tabs of an entry. */
 export function Heads() {
-  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
-  const heads = openEntry.value!.heads.filter(({ id }) => !(id in missing));
+  const heads = openEntry.value!.heads.filter(({ id }) => !(id in missing.value));
   return <>{heads.map((head) => <HeadView key={head.id} entry={head} />)}</>;
 }
 
 /** The page of a tab: the view, and its parts below it. */
 export function ViewPage() {
   const [main, ...parts] = pageOf(openTab.value!);
-  const missing = traceState.value?.state === "ready" ? traceState.value.missing : {};
   return (
     <>
       <PageParameters views={[main!, ...parts]} />
       <View key={main!.id} entry={main!} />
-      {parts.filter(({ id }) => !(id in missing)).map((part) => (
+      {parts.filter(({ id }) => !(id in missing.value)).map((part) => (
         <section key={part.id} class="part" aria-label={part.title}>
           <h2 data-tip={part.doc}>{part.title}</h2>
           <View entry={part} />

@@ -15,10 +15,11 @@ from tensorboard.backend.event_processing import io_wrapper
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine import Engine, compute
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
+from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.app import routes
 from kinetoscope_tb.web.assets import asset
@@ -53,6 +54,21 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
     answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
     data = json.loads(encode.text(answer))["data"]
     assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
+
+
+def test_views_of_ranks_are_missing_where_there_is_one_rank():
+    def missing(trace, is_alone):
+        health = compute(VIEWS["health"], trace, {})
+        return encode.state(trace, "rank0.json", EVERY_VIEW, health, is_alone=is_alone)["missing"]
+
+    quiet = TraceBuilder().op("aten::add", 0, 5).build()
+    assert "Record several ranks" in missing(quiet, is_alone=True)["rank_steps"]
+    assert missing(quiet, is_alone=True)["stragglers"] == EVERY_VIEW["stragglers"].hint
+    assert not set(RUN_VIEWS) & set(missing(quiet, is_alone=False))
+    config = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Process Group Name": "0"}
+    talking = TraceBuilder().op("record_param_comms", 0, 5, **config).build()
+    assert "communication" not in missing(talking, is_alone=True)
+    assert "path_across_ranks" in missing(talking, is_alone=True)
 
 
 def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():
