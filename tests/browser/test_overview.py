@@ -197,5 +197,7 @@ def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: B
             assert box["y"] >= 0
             assert box["y"] + box["height"] <= 900
             assert box["x"] + box["width"] <= 1440
+        results = Axe().run(page)
+        assert results.violations_count == 0, results.generate_report()
     finally:
         context.close()

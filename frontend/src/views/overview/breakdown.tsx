@@ -41,7 +41,11 @@ function OneBar({ shares }: { shares: Share[] }) {
     <>
       <div class="stacked" aria-hidden="true">
         {inOrder.map(({ name, share }) => (
-          <i key={name} style={{ background: colorOf(name), width: `${100 * share}%` }}>
+          <i
+            key={name}
+            class={name === "Kernel" ? "dark" : ""}
+            style={{ background: colorOf(name), width: `${100 * share}%` }}
+          >
             {share >= LABELED && <span>{name} {percent(share)} %</span>}
           </i>
         ))}
