@@ -30,6 +30,7 @@ import {
 const TALLEST = 22; // lines before the box scrolls
 const MOST_FUNCTIONS = 200; // in the list beside a sandwich
 const MOST_CRUMBS = 6;
+const BUILT_IN = /^<built-in (?:function|method) (.*)>$/;
 
 /** Boxes of one kind have one color; the program's own functions and its operators stand out. */
 const COLORS: Record<string, [color: string, percent: number]> = {
@@ -209,7 +210,7 @@ function Functions({ flame, isMatch }: { flame: Flame; isMatch: ((row: number) =
             data-tip={[ready.nameOf(one.row), placeOf(ready, one.row)].filter(Boolean).join("\n")}
             onClick={() => choose(one)}
           >
-            <span>{ready.nameOf(one.row)}</span>
+            <span>{ready.nameOf(one.row).replace(BUILT_IN, "$1")}</span>
             <span>{quantity(one.self, chosen.kind)}</span>
             <span>{quantity(one.total, chosen.kind)}</span>
           </li>

@@ -17,7 +17,8 @@ const GAP = 4;
 export const overlap = (a: Rectangle, b: Rectangle): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
 
-const around = ({ x, y, radius }: Point): Rectangle => ({
+/** The rectangle around a point. */
+export const around = ({ x, y, radius }: Point): Rectangle => ({
   left: x - radius,
   top: y - radius,
   width: 2 * radius,
@@ -41,7 +42,7 @@ function places({ x, y, radius }: Point, width: number, height: number): Rectang
  * @param points The points to label, the most important first.
  * @param sizes Of their labels.
  * @param inside No label leaves it.
- * @param occupied What no label covers; the points aren't covered either.
+ * @param occupied What no label covers, such as all points; those with labels aren't covered in any case.
  */
 export function placeLabels(
   points: Point[],

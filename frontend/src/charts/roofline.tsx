@@ -7,7 +7,7 @@ import { useTableScope } from "../table/table_scope.ts";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
-import { placeLabels, type Rectangle } from "./label_placement.ts";
+import { around, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
 const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
@@ -23,7 +23,7 @@ interface Plot {
   x: Log;
   y: Log;
   radius: (mark: Mark) => number;
-  /** Pixels for each tenfold. */
+  /** Where points and roofs are drawn. */
   inside: Rectangle;
 }
 
@@ -162,8 +162,9 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
     width: Math.max(...lines.map((line) => textWidth(line, 12))),
     height: LINE * lines.length,
   }));
-  const points = largest.map((mark) => ({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) }));
-  const placed = placeLabels(points, sizes, inside, [...roofs.map(({ at }) => at), ...roofLine(plot)]);
+  const pointOf = (mark: Mark) => ({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) });
+  const occupied = [...roofs.map(({ at }) => at), ...roofLine(plot), ...marks.map((mark) => around(pointOf(mark)))];
+  const placed = placeLabels(largest.map(pointOf), sizes, inside, occupied);
   return (
     <g aria-hidden="true">
       {placed.map((at, i) =>
