@@ -48,12 +48,12 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
 
 def family_times(trace: Trace, made: Iterations) -> dict[str, Ints]:
     """The sum of the durations of each iteration's device work, by family; copies and fills are `other`."""
-    family, size = _families(trace), made.frame.height
+    family, size = families(trace), made.frame.height
     duration = trace.device_events["dur_ns"].to_numpy()
     return {name: scatter_add(np.where(family == name, made.device, NONE), duration, size) for name in FAMILIES}
 
 
-def _families(trace: Trace) -> NDArray[np.str_]:
+def families(trace: Trace) -> NDArray[np.str_]:
     """The family of each device row."""
     device = trace.device_events
     family = map_categories(device["name"], kernel_family, missing="other")
@@ -101,7 +101,7 @@ def idle_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
 def busy_families(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
     """The busy time of each window by family, each instant counted once; communication only where nothing else runs."""
     device = trace.device_events
-    family = _families(trace)
+    family = families(trace)
     order = [name for name in FAMILIES if name != "communication"] + ["communication"]
     lengths = exclusive_lengths([intervals_of(device, family == name) for name in order], start, end)
     return dict(zip(order, map(np.asarray, lengths), strict=False))

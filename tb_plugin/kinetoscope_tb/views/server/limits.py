@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
+from ...measures.serving.costs import families
+from ...measures.serving.iterations import iterations
 from ...measures.serving.limits import phase_parts
 from ...pictures import Bars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...view import Tab, View
+from ...trace.row_filters import Events, Key
+from ...view import Slices, Tab, View
 
 
 class Limits(Table):
@@ -66,6 +70,13 @@ def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataF
     return Limits.of(phase_parts(trace, of=of).select(Limits.schema().names()))
 
 
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The device work of a family in the iterations of a phase; idle time has none."""
+    made = iterations(trace)
+    numbers = np.flatnonzero([phase == key["phase"] for phase in made.frame["phase"]])
+    return {"device_events": np.flatnonzero(np.isin(made.device, numbers) & (families(trace) == key["part"]))}
+
+
 VIEW = View(
     limits,
     table=Limits,
@@ -74,5 +85,6 @@ VIEW = View(
     place=Tab("Limits"),
     within="recording",
     needs="iterations",
+    slices=Slices(events_of_row),
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
 )
