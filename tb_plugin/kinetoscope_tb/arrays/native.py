@@ -29,6 +29,11 @@ _ARGUMENT = re.compile(r"(IN|OUT)\((\w+?)(?:_t)?, (\w+)\)|int64_t (\w+)")
 _ARRAY, _INTEGER = (ctypes.c_void_p, ctypes.c_int64), (ctypes.c_int64,)
 _WHOLE_PROTOTYPE = re.compile(r"(\w+)\((.*)\)")
 
+_HOW_TO_BUILD = (
+    "Install kinetoscope again with pip; in a copy of its repository run `make check`, or "
+    "`python tb_plugin/native/build.py` where ziglang is installed."
+)
+
 
 class _Parameter:
     """An array that a function takes."""
@@ -54,6 +59,10 @@ class Function:
 
     def __call__(self, *values: Any) -> int:
         """Call it with the arguments of its prototype in tb_plugin/native."""
+        if self._name not in _library():
+            raise ImportError(
+                f"Kinetoscope's library has no function {self._name}, so it is an older one. {_HOW_TO_BUILD}"
+            )
         function, parameters = _library()[self._name]
         arrays, arguments = [], []
         for parameter, value in zip(parameters, _flat(values), strict=True):
@@ -86,10 +95,7 @@ def _library() -> dict[str, tuple[Callable[..., int], list[_Parameter | None]]]:
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(
-            f"Kinetoscope's compiled functions can't be loaded: {error}. Install kinetoscope again with pip; in a copy "
-            "of its repository run `make check`, or `python tb_plugin/native/build.py` where ziglang is installed."
-        ) from error
+        raise ImportError(f"Kinetoscope's compiled functions can't be loaded: {error}. {_HOW_TO_BUILD}") from error
     text = ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(library, "prototypes"))).decode()
     functions: dict[str, tuple[Callable[..., int], list[_Parameter | None]]] = {}
     for name, arguments in _WHOLE_PROTOTYPE.findall(text):

@@ -72,6 +72,11 @@ def test_a_missing_library_says_what_to_do(tmp_path):
     assert "Install kinetoscope again with pip" in said
 
 
+def test_an_older_library_says_what_to_do():
+    with pytest.raises(ImportError, match=r"has no function of_tomorrow, so it is an older one\. Install"):
+        Function("of_tomorrow")()
+
+
 def test_the_library_is_built_from_these_sources(build):
     library = Path(native.__file__).with_name(build.library_name(build.target_of(build.host())))
     assert build.is_built(library)
