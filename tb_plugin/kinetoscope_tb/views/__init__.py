@@ -55,6 +55,8 @@ VIEWS = _views(
     "host.launch_durations",
     "device.graphs",
     "device.idle",
+    "device.idle_culprits",
+    "device.culprit_gaps",
     "device.exposed_time",
     "device.queue_length",
     "device.gpu_counters",
