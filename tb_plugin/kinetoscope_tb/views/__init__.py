@@ -36,6 +36,8 @@ VIEWS = _views(
     "host.operators_by_shape",
     "host.modules",
     "host.modules_by_class",
+    "host.annotations",
+    "host.annotations_by_name",
     "host.python_calls",
     "host.call_stacks",
     "host.op_kernels",
