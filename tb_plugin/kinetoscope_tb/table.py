@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Tree
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Stacked, Tree
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (lower, upper, *heights), ()
         case Bars(lengths):
             return lengths, ()
+        case Stacked(whole, parts, only):
+            return (whole, *parts), only[:1]
     return (), ()
 
 

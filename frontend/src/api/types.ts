@@ -57,7 +57,8 @@ export type Picture =
   | { kind: "lines"; values: string[]; series: string[]; marks: string | null }
   | { kind: "heatmap"; down: string; across: string }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
-  | { kind: "bars"; lengths: string[] };
+  | { kind: "bars"; lengths: string[] }
+  | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
 /** How a row, by the key of its table, finds its slices in the timeline. */

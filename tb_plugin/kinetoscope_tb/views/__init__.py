@@ -59,10 +59,10 @@ VIEWS = _views(
     "device.idle",
     "device.idle_culprits",
     "device.culprit_gaps",
+    "device.gaps",
     "device.exposed_time",
     "device.queue_length",
     "device.gpu_counters",
-    "device.gaps",
 )
 
 RUN_VIEWS = _views(
