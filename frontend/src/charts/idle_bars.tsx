@@ -50,7 +50,7 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only: [column, 
 
 /** The answer: how long the device was idle, and the cause of most of that. */
 function Sentence({ bar }: { bar: Bar }) {
-  const idle = idleOf(bar), scale = scaleFor("duration", [bar.whole]);
+  const idle = idleOf(bar), scale = scaleFor("duration", [idle]);
   if (idle < NOTHING_IDLE * bar.whole) return <p class="answer">{bar.label} was busy all the time.</p>;
   const [most] = bar.parts.filter(({ title }) => title !== "Busy").sort((a, b) => b.value - a.value);
   return (
@@ -83,7 +83,7 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
   const bars = barsIn(drawn, picture).sort((a, b) => idleOf(b) / b.whole - idleOf(a) / a.whole);
   const [first] = bars;
   if (!first) return null;
-  const scale = scaleFor("duration", [first.whole]);
+  const scale = scaleFor("duration", [idleOf(first)]);
   return (
     <figure class="card idle-bars">
       <Sentence bar={first} />
@@ -98,7 +98,8 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
         ))}
       </ul>
       <figcaption>
-        {bars.length > 1 && `${scale.unit} of ${first.label}`}
+        {scale.unit}
+        {bars.length > 1 && ` of ${first.label}`}
         {bars.length > MOST_BARS && `; the ${MOST_BARS} that are idle most of ${bars.length}`}
         <SavePicture title={drawn.entry.title} />
       </figcaption>

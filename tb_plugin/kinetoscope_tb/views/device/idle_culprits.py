@@ -39,8 +39,6 @@ class IdleCulprits(Table):
         "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
         "the next work; missing if nothing is recorded, and where work was queued, so that the host delayed nothing.",
     )
-    kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
-    op = Column(TEXT, "The operator that made the runtime call.")
     source = Column(
         TEXT,
         "File, first line and name of the innermost Python function around it that belongs to the program, not to a "
@@ -48,15 +46,17 @@ class IdleCulprits(Table):
     )
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")
-    window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
     mean_ns = Column(DURATION, "Mean per gap: total ÷ gaps.")
     per_step_ns = Column(DURATION, "Its time within steps ÷ the number of steps; missing without steps.", adds_up=False)
-    steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
     pattern = Column(
         TEXT, "Whether it repeats: in how many steps, and which work follows its gaps if that is always the same."
     )
+    op = Column(TEXT, "The operator that made the runtime call.")
+    kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
+    window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
+    steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
     after = Column(TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed.")
     culprit = Column(TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.")
 
