@@ -5,6 +5,8 @@ import {
   bookmarksIn,
   bookmarksText,
   freeLetter,
+  gapIn,
+  gapToText,
   isSameArea,
   rangeOf,
 } from "../src/timeline/model/url_codec.ts";
@@ -63,4 +65,13 @@ Deno.test("labels never lie over each other nor beyond the edge: they get shorte
       is((ends.at(-1) ?? 0) <= width, true);
     }
   }
+});
+
+Deno.test("a selected gap survives the address; what isn't one is none", () => {
+  for (const source of ["rank0", "x~y.z, 50%"]) {
+    const gap = { source, device: 3, start_ns: 340_000 };
+    same(gapIn(gapToText(gap, "rank0"), "rank0"), gap);
+  }
+  is(gapToText({ source: "rank0", device: 0, start_ns: 5 }, "rank0"), "5~0");
+  for (const text of ["", "5", "~0", "5~x", "-5~0"]) is(gapIn(text, "rank0"), null);
 });

@@ -124,7 +124,23 @@ class Treemap:
     groups: tuple[str, ...]
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap
+@dataclass(frozen=True)
+class Stacked:
+    """A bar for each device whose parts add up to a whole, under a sentence about the largest part.
+
+    Args:
+        whole: The column of the whole.
+        parts: The columns of the parts; the first one is the busy time.
+        only: A column and the value of the rows that are drawn.
+    """
+
+    kind: ClassVar = "stacked"
+    whole: str
+    parts: tuple[str, ...]
+    only: tuple[str, str]
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Stacked
 
 
 def parent_column(picture: Picture | None) -> str | None:

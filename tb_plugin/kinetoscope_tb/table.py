@@ -12,7 +12,7 @@ from typing import ClassVar
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Tree, Treemap
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Stacked, Tree, Treemap
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
         case Treemap(area, name, group):
             return (area,), (name, group)
+        case Stacked(whole, parts, only):
+            return (whole, *parts), only[:1]
     return (), ()
 
 

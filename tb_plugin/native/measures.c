@@ -60,10 +60,12 @@ EXPORT int64_t reach_of_group(IN(int64_t, end), IN(int64_t, rows), IN(int64_t, g
     return 0;
 }
 
+/* `parents`: -1 at first. */
 EXPORT int64_t gap_of_piece(IN(int64_t, group), IN(int64_t, begin), IN(int64_t, parent_group), IN(int64_t, parent_end),
-                            OUT(int64_t, parents)) {
+                            int64_t until, OUT(int64_t, parents)) {
     int64_t at = 0;
     for (int64_t i = 0; i < begin_size; i++) {
+        if (AT(begin, i) >= until) continue;
         while (AT(parent_group, at) < AT(group, i) || AT(parent_end, at) <= AT(begin, i)) at++;
         AT(parents, i) = at;
     }

@@ -15,7 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from browser.app import ENTRY, App, HeldResponses, address
-from browser.timeline_page import range_of
+from browser.timeline_page import Drawn, range_of
 
 PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
@@ -180,6 +180,21 @@ def test_a_gap_says_who_is_to_blame_and_is_shown_by_a_click(app: App):
     expect(longest).to_be_visible()
     page.get_by_role("button", name="As a table").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Idle")
+
+
+def test_why_is_my_gpu_idle_here_a_click_on_a_gap_answers(app: App):
+    drawn = Drawn(app, start=200_000, end=1_300_000)
+    page = drawn.page
+    chosen = page.get_by_role("region", name="The selected gap")
+    drawn.until(lambda: drawn.click("Stream 7", 700_000) is None and chosen.count() > 0)
+    expect(chosen).to_contain_text("770.0 µs idle")
+    expect(chosen).to_contain_text("Host late: the next work was launched")
+    expect(chosen.get_by_role("list", name="What the host was doing")).to_contain_text("host late")
+    assert drawn.place("gap") == "340000~0"
+    page.reload()
+    expect(chosen).to_contain_text("770.0 µs idle")
+    page.get_by_role("button", name="Zoom to it").click()
+    drawn.comes_to(lambda start, end: (start, end) == (224_500, 1_225_500))
 
 
 def test_without_a_device_the_gaps_say_what_would_show_them(app: App):

@@ -15,7 +15,7 @@ from torch import nn
 from torch.autograd.profiler_util import _filter_stack_entry
 
 from kinetoscope import trace_handler
-from kinetoscope_tb.measures.calls.module_calls import WITHIN
+from kinetoscope_tb.measures.calls.call_tree import WITHIN
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host.call_stacks import call_stacks
 from kinetoscope_tb.views.host.modules import modules

@@ -11,7 +11,10 @@ from kinetoscope_tb.arrays.downsample import corners
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.measures.time import idle as module
 from kinetoscope_tb.measures.time.host_activity import HOST_ACTIVITIES
+from kinetoscope_tb.measures.time.host_stack import FRAMES
 from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
+from kinetoscope_tb.measures.time.idle_culprits import WITH_HOST, culprits
+from kinetoscope_tb.measures.time.threads import main_thread
 from kinetoscope_tb.names.calls import launches_graph, may_wait, synchronizes
 from kinetoscope_tb.names.kernels import is_data_loading, step_number
 from kinetoscope_tb.views import VIEWS
@@ -227,6 +230,54 @@ def test_the_parts_of_a_gap_follow_each_other_without_a_hole(builder, axis, each
         times = [gap["start_ns"], *(part["end_ns"] for part in parts[key])]
         assert [part["start_ns"] for part in parts[key]] == times[:-1]
         assert times[-1] == gap["end_ns"]
+
+
+@few
+@given(launched())
+def test_the_culprits_of_idle_time_add_up_to_its_causes(builder):
+    trace = builder.build()
+    table = VIEWS["idle_culprits"].run(trace)
+    for row in VIEWS["idle"].run(trace).filter(scope="device").rows(named=True):
+        own = table.filter(device=row["device"])
+        causes = dict(own.group_by("cause").agg(pl.col("total_ns").sum()).iter_rows())
+        assert causes == {cause: ns for cause in CAUSES if (ns := row[f"{cause.replace(' ', '_')}_ns"])}
+        late = dict(own.drop_nulls("activity").group_by("activity").agg(pl.col("total_ns").sum()).iter_rows())
+        columns = dict(zip(HOST_ACTIVITIES, COLUMNS[PARTS:], strict=True))
+        assert late == {activity: ns for activity, column in columns.items() if (ns := row[column])}
+
+
+@few
+@given(launched())
+def test_the_culprit_is_the_innermost_range_of_the_launching_thread_at_each_instant(builder):
+    trace = builder.build()
+    found = culprits(trace, device=None)
+    main = main_thread(trace)
+    for piece in found.pieces.rows(named=True):
+        for at in range(piece["start_ns"], piece["end_ns"]):
+            expected = slow_innermost(trace, piece, main, at)
+            row = piece["stack_row"]
+            got = None if row == NONE else (FRAMES[found.stack.frame[row]], found.stack.row[row])
+            assert got == expected
+
+
+def slow_innermost(trace, piece, main, at):
+    """(frame, row) of the innermost range at an instant, of the thread that launched what follows, else of the main one."""
+    if piece["cause"] not in WITH_HOST:
+        return None
+    launch = NONE if piece["after"] == NONE else trace.device_events["launch"][piece["after"]]
+    launching = main if launch == NONE else trace.launches["thread"][launch]
+    for thread in dict.fromkeys((launching, main)):
+        rows = [
+            (row["start_ns"], -row["dur_ns"], order, number)
+            for order, frame in enumerate(FRAMES)
+            for number, row in enumerate(getattr(trace, frame).rows(named=True))
+            if row["thread"] == thread and row["start_ns"] <= at < row["start_ns"] + row["dur_ns"]
+            if step_number(row["name"]) is None
+        ]
+        if rows:
+            *_, order, number = max(rows)
+            return FRAMES[order], number
+    return None
 
 
 @few

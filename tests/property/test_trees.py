@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.measures.calls.module_calls import WITHIN
+from kinetoscope_tb.measures.calls.call_tree import WITHIN
 from kinetoscope_tb.measures.calls.module_times import OUTSIDE, UNATTRIBUTED
 from kinetoscope_tb.views.host.call_stacks import call_stacks
 from kinetoscope_tb.views.host.modules import modules

@@ -79,7 +79,8 @@ export type Picture =
     peak_rate: string;
     peak_bandwidth: string;
     number_format: string;
-  };
+  }
+  | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
 /** How a row, by the key of its table, finds its slices in the timeline. */

@@ -221,7 +221,7 @@ export function openTimeline({ find, range, gaps, critical, worker }: RowSlices)
 }
 
 const TRACE_KEYS =
-  /^set\.(from|to)_ns$|^(from|to|slice|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
+  /^set\.(from|to)_ns$|^(from|to|slice|gap|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
 
 /** Opens another trace: filters and orders stay; opened rows and times are cleared. */
 export function openTrace(place: Address) {

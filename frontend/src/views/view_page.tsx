@@ -21,6 +21,7 @@ import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
+import { IdleBars } from "../charts/idle_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { decimal, plural, quantity } from "../format/numbers.ts";
@@ -172,7 +173,14 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;
   const { picture } = entry;
-  if (picture?.kind === "lines") return <Levels drawn={drawn} picture={picture} fixed={fixed} />;
+  if (picture?.kind === "lines" || picture?.kind === "stacked") {
+    return (
+      <>
+        {picture.kind === "lines" ? <Curves {...drawn} picture={picture} /> : <IdleBars {...drawn} picture={picture} />}
+        <FoldedRows drawn={drawn} fixed={fixed} of={picture.kind === "lines" ? "the curve" : "devices and streams"} />
+      </>
+    );
+  }
   return (
     <>
       <Tools drawn={drawn} fixed={fixed} />
@@ -184,28 +192,25 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   );
 }
 
-/** The curves, and below them their rows as a table. */
-function Levels({ drawn, picture, fixed }: { drawn: DrawnTable; picture: PictureOf<"lines">; fixed: string[] }) {
+/** The rows of a picture as a table, folded until somebody asks. */
+function FoldedRows({ drawn, fixed, of }: { drawn: DrawnTable; fixed: string[]; of: string }) {
   const scope = useTableScope();
   const isOpen = scope.get("rows") !== "";
   return (
-    <>
-      <Curves {...drawn} picture={picture} />
-      <details
-        class="levels"
-        open={isOpen}
-        onToggle={({ currentTarget: { open } }) => open !== isOpen && scope.go({ rows: open ? "1" : "" })}
-      >
-        <summary>{plural(drawn.ready.count, "row")} of the curve as a table</summary>
-        {isOpen && (
-          <>
-            <Tools drawn={drawn} fixed={fixed} />
-            <Sums ready={drawn.ready} rows={drawn.rows.rows} />
-            <Grid {...drawn} />
-          </>
-        )}
-      </details>
-    </>
+    <details
+      class="levels"
+      open={isOpen}
+      onToggle={({ currentTarget: { open } }) => open !== isOpen && scope.go({ rows: open ? "1" : "" })}
+    >
+      <summary>{plural(drawn.ready.count, "row")} of {of} as a table</summary>
+      {isOpen && (
+        <>
+          <Tools drawn={drawn} fixed={fixed} />
+          <Sums ready={drawn.ready} rows={drawn.rows.rows} />
+          <Grid {...drawn} />
+        </>
+      )}
+    </details>
   );
 }
 

@@ -26,6 +26,7 @@ from ..arrays.gather import NONE
 from ..arrays.native import Array, Function
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
+from ..measures.time.threads import main_thread
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
@@ -41,7 +42,7 @@ from .stream_edges import (
 )
 from .streams import Streams
 from .sync_edges import sync_edges
-from .thread_edges import busy_ranges, fork_edges, join_edges, main_thread
+from .thread_edges import busy_ranges, fork_edges, join_edges
 
 _find_driving_edges = Function("driving_edges")
 _node_times = Function("node_times")

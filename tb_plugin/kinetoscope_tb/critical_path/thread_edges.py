@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, map_categories
 from ..arrays.native import Array, Function
 from ..arrays.nesting import nearest
-from ..names.kernels import is_data_loading, step_number
+from ..measures.time.threads import autograd_threads, main_thread
+from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .boundaries import HostBoundaries
 
@@ -37,20 +38,6 @@ IDLE_NS = 20_000
 """A shorter pause of a thread doesn't mean that it waited for work."""
 
 
-def main_thread(trace: Trace) -> int:
-    """The thread that runs the steps, or the one with the longest ranges; NONE if there is no host thread."""
-    host, calls = trace.host_events, trace.launches
-    is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
-    thread = host["thread"].to_numpy()
-    if is_step.any():
-        return int(np.bincount(thread[is_step]).argmax())
-    spent = np.zeros(trace.threads.height, np.int64)
-    np.add.at(spent, calls["thread"].to_numpy(), calls["dur_ns"].to_numpy())
-    outer = host["depth"].to_numpy() == 0
-    np.add.at(spent, thread[outer], host["dur_ns"].to_numpy()[outer])
-    return int(spent.argmax()) if spent.any() else NONE
-
-
 def busy_ranges(trace: Trace) -> Bools:
     """For each range, whether a thread is busy, not quiet, while it is the innermost range."""
     host = trace.host_events
@@ -58,15 +45,6 @@ def busy_ranges(trace: Trace) -> Bools:
     works |= host["is_communication"].to_numpy()
     within = nearest(works, host["parent"].to_numpy()) >= 0
     return np.concatenate([within, np.ones(trace.launches.height, bool)])
-
-
-def autograd_threads(trace: Trace) -> Bools:
-    """Which threads run backward operators of forward operators of other threads."""
-    host = trace.host_events
-    is_autograd = np.zeros(trace.threads.height, bool)
-    engine = map_categories(host["name"], lambda name: name.startswith("autograd::engine::")).astype(bool)
-    is_autograd[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
-    return is_autograd
 
 
 def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:

@@ -380,7 +380,7 @@ class Trace:
         return self.device_events.filter(pl.col("kind") == "kernel")
 
     def holds(self, part: str) -> bool:
-        """Whether a frame, or `ops` or `kernels`, has any row.
+        """Whether a frame, or `ops`, `annotations` or `kernels`, has any row.
 
         `communication`: device or host communication with other ranks;
         `stacks`: Python calls around operators; `modules`: calls of modules;
@@ -434,4 +434,5 @@ _REPLAYED = ("ops", "modules", "matrix_work")  # a capture may have it where the
 _PARTS = {
     "ops": ("host_events", "operator"),
     "kernels": ("device_events", "kernel"),
+    "annotations": ("host_events", "annotation"),
 }

@@ -5,7 +5,7 @@ import { type Box, boxOf, type Geometry, topOf, visibleLines, xOf } from "../mod
 import type { Gap } from "../state/idle_gaps.ts";
 import type { SliceSummary } from "../../api/timeline_types.ts";
 import { type Color, css, type Palette } from "./colors.ts";
-import type { Area } from "../model/url_codec.ts";
+import type { Area, ChosenGap } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { duration } from "../model/times.ts";
 
@@ -36,7 +36,8 @@ export class OverlayPainter {
     geometry: Geometry,
     sources: Source[],
     byDevice: Record<string, Map<number, Gap[]>>,
-    { warning, text }: Palette,
+    chosen: ChosenGap | null,
+    { warning, text, accent }: Palette,
   ) {
     this.within(geometry, () => {
       const labeled = new Set<string>();
@@ -48,8 +49,15 @@ export class OverlayPainter {
         labeled.add(`${source.id} ${device}`);
         const height = band.rows * band.rowHeight - (band.isMini ? 0 : 1);
         for (const gap of this.visibleGaps(geometry, source, byDevice[source.id]?.get(device) ?? [])) {
-          this.pen.fillStyle = css(warning, 0.13);
+          const isChosen = chosen?.source === source.id && chosen.device === device &&
+            chosen.start_ns === gap.gap.start_ns;
+          this.pen.fillStyle = css(warning, isChosen ? 0.3 : 0.13);
           this.pen.fillRect(gap.left, top + band.top, gap.wide, height);
+          if (isChosen) {
+            this.pen.strokeStyle = css(accent);
+            this.pen.lineWidth = 2;
+            this.pen.strokeRect(gap.left + 1, top + band.top + 1, gap.wide - 2, height - 2);
+          }
           if (isFirst && gap.wide > LABELED_GAP && !band.isMini) this.blame(gap, top + band.top + 9, css(text, 0.72));
         }
       }

@@ -15,12 +15,13 @@ import type { Line } from "../model/layout.ts";
 import { TextFitter } from "../model/text_fit.ts";
 import { levelFor } from "../model/tiles.ts";
 import { marks } from "../model/times.ts";
+import type { ChosenGap } from "../model/url_codec.ts";
 import { bookmarks } from "../state/bookmarks.ts";
 import { isPictured } from "../state/clocks.ts";
 import { collectivePeers, startCollectivePeers } from "../state/collective_peers.ts";
 import { pathKind, paths, startPaths } from "../state/critical_paths.ts";
-import { idleGaps } from "../state/idle_gaps.ts";
-import { area, detail, hover, hoverFacts, search, selection } from "../state/selection.ts";
+import { type Gap, idleGaps } from "../state/idle_gaps.ts";
+import { area, detail, hover, hoverFacts, search, selectedGap, selection } from "../state/selection.ts";
 import { type Source, sourceOf, sources, steps, whole } from "../state/sources.ts";
 import { TileClient } from "../state/tile_client.ts";
 import { arrivals, main, reload } from "../state/traces.ts";
@@ -101,6 +102,7 @@ export class Renderer {
           hoverFacts,
           arrivals,
           idleGaps,
+          selectedGap,
           collectivePeers,
           paths,
         ]
@@ -197,7 +199,7 @@ export class Renderer {
     this.body.draw(place, list, style, shape);
     this.counters.draw(place, list, palette);
     this.overlay.rules(place, palette);
-    this.overlay.gaps(place, list, idleGaps.peek(), palette);
+    this.overlay.gaps(place, list, idleGaps.peek(), selectedGap.peek(), palette);
     const chosen = draft.peek() ?? area.peek();
     for (const mark of bookmarks.peek()) this.overlay.bookmark(place, mark, palette);
     if (chosen) this.overlay.area(place, chosen, palette);
@@ -275,6 +277,16 @@ export class Renderer {
     const time = timeAt(place, x) - source.shift_ns;
     const pieces = this.pieces(source, line.band!.track);
     return { line, source, hit: boxAt(line.band!, pieces, y - top - line.band!.top, time, nsPerPixel(place)) };
+  }
+
+  /** The idle gap of a device at a point, behind the slices. */
+  gapAt({ source, line }: PointerTarget, x: number): Gap & ChosenGap | null {
+    if (line.band!.part !== "work") return null;
+    const device = source.meta.tracks[line.band!.track]!.device ?? -1;
+    const time = timeAt(geometry(), x) - source.shift_ns;
+    const gap = idleGaps.peek()[source.id]?.get(device)
+      ?.find(({ start_ns, dur_ns }) => start_ns <= time && time < start_ns + dur_ns);
+    return gap ? { ...gap, source: source.id, device } : null;
   }
 
   /** The counter at a point and its value there. */

@@ -7,7 +7,7 @@ import { type Geometry, nsPerPixel, timeAt, visibleLines } from "../model/geomet
 import { clampRange, padRange, shiftRange, stepOf, zoomRange } from "../model/ranges.ts";
 import type { Area, Range, TrackPlace } from "../model/url_codec.ts";
 import { chooseStep, compareStep } from "../state/bookmarks.ts";
-import { hover, select, setArea } from "../state/selection.ts";
+import { hover, select, selectGap, setArea } from "../state/selection.ts";
 import { sourceOf, steps, whole } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
 import {
@@ -222,6 +222,8 @@ export class PointerInput {
   private click(event: PointerEvent) {
     const target = this.view.at(event.offsetX, event.offsetY);
     if (!target?.hit) {
+      const gap = target && this.view.gapAt(target, event.offsetX);
+      if (gap) return selectGap(gap);
       select(null);
       if (!event.shiftKey) setArea(null);
       return;
@@ -230,11 +232,12 @@ export class PointerInput {
     select({ source: target.source.id, slice: target.hit.slice });
   }
 
-  /** Zooms to the double-clicked slice. */
+  /** Zooms to the double-clicked slice or gap. */
   private open() {
     const target = this.view.at(this.last.x, this.last.y);
-    if (!target?.hit) return;
-    const { start_ns, dur_ns } = target.hit, { shift_ns } = target.source;
+    const box = target && (target.hit ?? this.view.gapAt(target, this.last.x));
+    if (!box) return;
+    const { start_ns, dur_ns } = box, { shift_ns } = target.source;
     zoomToRange(padRange({ from: start_ns + shift_ns, to: start_ns + dur_ns + shift_ns }, 0.1));
   }
 

@@ -97,6 +97,22 @@ export function isSameArea(a: Area, b: Area): boolean {
   return text(a) === text(b);
 }
 
+/** A gap between the work of a device, by when it begins on the worker's own clock. */
+export interface ChosenGap {
+  source: string;
+  device: number;
+  start_ns: number;
+}
+
+export const gapToText = ({ source, device, start_ns }: ChosenGap, main: string): string =>
+  `${start_ns}~${numberText(source, device, main)}`;
+
+export function gapIn(text: string, main: string): ChosenGap | null {
+  const [, start, rest] = /^(\d{1,15})~(.*)$/s.exec(text) ?? [];
+  const place = rest === undefined ? null : numberIn(rest, main);
+  return place && { source: place.source, device: place.number, start_ns: Number(start) };
+}
+
 export const findText = (find: Find | null): string => find ? JSON.stringify(find) : "";
 
 export function findIn(text: string): Find | null {

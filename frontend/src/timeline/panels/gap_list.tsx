@@ -3,17 +3,20 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
-import { address, go, openView, viewOfPanel } from "../../app/router.ts";
+import { address, go, openView, slicesIn, viewOfPanel } from "../../app/router.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
+import { selectedGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
 import { settled, zoomToRange } from "../state/viewport_state.ts";
 import { AnswerView } from "../../ui/status.tsx";
 
+const CULPRITS = "idle_culprits";
+const FEW = 8; // culprits of a gap
 const SHOWN = 100;
 const MOST = 5000; // rows that the view gives
 const ROOM = 0.15; // margin at each side, as a share of the gap
@@ -65,6 +68,59 @@ function gapCountText(count: number, all: number): string {
   return count === all ? `The ${decimal(all)} longest gaps` : `${decimal(count)} of the ${decimal(all)} longest gaps`;
 }
 
+/** The causes of the clicked gap, each with what the host was doing, and a link that highlights that. */
+function Culprits({ gap, source }: { gap: Gap; source: Source }) {
+  const { device, start_ns, dur_ns } = gap;
+  const query = { device: String(device), from_ns: String(start_ns), to_ns: String(Number(start_ns) + Number(dur_ns)) };
+  const shown = useAnswer(CULPRITS, query, { ...source.place, version: source.stamp });
+  return (
+    <AnswerView shown={shown} title="Idle time by culprit">
+      {(table) => (
+        <ol class="gaps" aria-label="What the host was doing">
+          {(table.data.total_ns ?? []).slice(0, FEW).map((total, row) => {
+            const { cause, activity, host, op, source: at, idle_frac } = rowOf(table, row);
+            const slices = slicesIn(CULPRITS, (column) => table.data[column]?.[row] ?? null);
+            return (
+              <li key={row} style={{ "--share": Number(idle_frac).toFixed(4) }}>
+                <span>{quantity(Number(total), "duration")}</span>
+                <span class="quiet">{activity ? `${cause}, ${activity}` : cause}</span>
+                <span>
+                  {host !== null && slices?.find
+                    ? (
+                      <button type="button" class="link" onClick={() => setFind(slices.find!)}>
+                        {shorten(String(host), LONGEST)}
+                      </button>
+                    )
+                    : host}
+                  {op !== null && ` in ${op}`}
+                  {at !== null && <span class="quiet">{` ${at}`}</span>}
+                </span>
+              </li>
+            );
+          })}
+        </ol>
+      )}
+    </AnswerView>
+  );
+}
+
+/** Why the device was idle in the clicked gap. */
+function Explanation({ gap, source }: { gap: Gap; source: Source }) {
+  return (
+    <section aria-label="The selected gap">
+      <p>
+        <b>{quantity(Number(gap.dur_ns), "duration")} idle</b>{" "}
+        <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
+          Zoom to it
+        </button>{" "}
+        {gapText(gap)}
+        {gap.after !== null && ` Ended by ${shorten(readableName(String(gap.after)), LONGEST)}.`}
+      </p>
+      <Culprits key={`${gap.device} ${gap.start_ns}`} gap={gap} source={source} />
+    </section>
+  );
+}
+
 function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; onlyVisible: boolean }) {
   const { from, to } = settled.value;
   const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
@@ -73,10 +129,15 @@ function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; on
     const range = rangeOf(gap, source);
     return isMatch(gap) && (!onlyVisible || (range.to > from && range.from < to));
   });
+  const chosen = selectedGap.value;
+  const selected = chosen?.source === source.id
+    ? all.find(({ device, start_ns }) => device === chosen.device && start_ns === chosen.start_ns)
+    : undefined;
   if (!gaps.length) return <p class="quiet">{all.length ? "No gap matches." : "No device was ever idle."}</p>;
   const idle = gaps.reduce((sum, { dur_ns }) => sum + Number(dur_ns), 0);
   return (
     <>
+      {selected && <Explanation gap={selected} source={source} />}
       <p>
         <b>{gapCountText(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
         {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
@@ -103,7 +164,7 @@ function OfSource({ view, source, onlyVisible }: { view: ViewEntry; source: Sour
 export function GapList() {
   const [onlyVisible, setOnlyVisible] = useState(false);
   const [chosen, choose] = useState(main.value);
-  const source = sourceOf(chosen) ?? sources.value[0];
+  const source = sourceOf(selectedGap.value?.source ?? chosen) ?? sources.value[0];
   const view = viewOfPanel("gaps");
   if (!source || !view) return null;
   return (

@@ -9,8 +9,11 @@ import {
   type Area,
   areaIn,
   areaText,
+  type ChosenGap,
   findIn,
   findText,
+  gapIn,
+  gapToText,
   numberText,
   type Range,
   type Selected,
@@ -20,7 +23,12 @@ import { sourceOf } from "./sources.ts";
 import { addressText, loadFrom, main, reloadIfChanged, requestOf, traceOf, traces } from "./traces.ts";
 import { scrollTarget, viewport, zoomToRange } from "./viewport_state.ts";
 
-const texts = { slice: addressText("slice"), area: addressText("area"), find: addressText("find") };
+const texts = {
+  slice: addressText("slice"),
+  area: addressText("area"),
+  find: addressText("find"),
+  gap: addressText("gap"),
+};
 
 /** A request for the facts of a slice; null if its trace isn't shown. */
 function sliceRequest(chosen: Selected | null): ApiRequest | null {
@@ -84,7 +92,14 @@ export const search = computed((): Search | null => {
 
 /** Selects a slice where it is; nothing without one. */
 export const select = (chosen: Selected | null) =>
-  go({ slice: chosen ? numberText(chosen.source, chosen.slice, main.value) : "" });
+  go({ slice: chosen ? numberText(chosen.source, chosen.slice, main.value) : "", gap: "" });
+
+/** The idle gap that was clicked. */
+export const selectedGap = computed((): ChosenGap | null => gapIn(texts.gap.value, main.value));
+
+/** Selects a gap and opens the panel that explains it. */
+export const selectGap = (chosen: ChosenGap) =>
+  go({ slice: "", area: "", gap: gapToText(chosen, main.value), panel: "gaps" });
 
 /** Selects an area; nothing without one. */
 export const setArea = (chosen: Area | null) => go({ area: chosen ? areaText(chosen, main.value) : "" });

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _preorder = Function("preorder")
 _outermost = Function("outermost")
 _interleave = Function("interleave")
 
+WITHIN = " / "
+LONGEST_PATH = 4096  # characters: else the total length of nested paths grows quadratically
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
@@ -193,6 +196,20 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     roots = int(root.max(initial=NONE)) + 1
     node, above, named = paths(parent, code.astype(np.int32), root.astype(np.int32), roots)
     return MergedTree(node, above, named)
+
+
+def path_texts(names: list[str], parent: Rows) -> list[str]:
+    """The path of each node: the names of the nodes around it, from the outermost, and its own.
+
+    An outer path longer than LONGEST_PATH is replaced by its hash.
+    """
+    texts = list[str]()
+    for name, around in zip(names, parent.tolist(), strict=True):
+        outer = texts[around] + WITHIN if around >= 0 else ""
+        if len(outer) > LONGEST_PATH:
+            outer = f"…{blake2b(outer.encode('utf-8', 'replace'), digest_size=8).hexdigest()}{WITHIN}"
+        texts.append(outer + name)
+    return texts
 
 
 def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, Array, Array]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +20,8 @@ from ...arrays.nesting import nearest
 from ...trace.model import LIGHTNING, Trace
 from ...trace.row_filters import Events
 from .backward import forward_ops
-from .call_tree import CallForest, Ints, MergedTree, Rows, merged
+from .call_tree import CallForest, Ints, MergedTree, Rows, merged, path_texts
 
-WITHIN = " / "
-LONGEST_PATH = 4096  # characters: else the total length of nested paths grows quadratically
 _MODULE = "nn.Module: "
 _LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
 _LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
@@ -78,17 +75,8 @@ class ModuleCalls:
         return cls(tree, names, calls, forest, node, is_backward, named.is_module)
 
     def paths(self) -> list[str]:
-        """The path of each node: the names of the modules around it, from the outermost, and its own.
-
-        An outer path longer than LONGEST_PATH is replaced by its hash.
-        """
-        texts = list[str]()
-        for name, around in zip(self.names, self.tree.parent.tolist(), strict=True):
-            outer = texts[around] + WITHIN if around >= 0 else ""
-            if len(outer) > LONGEST_PATH:
-                outer = f"…{blake2b(outer.encode('utf-8', 'replace'), digest_size=8).hexdigest()}{WITHIN}"
-            texts.append(outer + name.shown)
-        return texts
+        """The path of each node: the names of the modules around it, from the outermost, and its own."""
+        return path_texts([name.shown for name in self.names], self.tree.parent)
 
     def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of rows of the forest, which may be NONE."""

@@ -157,7 +157,7 @@ def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int
     span = Windows(["all"], np.array([begin]), np.array([end]))
     whole = whole_gaps(trace, axis, span, with_empty=True)
     parents = whole_gaps(trace, axis, span)
-    parent = _parents(whole.group, whole.begin, parents.group, parents.end)
+    parent = _parents(whole.group, whole.begin, parents.group, parents.end, end)
     parts, causes = _joined(*_parts(trace, whole))
     return _UncutParts(whole.group[parts.gap], parent[parts.gap], parts.start, parts.end, causes)
 
@@ -183,10 +183,13 @@ class SharedParts:
         return cls(len(alike) * sum(column.nbytes for column in parts))
 
 
-def _parents(group: Array, begin: Array, parent_group: Array, parent_end: Array) -> Array:
-    """Return in which gap each piece of a gap lies; both come sorted by group, then by time."""
-    parents = np.empty(begin.size, np.int64)
-    _gap_of_piece(group, begin, parent_group, parent_end, parents)
+def _parents(group: Array, begin: Array, parent_group: Array, parent_end: Array, until: int) -> Array:
+    """Return in which gap each piece of a gap lies; both come sorted by group, then by time.
+
+    Pieces that begin at `until` or later, between rows without a duration behind the last window, lie in none.
+    """
+    parents = np.full(begin.size, NONE, np.int64)
+    _gap_of_piece(group, begin, parent_group, parent_end, until, parents)
     return parents
 
 

@@ -16,6 +16,7 @@ import polars as pl
 from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
 from ...measures.time.idle_causes import CAUSES, SharedParts, gap_parts
+from ...pictures import Stacked
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
@@ -25,9 +26,29 @@ _SHORT = f"{QUEUED_NS // 1000} µs"
 
 
 class Idle(Table):
-    """One row is one device, or one stream of it, in all steps or in one; busy time and causes add up to the window."""
+    """How long each device and stream was idle, and why: busy time and causes add up to the window."""
 
     key = ("scope", "device", "stream", "step")  # no weight: the idle time of streams adds up to nothing
+    picture = Stacked(
+        whole="window_ns",
+        parts=(
+            "busy_ns",
+            "late_data_loading_ns",
+            "late_synchronizing_ns",
+            "late_runtime_ns",
+            "late_operator_ns",
+            "late_annotation_ns",
+            "late_python_ns",
+            "late_unrecorded_ns",
+            "launch_latency_ns",
+            "dependency_ns",
+            "blocked_copy_ns",
+            "graph_launch_ns",
+            "not_shown_ns",
+            "unexplained_ns",
+        ),
+        only=("scope", "device"),
+    )
 
     scope = Column(TEXT, "device: no row of any of its streams runs; stream: none of this stream.")
     device = Column(ID, "Index of the device.")

@@ -1,0 +1,170 @@
+"""Annotations: named ranges on the host, how they nest, and the GPU work launched inside them.
+
+A range is inside the innermost annotation around it on its thread. Autograd runs the backward pass on threads of its
+own while the main thread waits for it, so a range or a launch there that is in no annotation of its thread is inside
+the innermost annotation that is open on the main thread. Copies of annotations on the GPU's timeline
+(gpu_user_annotation) are projections of the same ranges and aren't counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE, gather, map_categories, scatter_add
+from ...arrays.intervals import Ints, length_within, union
+from ...arrays.nesting import innermost, nearest
+from ...names.annotations import AnnotationName, annotation_name
+from ...trace.model import Trace
+from ..time.breakdown import intervals_of
+from ..time.threads import autograd_threads, main_thread
+from .call_tree import MergedTree, Rows, merged
+
+
+class GpuTimes(NamedTuple):
+    """GPU time of the work launched inside groups of ranges, in ns.
+
+    Attributes:
+        union: When any of the work ran.
+        total: The sum of its durations.
+        span: From the first to the last of the work of each range, summed over the ranges.
+        idle: The part of these spans in which no device ran anything.
+    """
+
+    union: Ints
+    total: Ints
+    span: Ints
+    idle: Ints
+
+
+@dataclass(frozen=True)
+class AnnotationRanges:
+    """The ranges, the outer ones first, and the device rows launched directly in each.
+
+    Attributes:
+        row: The row of host_events of each range; those of the main thread come first.
+        parent: The range around each, or NONE.
+        code: The number of its name in `names`.
+        names: The names, with the numbers of steps and iterations removed.
+        start: When each begins.
+        dur: How long each lasts.
+        step: The step of each, or NONE.
+        launching: For each row of device_events the range that it was launched in, or NONE.
+    """
+
+    row: Rows
+    parent: Rows
+    code: Rows
+    names: list[AnnotationName]
+    start: Ints
+    dur: Ints
+    step: Rows
+    launching: Rows
+
+    @classmethod
+    def of(cls, trace: Trace) -> AnnotationRanges:
+        """The ranges of a trace."""
+        host, main = trace.host_events, main_thread(trace)
+        is_range = (host["kind"] == "annotation").to_numpy()
+        rows = np.flatnonzero(is_range).astype(np.int32)
+        rows = rows[np.argsort(host["thread"].to_numpy()[rows] != main, kind="stable")]
+        ranges = host[rows]
+        thread, start, dur = (ranges[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
+        place = np.full(host.height, NONE, np.int32)
+        place[rows] = np.arange(rows.size)
+        holder = nearest(is_range, host["parent"].to_numpy())  # the annotation at or around each host event
+        around = gather(place, gather(holder, host["parent"].to_numpy()[rows]))
+        on_main = _OnMain(trace, main, start[thread == main], (start + dur)[thread == main])
+        around = on_main.fill(around, thread, start, start + dur)
+        names, code = _names(host["name"], rows)
+        launching = _launching(trace, gather(place, holder), on_main)
+        return cls(rows, around, code, names, start, dur, ranges["step"].to_numpy(), launching)
+
+    def tree(self) -> MergedTree:
+        """Ranges with the same names around them as one node."""
+        return merged(self.parent, self.code)
+
+    def gpu_times(self, trace: Trace, group: Rows, groups: int) -> GpuTimes:
+        """GPU times of groups of ranges; ranges of the group NONE are left out, and no two of a group are nested."""
+        device = trace.device_events
+        start, dur = device["start_ns"].to_numpy(), device["dur_ns"].to_numpy()
+        work, inside = self._work(group)
+        of = group[inside]
+        first, last = np.full(self.row.size, np.iinfo(np.int64).max), np.zeros(self.row.size, np.int64)
+        np.minimum.at(first, inside, start[work])
+        np.maximum.at(last, inside, (start + dur)[work])
+        has_work = np.zeros(self.row.size, bool)
+        has_work[inside] = True
+        span = np.where(has_work, last - first, 0)
+        active = np.zeros(self.row.size, np.int64)
+        active[has_work] = length_within(intervals_of(device), first[has_work], last[has_work])
+        return GpuTimes(
+            _union_lengths(of, start[work], (start + dur)[work], groups),
+            scatter_add(of, dur[work], groups),
+            scatter_add(np.where(has_work, group, NONE).astype(np.int32), span, groups),
+            scatter_add(np.where(has_work, group, NONE).astype(np.int32), span - active, groups),
+        )
+
+    def _work(self, group: Rows) -> tuple[Rows, Rows]:
+        """(device row, range) for each range of a group around the launch of each device row."""
+        work, inside = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+        rows = np.flatnonzero(self.launching != NONE).astype(np.int32)
+        at = self.launching[rows]
+        while rows.size:  # once per level of nesting
+            counts = group[at] != NONE
+            work.append(rows[counts])
+            inside.append(at[counts])
+            at = self.parent[at]
+            rows, at = rows[at != NONE], at[at != NONE]
+        return np.concatenate(work), np.concatenate(inside)
+
+
+class _OnMain:
+    """The annotations of the main thread, to look up what is open there."""
+
+    def __init__(self, trace: Trace, main: int, start: Ints, end: Ints) -> None:
+        self._start, self._end = start, end  # in order; these are the first ranges
+        self._waits_for = autograd_threads(trace)
+        self._waits_for[main : main + 1] = False
+
+    def fill(self, around: Rows, thread: Rows, start: Ints, end: Ints) -> Rows:
+        """The range around each event; autograd's events that have none are in that which encloses them here."""
+        blank = np.flatnonzero((around == NONE) & self._waits_for[thread])
+        blank = blank[np.argsort(start[blank], kind="stable")]
+        none = np.zeros(self._start.size, np.int32)
+        found = innermost(none, self._start, self._end, np.zeros(blank.size, np.int32), start[blank])
+        filled = around.copy()
+        filled[blank] = np.where(gather(self._end, found) >= end[blank], found, NONE)
+        return filled
+
+
+def _launching(trace: Trace, holder: Rows, on_main: _OnMain) -> Rows:
+    """For each device row the range that it was launched in: by its call, or by its operator without a known call."""
+    host, calls, device = trace.host_events, trace.launches, trace.device_events
+    by_frame = []
+    for frame, own in ((calls, gather(holder, calls["host"].to_numpy())), (host, holder)):
+        start = frame["start_ns"].to_numpy()
+        by_frame.append(on_main.fill(own, frame["thread"].to_numpy(), start, start))
+    launch, op = device["launch"].to_numpy(), device["op"].to_numpy()
+    return np.where(launch != NONE, gather(by_frame[0], launch), gather(by_frame[1], op)).astype(np.int32)
+
+
+def _names(names: pl.Series, rows: Rows) -> tuple[list[AnnotationName], Rows]:
+    """(the distinct names, the number of each range's)."""
+    numbers: dict[AnnotationName, int] = {}
+    code = map_categories(
+        names.gather(rows), lambda text: numbers.setdefault(annotation_name(text), len(numbers)), missing=NONE
+    )
+    return list(numbers), code.astype(np.int32)
+
+
+def _union_lengths(group: Rows, start: Ints, end: Ints, groups: int) -> Ints:
+    """The length of the union of the intervals of each group; the groups are laid one behind the other on an axis."""
+    first, last = (int(start.min()), int(end.max())) if start.size else (0, 0)
+    width = last - first + 1
+    base = group.astype(np.int64) * width - first
+    begins, ends = union(start + base, end + base)
+    return scatter_add((begins // width).astype(np.int32), ends - begins, groups)

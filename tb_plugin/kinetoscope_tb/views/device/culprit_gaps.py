@@ -1,0 +1,73 @@
+"""The gaps of one culprit: when a device was idle while the host was doing it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...arrays.gather import NONE
+from ...measures.time.idle import Windows, gaps
+from ...measures.time.idle_causes import SharedParts
+from ...measures.time.idle_culprits import pieces_by_culprit
+from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key, rows_where
+from ...view import Detail, RowTime, Slices, View
+
+
+class CulpritGaps(Table):
+    """The gaps that a culprit has a part in, the largest part first."""
+
+    key, weight = ("device", "culprit", "start_ns"), "culprit_ns"
+
+    device = Column(ID, "Index of the device.")
+    culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.")
+    step = Column(TEXT, "Number of the step that its first part lies in; missing between steps and without steps.")
+    start_ns = Column(INSTANT, "When the gap began.")
+    dur_ns = Column(DURATION, "How long nothing ran on the device.")
+    culprit_ns = Column(DURATION, "How much of it has this culprit.")
+    before = Column(TEXT, "The kernel, copy or fill that ended last before it; missing if none did.")
+    after = Column(TEXT, "The one that ended it; missing if none followed.")
+
+
+def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None = None) -> pl.DataFrame:
+    """The gaps by how much of them the culprit has; of all culprits if none is given."""
+    pieces = pieces_by_culprit(trace, device)
+    pieces = pieces if culprit is None else pieces.filter(pl.col("culprit") == culprit)
+    parts = pieces.group_by("device", "culprit", "gap").agg(
+        pl.col("step").sort_by("start_ns").first().replace(NONE, None), culprit_ns=pl.col("dur_ns").sum()
+    )
+    whole = gaps(trace, "device", Windows.of(trace, each=False)).select("gap", "start_ns", "end_ns", "before", "after")
+    rows = parts.join(whole, "gap", how="left")
+    names, steps = trace.device_events["name"], trace.steps["name"].replace("all", None)
+    rows = rows.with_columns(
+        pl.col("device").cast(pl.Int64),
+        step=steps.gather(rows["step"]),
+        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
+        before=names.gather(rows["before"].replace(NONE, None)).cast(pl.String),
+        after=names.gather(rows["after"].replace(NONE, None)).cast(pl.String),
+    )
+    rows = rows.sort("culprit_ns", "device", "start_ns", "culprit", descending=[True, False, False, False])
+    return CulpritGaps.of(rows.select(CulpritGaps.schema().names()))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The work that ends the gap."""
+    rows = rows_where(trace.device_events, device=key["device"])
+    start = trace.device_events["start_ns"].to_numpy()[rows]
+    later = start[start > (key["start_ns"] or 0)]
+    return {"device_events": rows[start == later.min(initial=later.max(initial=NONE))]}
+
+
+VIEW = View(
+    culprit_gaps,
+    table=CulpritGaps,
+    title="Its gaps",
+    entry="Idle",
+    within="moments",
+    needs="device_events",
+    hint="The device was never idle here.",
+    place=Detail("idle_culprits"),
+    shares=SharedParts.of,
+    slices=Slices(events_of_row, are_highlighted=False),
+    time=RowTime("start_ns", length="dur_ns"),
+)

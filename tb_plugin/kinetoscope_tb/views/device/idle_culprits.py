@@ -1,0 +1,133 @@
+"""Idle time by culprit: why a device was idle, and what the host was doing then.
+
+The causes are those of the view `idle`, and so are their sums. What the host was doing is the innermost Python
+function, operator or runtime call on the thread that launched the work which ended the gap; while that thread has
+nothing recorded, the main thread counts.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...arrays.gather import NONE, fraction
+from ...measures.time.host_stack import FRAMES
+from ...measures.time.idle import Windows
+from ...measures.time.idle_causes import SharedParts
+from ...measures.time.idle_culprits import WHO, pieces_by_culprit
+from ...measures.time.step_subset import has_steps
+from ...names.kernel_labels import kernel_label
+from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Part, Slices, View
+
+
+class IdleCulprits(Table):
+    """Why each device was idle, and what the host was doing then: the rows of a device add up to its idle time."""
+
+    key, weight = ("device", "culprit"), "total_ns"
+
+    device = Column(ID, "Index of the device.")
+    cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.")
+    activity = Column(
+        TEXT,
+        "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
+        "annotation, python, or nothing recorded; the first that applies.",
+    )
+    host = Column(
+        TEXT,
+        "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
+        "the next work; missing if nothing is recorded, and where work was queued, so that the host delayed nothing.",
+    )
+    source = Column(
+        TEXT,
+        "File, first line and name of the innermost Python function around it that belongs to the program, not to a "
+        "library; of the innermost function with a file if none does. Missing without with_stack=True.",
+    )
+    total_ns = Column(DURATION, "Idle time with this cause and culprit.")
+    idle_frac = Column(FRACTION, "Share of the idle time of the device.")
+    gaps = Column(COUNT, "In how many gaps.", adds_up=False)
+    longest_ns = Column(DURATION, "The most in one gap.")
+    mean_ns = Column(DURATION, "Mean per gap: total ÷ gaps.")
+    per_step_ns = Column(DURATION, "Its time within steps ÷ the number of steps; missing without steps.", adds_up=False)
+    pattern = Column(
+        TEXT, "Whether it repeats: in how many steps, and which work follows its gaps if that is always the same."
+    )
+    op = Column(TEXT, "The operator that made the runtime call.")
+    kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
+    window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
+    steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
+    after = Column(TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed.")
+    culprit = Column(TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.")
+
+
+def idle_culprits(
+    trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
+) -> pl.DataFrame:
+    """The largest first; with from_ns or to_ns only the idle time within."""
+    rows = _sums(pieces_by_culprit(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0)
+    window = Windows.of(trace, each=False)
+    begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
+    end = min(int(window.end[-1]), window.end[-1] if to_ns is None else to_ns)
+    rows = rows.with_columns(
+        pl.col("device").cast(pl.Int64),
+        idle_frac=fraction(pl.col("total_ns"), pl.col("total_ns").sum().over("device")),
+        window_frac=pl.col("total_ns") / max(int(end - begin), 1),
+    )
+    rows = rows.sort("total_ns", "device", "culprit", descending=[True, False, False])
+    return IdleCulprits.of(rows.select(IdleCulprits.schema().names()))
+
+
+def _sums(pieces: pl.DataFrame, steps: int) -> pl.DataFrame:
+    """The rows: one per device and culprit, without shares."""
+    who = ["device", "culprit"]
+    by_gap = pieces.group_by(*who, "gap").agg(pl.col(*WHO, "name").first(), pl.col("dur_ns").sum())
+    rows = by_gap.group_by(who).agg(
+        pl.col(WHO).first(),
+        total_ns=pl.col("dur_ns").sum(),
+        gaps=pl.len().cast(pl.Int64),
+        longest_ns=pl.col("dur_ns").max(),
+        after=pl.col("name").sort_by("dur_ns", "gap", descending=[False, True]).last().cast(pl.String),
+        follows=pl.col("name").n_unique(),
+    )
+    in_steps = pieces.filter(pl.col("step") != NONE) if steps else pieces.clear()
+    by_step = in_steps.group_by(who).agg(
+        per_step_ns=pl.col("dur_ns").sum() // max(steps, 1), steps=pl.col("step").n_unique().cast(pl.Int64)
+    )
+    rows = rows.join(by_step, who, how="left").with_columns(mean_ns=pl.col("total_ns") // pl.col("gaps"))
+    patterns = (_pattern(steps, *row) for row in rows.select("steps", "gaps", "follows", "after").iter_rows())
+    return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
+
+
+def _pattern(all_steps: int, steps: int | None, gaps: int, follows: int, after: str | None) -> str | None:
+    """In how many steps a culprit occurs, and which work follows its gaps if that is always the same."""
+    parts = []
+    if steps and all_steps > 1:
+        parts.append(f"in each of {all_steps} steps" if steps == all_steps else f"in {steps} of {all_steps} steps")
+    if gaps > 1 and follows == 1 and after is not None:
+        parts.append(f"always before {kernel_label(after)}")
+    return ", ".join(parts) or None
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """What the host was doing; where it delayed nothing, the work that ended the gaps."""
+    pieces = pieces_by_culprit(trace, key["device"]).filter(pl.col("culprit") == key["culprit"])
+    events = {
+        name: pieces.filter(pl.col("frame") == frame)["frame_row"].unique().to_numpy()
+        for frame, name in enumerate(FRAMES)
+    }
+    return {**events, "device_events": pieces.filter(pl.col("frame") == NONE)["after"].unique().to_numpy()}
+
+
+VIEW = View(
+    idle_culprits,
+    table=IdleCulprits,
+    title="Idle time by culprit",
+    entry="Idle",
+    within="recording",
+    needs="device_events",
+    hint="The device was never idle here.",
+    place=Part("idle"),
+    slices=Slices(events_of_row),
+    shares=SharedParts.of,
+)

@@ -1,0 +1,56 @@
+"""Annotations by name: the ranges of each name together, wherever they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import gather
+from ...measures.calls.annotation_costs import AnnotationCosts, annotation_columns
+from ...measures.calls.annotation_ranges import AnnotationRanges
+from ...measures.calls.call_tree import outermost
+from ...trace import Trace
+from ...trace.row_filters import Events, Key
+from ...view import Slices, Tab, View
+
+
+class AnnotationsByName(AnnotationCosts):
+    """How long named ranges take on the host, and the GPU work launched inside them, by name.
+
+    Ranges inside another one of their name count as ranges, but their time counts once.
+    """
+
+    key, weight = ("name",), "host_total_ns"
+
+
+def annotations_by_name(trace: Trace) -> pl.DataFrame:
+    """Names by host time."""
+    ranges = AnnotationRanges.of(trace)
+    tree, names = ranges.tree(), ranges.names
+    is_outermost = outermost(tree.parent, tree.preorder(), tree.code, len(names))
+    is_nested = ~gather(is_outermost, tree.node, missing=True)
+    rows = annotation_columns(trace, ranges, ranges.code, len(names), is_nested).with_columns(
+        name=pl.Series([name.name for name in names], dtype=pl.String),
+        source=pl.Series([name.source for name in names], dtype=pl.String),
+    )
+    rows = rows.sort("host_total_ns", "name", descending=[True, False])
+    return AnnotationsByName.of(rows.select(AnnotationsByName.schema().names()))
+
+
+def events_of_row(trace: Trace, key: Key) -> Events:
+    """The ranges of this name."""
+    ranges = AnnotationRanges.of(trace)
+    is_chosen = np.array([name.name == key["name"] for name in ranges.names] + [False])
+    return {"host_events": ranges.row[is_chosen[ranges.code]]}
+
+
+VIEW = View(
+    annotations_by_name,
+    table=AnnotationsByName,
+    title="Annotations by name",
+    entry="Annotations",
+    needs="annotations",
+    hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
+    place=Tab("By name"),
+    slices=Slices(events_of_row),
+)
