@@ -71,6 +71,12 @@ export function writeAddress(address: Address, how: "push" | "replace") {
   }
 }
 
+/** The whole address, with all changes. */
+export function currentUrl(): string {
+  settle();
+  return page.location.href;
+}
+
 /** Calls `onChange` when the user went back or forward, or wrote another address. */
 export function onAddressChange(onChange: () => void) {
   const follow = () => {

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import { tabLabel } from "../app/entries.ts";
+import { currentUrl } from "../app/host.ts";
 import { missing, openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
 import type { ViewEntry } from "../api/types.ts";
 import { decimal, plural } from "../format/numbers.ts";
@@ -25,13 +26,12 @@ function HealthBadge() {
 
 function CopyLink() {
   const button = useRef<HTMLButtonElement>(null);
-  const take = () => {
-    const { location } = window.parent === window ? window : window.parent;
-    void copy(location.href).then(() => (button.current!.textContent = "Copied"));
+  const copyUrl = () => {
+    void copy(currentUrl()).then(() => (button.current!.textContent = "Copied"));
     setTimeout(() => button.current && (button.current.textContent = "Copy link"), 1500);
   };
   return (
-    <button ref={button} type="button" class="badge" onClick={take} data-tip="Copy the address of exactly this page">
+    <button ref={button} type="button" class="badge" onClick={copyUrl} data-tip="Copy the address of exactly this page">
       Copy link
     </button>
   );
