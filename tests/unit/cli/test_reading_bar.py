@@ -6,8 +6,10 @@ import sys
 from kinetoscope_tb.cli.traces import opened
 from kinetoscope_tb.discovery import TraceFile
 from kinetoscope_tb.reader import Progress
+from support.build import TraceBuilder
 
 FILE = TraceFile("run", "rank0", "5", "/logs/rank0.5.json", "rank0[red].5.json", 4_000_000, "stamp")
+TRACE = TraceBuilder().build()
 
 
 class Terminal(io.StringIO):
@@ -22,14 +24,14 @@ def drawn(monkeypatch, terminal):
         for stage, read_bytes in (("reading", 1_000_000), ("reading", 3_000_000), ("linking", 4_000_000)):
             if note is not None:
                 note(Progress(stage, read_bytes, file.bytes))
-        return "the trace", False
+        return TRACE, False
 
     monkeypatch.setattr("kinetoscope_tb.engine.open_or_read", slowly)
     monkeypatch.setattr(sys, "stderr", terminal)
     for name, value in {"COLUMNS": "120", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
     with opened(FILE) as trace:
-        assert trace == "the trace"
+        assert trace is TRACE
     return terminal.getvalue()
 
 
