@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -29,6 +30,7 @@ from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
 from .profiling.options import Activities, Options
 from .profiling.profiler_ranges import Ranges
+from .profiling.torch_features import TorchFeatures
 from .progress import Progress, ProgressCounter
 from .sampling.environment_probe import EnvironmentProbe
 from .sampling.scalars import Curves
@@ -98,6 +100,14 @@ class Tracer:
         with_modules: Names of modules (TorchScript only).
         profiler: Further arguments of torch.profiler.profile: `experimental_config`, `execution_trace_observer`,
             `acc_events`, `custom_trace_id_callback` and `post_processing_timeout_s`.
+        trace_only: Build no Python events when a window ends, which saves time: there is no `key_averages()`. It needs
+            torch 2.13; with an older one, the log says so and nothing changes, as for the next three.
+        in_process_cupti: Record GPU work with torch's own CUPTI backend (2.13, 2.14: CUPTI monitor; 2.15: Cuspy)
+            instead of kineto.
+        graph_dependencies: Record which nodes of CUDA graphs wait for which; with that backend, from torch 2.14. The
+            graphs must be captured inside the Tracer's `with`.
+        gpu_counters: What that backend samples, from torch 2.14: `environment` for power, temperature, clocks and fans,
+            or names of CUPTI's metrics, such as `sm__cycles_active.avg.pct_of_peak_sustained_elapsed`.
         requests: Accept requests: a file, `kinetoscope trigger`, or the page's Capture.
         signal: A signal that requests a window, by name or number, such as `SIGUSR2`. By default none is installed,
             since trainers and launchers use such signals, for example Lightning SIGUSR1 under SLURM.
@@ -143,6 +153,10 @@ class Tracer:
         with_flops: bool = False,
         with_modules: bool = False,
         profiler: Mapping[str, Any] | None = None,
+        trace_only: bool = False,
+        in_process_cupti: bool = False,
+        graph_dependencies: bool = False,
+        gpu_counters: Collection[str] = (),
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
@@ -162,7 +176,15 @@ class Tracer:
             with_flops=with_flops,
             with_modules=with_modules,
             profiler={} if profiler is None else profiler,
+            features=TorchFeatures(
+                trace_only=trace_only,
+                in_process_cupti=in_process_cupti,
+                graph_dependencies=graph_dependencies,
+                gpu_counters=tuple(gpu_counters),
+            ),
         )
+        if enabled:
+            options = replace(options, features=options.features.supported())
         self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
@@ -183,7 +205,7 @@ class Tracer:
         self._annotations.log.listener = self._supervisor.on_event
         sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
-        keeps_events = schedule is None if keep_events is None else keep_events
+        keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
         self._make_loop(options, WindowLimit(max_window_s), keeps_events=keeps_events)
 
     def _make_trace_writer(

@@ -7,6 +7,8 @@
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
+    make bench ARGS="--versions"                    the recorder's tests under each supported torch, nothing else
+    make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
@@ -208,6 +210,10 @@ def main() -> None:
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
+    parser.add_argument(
+        "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
+    )
+    parser.add_argument("tests", nargs="*", help="of --versions, after --: what pytest runs, and its other arguments")
     parser.add_argument("--seed", type=int, default=1, help="of the recordings that advice is judged by")
     parser.add_argument("--only", help="cause or name of the recordings that advice is judged by")
     parser.add_argument("--write", type=Path, help="where to keep the recordings that advice is judged by")
@@ -218,6 +224,10 @@ def main() -> None:
     if arguments.verdicts:
         report_verdicts(arguments)
         return
+    if arguments.versions is not None:
+        from versions import report_versions
+
+        sys.exit(not report_versions(arguments.versions, arguments.tests))
     if arguments.timeline:
         with tempfile.TemporaryDirectory() as folder:
             report_timelines(Path(folder), arguments)

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any
 
-import torch
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from ..errors import UsageError
+from .torch_features import ExperimentalConfig, TorchFeatures
 
-_ExperimentalConfig: Any = getattr(torch._C._profiler, "_ExperimentalConfig", None)  # not every torch has it
 Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
 
 _FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
@@ -37,6 +36,7 @@ class Options:
 
     Args:
         profiler: The arguments of torch.profiler.profile for which Tracer has none of its own.
+        features: What not every torch can record.
 
     Raises:
         UsageError: Invalid activities or arguments.
@@ -49,6 +49,7 @@ class Options:
     with_flops: bool = False
     with_modules: bool = False
     profiler: Mapping[str, Any] = field(default_factory=dict)
+    features: TorchFeatures = field(default_factory=TorchFeatures)
 
     def __post_init__(self) -> None:
         activities = () if self.activities is None else tuple(self.activities)
@@ -58,6 +59,14 @@ class Options:
         if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
             raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
         _check_profiler_arguments(self.profiler)
+        if not all(isinstance(name, str) and len(name) > 1 for name in self.features.gpu_counters):
+            raise UsageError("gpu_counters: it must be a collection of names, such as ['environment'].")
+        if self.features.names and self.profiler.get("experimental_config") is not None:
+            raise UsageError(
+                f"{self.features.names[0]}: it can't be combined with an experimental_config; set it there."
+            )
+        if self.features.needs_in_process_cupti and listed and ProfilerActivity.CPU not in listed:
+            raise UsageError("torch's in-process CUPTI backend needs ProfilerActivity.CPU among the activities.")
 
     @property
     def acc_events(self) -> bool:
@@ -73,8 +82,8 @@ class Options:
             arguments["custom_trace_id_callback"] = trace_id
         if self.activities is not None:
             arguments["activities"] = list(self.activities)
-        if self.with_stack and "experimental_config" not in arguments:
-            arguments["experimental_config"] = _verbose_config()
+        if "experimental_config" not in arguments:
+            arguments["experimental_config"] = self.features.config(verbose=self.with_stack)
         return arguments
 
     def changed(self, switches: Mapping[str, bool]) -> Options:
@@ -116,13 +125,5 @@ def _check_profiler_arguments(arguments: Mapping[str, Any]) -> None:
             accepted = ", ".join(sorted(PROFILER_ARGUMENTS))
             raise UsageError(f"profiler={{{key!r}: …}}: unknown key; accepted are {accepted}.")
     config = arguments.get("experimental_config")
-    if config is not None and _ExperimentalConfig is not None and not isinstance(config, _ExperimentalConfig):
+    if config is not None and ExperimentalConfig is not None and not isinstance(config, ExperimentalConfig):
         raise UsageError(f"experimental_config={config!r}: it must be a torch._C._profiler._ExperimentalConfig.")
-
-
-def _verbose_config() -> object:
-    """Return the setting without which operators have no call stack; None if this torch doesn't have it."""
-    try:
-        return None if _ExperimentalConfig is None else _ExperimentalConfig(verbose=True)
-    except TypeError:
-        return None

@@ -37,8 +37,13 @@ def is_profiler_active() -> bool:
 
 
 def is_empty(profiler: profile) -> bool:
-    """Whether a profiler's window has no operator and no range but those of steps; False if this torch can't tell."""
+    """Whether a profiler's window has no operator and no range but those of steps; False if torch can't tell.
+
+    With `trace_only` it can't: its results have no events then, whatever the window has.
+    """
     results = None if profiler.profiler is None else profiler.profiler.kineto_results
+    if getattr(profiler.experimental_config, "trace_only", False):
+        return False
     return results is not None and not any(map(_is_content, results.events()))
 
 

@@ -87,6 +87,8 @@ class ProfilerResults:
         if not self._is_enabled:
             return None
         self._owner.check(f"call {what}()")
+        if self._options.features.trace_only:
+            raise UsageError(f"{what}() needs a Tracer without trace_only=True: torch builds no events with it.")
         recorder = self._controller.last_recorder
         if recorder is None or (recorder.last_profile is None and not recorder.keeps_events):
             raise UsageError(f"{what}() needs a Tracer with keep_events=True: the last window isn't in memory.")

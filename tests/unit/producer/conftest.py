@@ -3,6 +3,7 @@ import logging
 import pytest
 
 from kinetoscope import child_process
+from kinetoscope.output import writer_client
 
 
 @pytest.fixture(autouse=True)
@@ -11,6 +12,12 @@ def scratch(tmp_path_factory, monkeypatch):
     folder = tmp_path_factory.mktemp("scratch")
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def quiet_wait(monkeypatch):
+    """A busy machine writes traces slowly, which is no news."""
+    monkeypatch.setattr(writer_client, "_QUIET_S", 60.0)
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from kinetoscope import Tracer, cyclic
+from kinetoscope.output import writer_client
 from kinetoscope.output.scratch import scratch_root, spool_folders
 from support.waiting import wait_for
 
@@ -94,7 +95,8 @@ def test_a_raw_file_retained_for_later_is_lost_if_removed(tmp_path):
     assert "removed" in windows[1]["problem"]
 
 
-def test_a_writer_that_is_stopped_is_named_at_once_with_what_can_be_done(tmp_path, log):
+def test_a_writer_that_is_stopped_is_named_at_once_with_what_can_be_done(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(writer_client, "_QUIET_S", 1.0)
     with recorder(tmp_path, windows=2) as tracer:
         step(tracer)
         wait_for(lambda: len(tracer.saved_traces) == 1)
