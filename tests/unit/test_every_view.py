@@ -131,7 +131,7 @@ def test_a_part_belongs_to_a_view_of_the_list(view):
 def test_a_detail_takes_a_key_of_the_rows_that_it_belongs_to(view):
     if isinstance(view.place, Detail):
         owner = VIEWS[view.place.of]
-        assert isinstance(owner.place, Listed)
+        assert isinstance(owner.place, Listed | Part)
         assert {p.name for p in view.parameters} & set(owner.table.key)
 
 
