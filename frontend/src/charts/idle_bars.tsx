@@ -20,7 +20,7 @@ const PARTS: Record<string, [string, string]> = {
   late_unrecorded_ns: ["Host, nothing recorded", "var(--other)"],
   launch_latency_ns: ["Launch latency", "var(--line)"],
   dependency_ns: ["Waiting for another stream", "var(--communication)"],
-  blocked_copy_ns: ["Blocked by a copy", "var(--memcpy)"],
+  blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
   not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--other) 50%, var(--surface))"],
   unexplained_ns: ["Unexplained", "var(--warning)"],

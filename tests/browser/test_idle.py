@@ -1,0 +1,52 @@
+"""Why is my GPU idle? How long do my named ranges take? The pages that answer, in the words of the question."""
+
+from __future__ import annotations
+
+import re
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from browser.app import App
+
+
+def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app: App):
+    page = app.open("idle")
+    expect(page.locator(".answer")).to_have_text(
+        re.compile(r"^GPU 0 was idle for .+ of .+ \(.+ %\)\. .+ % of that: .+\.$")
+    )
+    expect(page.get_by_role("img", name="GPU 0: parts of its time")).to_be_visible()
+    culprits = page.get_by_role("region", name="Idle time by culprit")
+    expect(culprits.get_by_role("treegrid").locator("tr.row").first).to_contain_text("host late")
+    page.get_by_text("of devices and streams as a table").click()
+    expect(page.get_by_role("treegrid").first.locator("tr.row").first).to_contain_text("device")
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_the_parts_of_the_bar_add_up_to_the_window(app: App):
+    page = app.open("idle")
+    parts = page.get_by_role("img", name="GPU 0: parts of its time").locator("i")
+    shares = [float(part.evaluate("part => part.style.flexGrow")) for part in parts.all()]
+    page.get_by_text("of devices and streams as a table").click()
+    page.get_by_role("treegrid").first.locator("tr.row").first.click()
+    window = page.locator("dt", has_text=re.compile("^Window$")).locator("+ dd .quiet").first.inner_text()
+    assert sum(shares) == int(re.sub(r"\D", "", window))
+
+
+def test_a_culprit_opens_to_its_gaps(app: App):
+    page = app.open("idle")
+    culprits = page.get_by_role("region", name="Idle time by culprit")
+    culprits.locator("tr.row").first.click()
+    gaps = culprits.get_by_role("region", name="Its gaps")
+    expect(gaps.locator("tr.row").first).to_be_visible()
+    expect(culprits.get_by_role("button", name="Show in the timeline").first).to_be_visible()
+
+
+def test_how_long_do_my_named_ranges_take(app: App):
+    page = app.open("annotations")
+    assert app.column("Name")[0].lstrip("▾▸") == "ProfilerStep"
+    assert app.column("Source")[0] == "PyTorch"
+    page.get_by_role("button", name="Name", exact=True).click()
+    app.settle()
+    assert "ProfilerStep" in app.column("Name")
+    assert Axe().run(page).response["violations"] == []
