@@ -207,16 +207,19 @@ function Coverage({ marks, rows, times, nameOf }: {
   );
 }
 
-/** Rows as points below the roofs of the device. */
-export function RooflineChart(
-  { picture, ready, table, rows: { rows } }: DrawnTable & { picture: PictureOf<"roofline"> },
-) {
+type Drawn = DrawnTable & { picture: PictureOf<"roofline"> };
+
+/** Rows as points below the roofs of the device; nothing if the work of no row is known. */
+export function RooflineChart(drawn: Drawn) {
+  const marks = marksOf(drawn.picture, drawn.table, drawn.rows.rows);
+  return marks.length ? <Chart {...drawn} marks={marks} /> : null;
+}
+
+function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks: Mark[] }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const scope = useTableScope();
   const [focused, focus] = useState(-1);
-  const marks = marksOf(picture, table, rows);
-  if (!marks.length) return null;
   const plot = plotOf(marks, width), { x, y, radius } = plot;
   const byTime = marks.toSorted((a, b) => b.time - a.time); // large points below small ones
   const across = marks.toSorted((a, b) => a.intensity - b.intensity || a.row - b.row);

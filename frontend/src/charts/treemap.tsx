@@ -1,6 +1,7 @@
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { exact, percent, quantity } from "../format/numbers.ts";
+import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.ts";
@@ -10,15 +11,18 @@ import { squarify } from "./treemap_layout.ts";
 const HEIGHT = 300;
 const HEAD = 18; // pixels of a group's name
 
+type Drawn = DrawnTable & { picture: PictureOf<"treemap"> };
+
 /** Rows as rectangles, in groups; the table below has the same rows. */
-export function Treemap(
-  { picture, ready, table, rows: { rows } }: DrawnTable & { picture: PictureOf<"treemap"> },
-) {
+export function Treemap(drawn: Drawn) {
+  const area = drawn.ready.columns.find(({ name }) => name === drawn.picture.area);
+  return area ? <Chart {...drawn} area={area} /> : null;
+}
+
+function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: DrawnColumn }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const scope = useTableScope();
-  const area = ready.columns.find(({ name }) => name === picture.area);
-  if (!area) return null;
   const sizeOf = (row: number) => Number(area.values[row] ?? 0);
   const names = table.data[picture.group] ?? [];
   const groups = Map.groupBy(Array.from(rows).filter((row) => sizeOf(row) > 0), (row) => String(names[row]));
