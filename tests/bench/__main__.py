@@ -4,6 +4,7 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
+    make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
@@ -38,6 +39,7 @@ import indexing
 import timelines
 import training
 from generate import write
+from graph_replays import report_graphs
 
 HERE = Path(__file__).parent
 PEERS_ENV = HERE.parents[1] / ".venv-peers"
@@ -204,6 +206,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--views", action="store_true", help="measure nothing but the views")
+    parser.add_argument("--graphs", action="store_true", help="measure nothing but replayed graphs")
     parser.add_argument(
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
     )
@@ -241,6 +244,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             indexing.report_indexing(Path(folder), arguments.rounds, verdict, measured)
         return
+    if arguments.graphs:
+        report_graphs(arguments.rounds * PAIRS_A_ROUND)
+        return
     if arguments.views:
         with tempfile.TemporaryDirectory() as folder:
             report_views(Path(folder))
@@ -264,6 +270,7 @@ def main() -> None:
                     file.unlink()
             path.unlink()
         report_views(Path(folder))
+        report_graphs(arguments.rounds * PAIRS_A_ROUND)
         report_timelines(Path(folder), arguments)
         indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))

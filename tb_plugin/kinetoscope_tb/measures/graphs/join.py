@@ -177,23 +177,23 @@ class _Matcher:
                 by = self._whole if is_named else self._kinds
                 by[(_kernels(span) if is_named else _kinds(span)).tobytes()].append((place, sequence))
 
-    def choices(self, wanted: Ints) -> _Choices:
+    def choices(self, replayed: Ints) -> _Choices:
         """What explains a graph that runs these."""
-        whole = self._whole.get(_kernels(wanted).tobytes()) if (wanted >= 0).any() else None
+        whole = self._whole.get(_kernels(replayed).tobytes()) if (replayed >= 0).any() else None
         if whole:
-            return self._of_captures(wanted, [one for one in whole if one[0] == whole[0][0]])
-        nameless = self._kinds.get(_kinds(wanted).tobytes())
+            return self._of_captures(replayed, [one for one in whole if one[0] == whole[0][0]])
+        nameless = self._kinds.get(_kinds(replayed).tobytes())
         if nameless:
-            return self._of_captures(wanted, [one for one in nameless if one[0] == nameless[0][0]], is_named=False)
-        return self._windows(wanted) or self._nearest(wanted)
+            return self._of_captures(replayed, [one for one in nameless if one[0] == nameless[0][0]], is_named=False)
+        return self._windows(replayed) or self._nearest(replayed)
 
-    def _of_captures(self, wanted: Ints, captures: list[tuple[int, int]], *, is_named: bool = True) -> _Choices:
+    def _of_captures(self, replayed: Ints, captures: list[tuple[int, int]], *, is_named: bool = True) -> _Choices:
         matches, sizes = [], []
         for place, sequence in captures:
             source = self._sources[place]
             span, first = source.span(sequence), int(source.first[sequence])
-            at = aligned(wanted, span) if is_named else np.arange(wanted.size)
-            sure = np.full(wanted.size, HIGH if is_named else MEDIUM)
+            at = aligned(replayed, span) if is_named else np.arange(replayed.size)
+            sure = np.full(replayed.size, HIGH if is_named else MEDIUM)
             matches.append(Match(place, np.where(at >= 0, at + first, NONE), sure))
             sizes.append(_size(source, sequence))
         return _Choices(matches, [self._signature(match) for match in matches], sizes, is_named)
@@ -202,10 +202,10 @@ class _Matcher:
         signature = self._sources[match.source].signature
         return signature[match.node[match.node >= 0]].tobytes()
 
-    def _windows(self, wanted: Ints) -> _Choices | None:
+    def _windows(self, replayed: Ints) -> _Choices | None:
         """Eager work that ran exactly the same."""
-        text, width = wanted.tobytes(), wanted.itemsize
-        for place, source in enumerate(self._sources if wanted.size >= _LEAST_WINDOW else []):
+        text, width = replayed.tobytes(), replayed.itemsize
+        for place, source in enumerate(self._sources if replayed.size >= _LEAST_WINDOW else []):
             matches = list[Match]()
             for sequence in np.flatnonzero(~source.sequences.sequences["is_capture"].to_numpy()).tolist():
                 span = source.span(sequence).tobytes()
@@ -213,27 +213,27 @@ class _Matcher:
                 while at >= 0 and len(matches) < _MOST_WINDOWS:
                     if at % width == 0:
                         first = int(source.first[sequence]) + at // width
-                        matches.append(Match(place, first + np.arange(wanted.size), np.full(wanted.size, HIGH)))
+                        matches.append(Match(place, first + np.arange(replayed.size), np.full(replayed.size, HIGH)))
                     at = span.find(text, at + 1)
             if matches:
                 signatures = [self._signature(match) for match in matches]
-                sure = np.full(wanted.size, HIGH if len(set(signatures)) == 1 else LOW)
+                sure = np.full(replayed.size, HIGH if len(set(signatures)) == 1 else LOW)
                 return _Choices([Match(place, matches[0].node, sure)], signatures[:1], [None])
         return None
 
-    def _nearest(self, wanted: Ints) -> _Choices:
+    def _nearest(self, replayed: Ints) -> _Choices:
         """The capture with most in common, aligned."""
-        counts, near = Counter(wanted.tolist()), list[tuple[int, int, int]]()
+        counts, near = Counter(replayed.tolist()), list[tuple[int, int, int]]()
         for place, source in enumerate(self._sources):
             for sequence in np.flatnonzero(source.sequences.sequences["is_capture"].to_numpy()).tolist():
                 span = source.span(sequence)
                 common = (counts & Counter(span.tolist())).total()
-                if common >= _LEAST_COMMON * wanted.size and not (span == _NAMELESS).any():
-                    near.append((common - abs(span.size - wanted.size), place, sequence))
+                if common >= _LEAST_COMMON * replayed.size and not (span == _NAMELESS).any():
+                    near.append((common - abs(span.size - replayed.size), place, sequence))
         near = sorted(near, key=lambda one: -one[0])[:_MOST_ALIGNED]
-        found = [self._of_captures(wanted, [(place, sequence)]) for _, place, sequence in near]
+        found = [self._of_captures(replayed, [(place, sequence)]) for _, place, sequence in near]
         best = max(found, key=lambda one: int((one.matches[0].node >= 0).sum()), default=None)
-        if best is None or (best.matches[0].node >= 0).sum() < _LEAST_COMMON * wanted.size:
+        if best is None or (best.matches[0].node >= 0).sum() < _LEAST_COMMON * replayed.size:
             return _Choices([], [], [])
         match = best.matches[0]
         return _Choices([Match(match.source, match.node, _sureness(match.node))], best.signatures, best.sizes)
