@@ -197,7 +197,7 @@ def ns(microseconds):
 
 def named(row):
     """The row's name as the file has it."""
-    overload = getattr(row, "overload_name", "")  # from torch 2.7
+    overload = getattr(row, "overload_name", "")  # torch 2.6 has none
     return f"{row.key}.{overload}" if overload else row.key
 
 

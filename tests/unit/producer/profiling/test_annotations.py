@@ -243,7 +243,7 @@ def test_the_last_window_s_results_stay_reachable(tmp_path):
     assert "aten::relu" in {event.name for event in tracer.events()}
     tracer.export_stacks(tmp_path / "stacks")
     assert "test_annotations.py" in (tmp_path / "stacks").read_text()
-    is_deprecated = hasattr(torch.profiler.profile.export_memory_timeline, "__deprecated__")  # from torch 2.10
+    is_deprecated = hasattr(torch.profiler.profile.export_memory_timeline, "__deprecated__")  # not by torch 2.6
     with pytest.warns(FutureWarning, match="deprecated") if is_deprecated else nullcontext():
         tracer.export_memory_timeline(tmp_path / "memory.json", "cpu")
     assert len(json.loads((tmp_path / "memory.json").read_text())) == 2
