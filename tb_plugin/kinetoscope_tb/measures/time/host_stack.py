@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
-from ...arrays.intervals import Intervals, Ints, cut, length_within
+from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
 from ...names.python_frames import is_of_library
@@ -90,7 +90,7 @@ class HostStack:
         width = last - first + 1
         base, own = (at.astype(np.int64) * width - first for at in (thread, self.thread))
         begins, ends = (own + np.clip(at, first, last) for at in (self.start, self.end))
-        borders = np.unique(np.concatenate([begins, ends]))
+        borders = distinct(np.concatenate([begins, ends]))
         piece, begin, stop, span = cut(start + base, end + base, (borders[:-1], borders[1:]))
         at_thread = (borders // width).astype(np.int32)
         row = innermost(self.thread, begins, ends, at_thread, borders)
