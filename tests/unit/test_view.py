@@ -68,7 +68,13 @@ def test_the_catalogue_says_where_a_view_is_drawn_and_as_what():
     assert described["entry"]["title"] == "Operators"
     assert described["entry"]["question"].endswith("?")
     assert described["place"] == {"kind": "tab", "label": "By name"}
-    assert described["picture"] == {"kind": "lines", "values": ("calls",), "series": ("row",), "marks": None}
+    assert described["picture"] == {
+        "kind": "lines",
+        "values": ("calls",),
+        "series": ("row",),
+        "marks": None,
+        "is_stacked": False,
+    }
     assert described["comparable_columns"] == ["calls"]
     assert not any(described[name] for name in ("slices", "time", "reference", "shows_path"))
 
@@ -94,11 +100,12 @@ def test_tabs_of_an_entry_have_names_of_their_own():
     assert len(labels) == len(set(labels))
 
 
-def test_parts_and_details_belong_to_tabs_of_their_entry():
+def test_parts_belong_to_tabs_and_details_to_tabs_or_parts_of_their_entry():
     for view in EVERY_VIEW.values():
         if isinstance(view.place, Part | Detail):
             owners = [EVERY_VIEW[name] for name in (view.place.of, *getattr(view.place, "also", ()))]
-            assert {(type(owner.place), owner.entry) for owner in owners} == {(Tab, view.entry)}, view.id
+            places = Tab | Part if isinstance(view.place, Detail) else Tab
+            assert all(isinstance(one.place, places) and one.entry == view.entry for one in owners), view.id
         if isinstance(view.place, Detail):
             keys = {p.name for p in view.parameters}
             assert all(keys & set(owner.table.key) for owner in owners), view.id

@@ -100,7 +100,11 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
-    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    engine = Engine(
+        [Logdir(str(tmp_path), "run")],
+        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False),
+        patience_s=LONG_S,
+    )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     response = Client(routes(engine)["/view"]).get("/view", query_string=query)
     assert response.status_code == 500
@@ -131,7 +135,11 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
         return pl.DataFrame(schema=Exact.schema())
 
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
-    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: SimpleNamespace(), patience_s=LONG_S)
+    engine = Engine(
+        [Logdir(str(tmp_path), "run")],
+        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False),
+        patience_s=LONG_S,
+    )
     client = Client(routes(engine)["/view"])
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     answer = client.get("/view", query_string={**query, "from_ns": "7", "name": "a+b &c"})

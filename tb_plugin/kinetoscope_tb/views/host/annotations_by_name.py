@@ -51,6 +51,6 @@ VIEW = View(
     entry="Annotations",
     needs="annotations",
     hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
-    place=Tab("By name"),
+    place=Tab("Ranges"),
     slices=Slices(events_of_row),
 )
