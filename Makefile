@@ -6,10 +6,11 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 CHECKED := $(abspath $(VENV))/checked/libkinetoscope.so
 SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
+PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
 CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch clean
+.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch wheels clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -65,6 +66,12 @@ docs: $(VENV)/develop.installed  ## write docs/metrics.md from the definitions i
 
 watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
 	cd frontend && $(BIN)/deno task watch
+
+wheels: $(BIN)/python  ## build a wheel for each platform into dist; PLATFORMS=… chooses some
+	for platform in $(PLATFORMS); do \
+	    KINETOSCOPE_PLATFORM=$$platform $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir=dist . || exit 1; \
+	done
+	@ls dist
 
 clean:  ## delete everything that these commands made
 	rm -rf $(VENV) dist build runs tb_plugin/kinetoscope_tb/static .hypothesis .mypy_cache .pytest_cache .ruff_cache
