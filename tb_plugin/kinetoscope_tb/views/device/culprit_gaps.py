@@ -65,7 +65,7 @@ VIEW = View(
     entry="Idle",
     within="moments",
     needs="device_events",
-    hint="The device was never idle here.",
+    hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("idle_culprits"),
     shares=SharedParts.of,
     slices=Slices(events_of_row, are_highlighted=False),
