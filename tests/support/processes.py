@@ -45,3 +45,8 @@ def steps_of(trace):
     """The numbers of a trace's steps."""
     names = [event["name"] for event in trace["traceEvents"] if event.get("cat") == "user_annotation"]
     return sorted(int(name.partition("#")[2]) for name in names if name.startswith("ProfilerStep#"))
+
+
+def without_gloo_s_lines(output: str) -> str:
+    """A process's output without the lines in which gloo of torch 2.9 reports its connections."""
+    return "".join(line for line in output.splitlines(keepends=True) if not line.startswith("[Gloo] "))

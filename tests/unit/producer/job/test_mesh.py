@@ -14,7 +14,7 @@ dist.init_process_group("fake", rank=6, world_size=8, store=FakeStore())
 mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("pp", "dp", "tp"))
 mesh["dp", "tp"]._flatten("dp_tp")
 dist.new_group([2, 6], group_desc="mine")
-print(mesh.get_coordinate(), current_coordinates())
+print(tuple(mesh.get_coordinate()), current_coordinates())
 """
 
 
