@@ -110,7 +110,7 @@ def test_times_and_device_go_to_all_that_take_them(app: App, queries: list[dict[
     page.get_by_role("button", name="Whole recording").click()
     expect(page.locator(".zoom")).to_have_count(0)
     app.settle()
-    page.get_by_label("Device").select_option("1")
+    page.get_by_role("combobox", name="Device").select_option("1")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(1)
     assert {query["view"] for query in queries if query.get("device") == "1"} == {"curve", "lives"}
     expect(page.get_by_label("Device").get_by_role("option")).to_have_text(["all", "0", "1"])

@@ -89,7 +89,7 @@ def test_the_gpu_of_a_server_that_replays_graphs_does_not_wait_for_the_host():
     ms, headline = idle_ms("../inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
     assert ms["host late"] <= 2.22
     assert ms["not shown"] == pytest.approx(151.23, abs=0.01)
-    assert headline == "For 49.1 % of the recording the trace doesn't show whether the GPU is busy."
+    assert headline == "For 49.1 % of iteration 0 the trace doesn't show whether the GPU is busy."
 
 
 @pytest.mark.skipif(not TRACES, reason="no real traces")
@@ -98,7 +98,7 @@ def test_a_host_in_a_synchronous_copy_waits_for_the_gpu_and_not_the_other_way_ro
     ms, headline = idle_ms("../inference/sglang_prefilldecode/*.json.gz")
     assert ms["host late"] < 1.1
     assert ms["blocked copy"] == pytest.approx(493.2, abs=0.1)
-    assert headline == "The GPU is idle with work already queued for 50.0 % of the recording, for no recorded reason."
+    assert headline == "100.0 % of the steady part is prefill; 50.0 % of that the GPU is idle with work already queued."
 
 
 @pytest.mark.skipif(not TRACES, reason="no real traces")

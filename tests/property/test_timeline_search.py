@@ -17,7 +17,15 @@ from support.slow_timeline import decoded, tile
 from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
-UNCOUNTED = {"steps", "gpus", "exposed_time", "idle", "gaps", "graphs"}
+UNCOUNTED = {
+    "steps",
+    "gpus",
+    "exposed_time",
+    "idle",
+    "gaps",
+    "graphs",
+    "kernel_efficiency",
+}  # or other things than slices
 UNCOUNTED |= {"critical_path", "critical_path_names", "critical_path_segments"}
 COUNTS = dict.fromkeys({view.id for view in VIEWS.values() if view.slices} - UNCOUNTED, "calls")
 COUNTS |= {"launch_durations": "launching_calls", "graphs": None, "memory_events": None, "memory_by_operator": None}

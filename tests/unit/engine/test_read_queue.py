@@ -22,6 +22,9 @@ class Trace:
     def __init__(self):
         self.rows = pl.DataFrame()
 
+    def holds(self, part):
+        return False
+
 
 class Reader:
     """Stands for the reader: begins each file when it is told to, and reports until the file may end."""

@@ -4,6 +4,9 @@ The parts and their causes are those of idle_causes.py. Each is cut again where 
 the innermost Python function, operator or runtime call changes on the thread that launched the work which ended the
 gap. While that thread has nothing recorded, or if it isn't known, the main thread counts.
 
+With more than MOST_DEVICES devices, only those that were idle longest are looked at: the pieces of each are as many as
+what the host did.
+
 Where something was queued, what the host did delayed nothing: such parts have no culprit on the host, except for copies
 and graph launches.
 """
@@ -25,6 +28,7 @@ from .idle import Windows, gaps
 from .idle_causes import gap_parts
 from .threads import main_thread
 
+MOST_DEVICES = 64
 WITH_HOST = ("host late", "blocked copy", "graph launch", "not shown")
 """The causes that what the host did can explain."""
 
@@ -58,7 +62,7 @@ def culprits(trace: Trace, *, device: int | None, span: tuple[int | None, int | 
     windows = Windows.of(trace, each=False)
     parts = gap_parts(trace, "device", windows).with_columns(pl.col("cause").cast(pl.String))
     parts = parts.join(gaps(trace, "device", windows).select("gap", "after"), "gap", how="left", maintain_order="left")
-    parts = _within(parts if device is None else parts.filter(pl.col("device") == device), span)
+    parts = _within(_of_devices(parts) if device is None else parts.filter(pl.col("device") == device), span)
     parts = _cut(parts, "step", (trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()))
     parts = _with_activity(trace, parts)
     thread = _launching_thread(trace, parts)
@@ -94,6 +98,15 @@ def pieces_by_culprit(
 
 def _hash(who: tuple[str | None, ...]) -> str:
     return blake2b("\0".join(text or "" for text in who).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _of_devices(parts: pl.DataFrame) -> pl.DataFrame:
+    """The parts of the MOST_DEVICES devices that were idle longest."""
+    idle = parts.group_by("device").agg(idle_ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+    if idle.height <= MOST_DEVICES:
+        return parts
+    most = idle.sort("idle_ns", "device", descending=[True, False])["device"].head(MOST_DEVICES)
+    return parts.filter(pl.col("device").is_in(most.implode()))
 
 
 def _within(parts: pl.DataFrame, span: tuple[int | None, int | None]) -> pl.DataFrame:

@@ -64,7 +64,7 @@ class IdleCulprits(Table):
 def idle_culprits(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """The largest first; with from_ns or to_ns only the idle time within."""
+    """The largest first; with from_ns or to_ns only the idle time within; of at most MOST_DEVICES devices."""
     rows = _sums(pieces_by_culprit(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0)
     window = Windows.of(trace, each=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
