@@ -79,6 +79,15 @@ def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     return _select_rows(trace, {**masks, "steps": chosen})
 
 
+def belongs_to_steps(trace: Trace, frame: str, steps: Sequence[int]) -> Mask:
+    """Which rows of a frame `rows_of_steps` picks."""
+    if not has_steps(trace):
+        return np.ones(getattr(trace, frame).height, bool)
+    chosen = np.zeros(trace.steps.height, bool)
+    chosen[list(steps)] = True
+    return _belongs(trace, frame, chosen)
+
+
 def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     """The trace with the rows that are active in the windows of these steps; without marked steps, all of it."""
     if not has_steps(trace):

@@ -12,7 +12,7 @@ from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.op_calls import UNATTRIBUTED, operator_table
-from ...measures.time.step_subset import counted_steps, rows_of_steps
+from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -110,10 +110,11 @@ def _modules(trace: Trace) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls of the kernel or the operator."""
-    if key["kind"] == "kernel":
-        return {"device_events": rows_where(trace.device_events, kind="kernel", name=key["name"])}
-    return {"host_events": rows_where(trace.host_events, kind="operator", name=key["name"])}
+    """The calls of the kernel or the operator in the complete steps."""
+    is_kernel = key["kind"] == "kernel"
+    frame = "device_events" if is_kernel else "host_events"
+    rows = rows_where(getattr(trace, frame), **key, **({} if is_kernel else {"is_repeat": False}))
+    return {frame: rows[belongs_to_steps(trace, frame, counted_steps(trace))[rows]]}
 
 
 VIEW = View(
