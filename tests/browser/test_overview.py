@@ -174,7 +174,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         files = sorted(source.iterdir())[:1] if source.is_dir() else [source]
         (folder / run).mkdir()
         for file in files:
-            (folder / run / f"rank0.1.pt.trace.json{'.gz' if file.suffix == '.gz' else ''}").symlink_to(file)
+            (folder / run / f"rank0.1.pt.trace.json{'.gz' if file.suffix == '.gz' else ''}").symlink_to(file.resolve())
     with serving(f"--logdir={folder}") as server:
         for run in REAL:
             for view in ("overview", "advice", "what_if", "activity_strip", "top", "gpus", "memory_devices"):
