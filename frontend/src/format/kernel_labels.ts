@@ -16,5 +16,5 @@ export function addKernelLabels(added: Record<string, string>) {
 
 export const hasLabel = (name: unknown): boolean => typeof name === "string" && labels.has(name);
 
-/** The label of a kernel, or any other name as it is. */
-export const readableName = (name: string): string => labels.get(name) ?? name;
+/** The label of a kernel, or any other name as it is; what shows it is drawn again when labels arrive. */
+export const readableName = (name: string): string => (labelsVersion.value, labels.get(name) ?? name);
