@@ -1,14 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import {
-  depthFor,
-  inPreorder,
-  outermost,
-  pathTo,
-  totalOf,
-  treeOf,
-  unfolded,
-  withRelatives,
-} from "../src/table/tree.ts";
+import { depthFor, inPreorder, outermost, pathTo, treeOf, unfolded, withRelatives } from "../src/table/tree.ts";
 
 //  0 ─ 1 ─ 3      2 ─ 5
 //    └ 4
@@ -59,10 +50,6 @@ Deno.test("the path to a row begins outside", () => {
   same(pathTo(TREE, 3), [0, 1]);
   same(pathTo(TREE, 2), []);
 });
-
-const VALUES = [60, 30, 40, 30, 10, null];
-
-Deno.test("the whole is the sum of the roots", () => is(totalOf(TREE, ALL, VALUES), 100));
 
 Deno.test("of some rows the outermost are those in none of the others", () => {
   same([...outermost(TREE, Uint32Array.of(3, 1, 5))], [1, 5]);

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kinetoscope_tb.measures.serving.iterations import is_server, iterations
+from kinetoscope_tb.measures.serving.iterations import iterations, server_engine
 from kinetoscope_tb.names.kernel_families import kernel_family
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
@@ -93,12 +93,12 @@ def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
     for family, duration in families.items():
         assert phase[f"{family}_ns"] == pytest.approx(duration * 1000, abs=rows)
     assert row["token_ns"] == (round(row["total_ns"] / row["tokens"]) if row["tokens"] else None)
-    assert is_server(trace) == (name != DIFFUSION)
+    assert bool(server_engine(trace)) == (name != DIFFUSION)
 
 
 def test_a_capture_of_a_model_that_is_no_servers_has_no_iterations(path):
     trace = read(path(DIFFUSION_CAPTURE))
-    assert not is_server(trace)
+    assert not server_engine(trace)
     assert VIEWS["iterations"].is_missing(trace)
 
 
@@ -153,7 +153,7 @@ def test_no_other_recording_has_iterations(traces):
         if file.resolve() not in servers:
             trace = read(file)
             assert not trace.holds("iterations"), file
-            assert not is_server(trace)
+            assert not server_engine(trace)
 
 
 REFERENCE = {  # GFLOP and MiB of one call, and µs of all, as TraceLens computed them (perf_csvs/InferenceAttention_fwd.csv)

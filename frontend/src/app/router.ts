@@ -259,6 +259,13 @@ const traceStates = resources<TraceState>(() => {
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
 
+/** Whether the views that the trace lacks are still those of the trace before. */
+export const isFindingViews = computed((): boolean => {
+  const { run, worker, span } = trace.value;
+  const isShown = Boolean(run && worker && span) && isTraceView.value;
+  return isShown && (traceState.value === null || traceState.value.state === "loading");
+});
+
 let lastMissing: Record<string, string> = {};
 
 /** What would record the views that the trace lacks; while a trace loads, those that the one before lacked. */

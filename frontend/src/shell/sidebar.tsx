@@ -6,6 +6,7 @@ import {
   entries,
   firstTab,
   go,
+  isFindingViews,
   listing,
   missing,
   openEntry,
@@ -106,7 +107,7 @@ function Entries() {
   const letter = letters(entries.value.map(({ title }) => title));
   const listed = entries.value.filter((entry) => !isAbsent(entry, missing.value) || entry === openEntry.value);
   return (
-    <nav aria-label="Views">
+    <nav aria-label="Views" aria-busy={isFindingViews.value || undefined}>
       {[...Map.groupBy(listed, ({ section }) => section)].map(([section, own]) => (
         <ul key={section}>
           {own.map((entry) => (

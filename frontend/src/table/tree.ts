@@ -115,11 +115,6 @@ export function pathTo({ parent }: Tree, row: number): number[] {
   return path;
 }
 
-/** The sum of the roots' values: the totals of the other rows lie in them. */
-export function totalOf({ parent }: Tree, rows: Uint32Array, values: readonly (number | null)[]): number {
-  return rows.reduce((sum, row) => sum + (parent[row] === NONE ? Math.max(0, values[row] ?? 0) : 0), 0);
-}
-
 /** The rows with no ancestor among the others. */
 export function outermost({ parent }: Tree, rows: Uint32Array): Uint32Array {
   const among = new Uint8Array(parent.length);

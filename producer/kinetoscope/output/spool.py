@@ -119,7 +119,7 @@ class Spool:
     def discard(self) -> None:
         """Remove the spool, once nothing more is put into it.
 
-        The facts about the process go first. A signal may end the process in the middle of the removal, and whoever
+        The facts about the process go first. A signal may end the process in the middle of the removal, and what
         finishes a spool that has facts but no outcomes would report that nothing was saved.
         """
         process = self.process()

@@ -5,5 +5,4 @@ intervals        half-open intervals: union, intersection, length
 nesting          which range of a thread is nested in which
 downsample       curves with fewer points that look the same (M4)
 native           functions of the compiled library
-private_folders  folders that only this user can write to
 """

@@ -92,19 +92,19 @@ def with_captures(
     opened: list[Trace] = []
     notes: list[pl.DataFrame] = []
     for entry in captures_of(file, trace) if captures is None else captures:
-        beside = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=(), notes=())
+        sibling = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=(), notes=())
         try:
             if holds_node_notes(entry.name):
                 notes.append(read_notes(entry.path))
                 continue
-            capture, is_new = open_or_read(beside, cache, None, read)
+            capture, is_new = open_or_read(sibling, cache, None, read)
         except TraceError as error:
             if file.captures:
                 raise
             logger.warning("A capture can't be used: %s", error)
             continue
         if is_new and cache is not None:
-            write_to_cache(capture, beside, cache)
+            write_to_cache(capture, sibling, cache)
         opened.append(capture)
     return replace(trace, captures=tuple(opened), node_notes=merge_notes(notes)) if opened or notes else trace
 

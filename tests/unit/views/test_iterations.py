@@ -4,7 +4,7 @@ import pytest
 
 from kinetoscope_tb.compare import frame_of
 from kinetoscope_tb.errors import BadParameter, KinetoscopeError
-from kinetoscope_tb.measures.serving.iterations import is_server
+from kinetoscope_tb.measures.serving.iterations import server_engine
 from kinetoscope_tb.names.iterations import USER_PATTERN
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.steps import steps
@@ -111,7 +111,7 @@ def test_python_calls_of_a_server_are_iterations_if_nothing_else_marks_them():
         ("decode", "vLLM", "high", name)
     ]
     assert set(events_of_row(trace, {"iteration": 0})) == {"python_calls", "device_events"}
-    assert is_server(trace)
+    assert server_engine(trace)
 
 
 def test_a_users_own_form_marks_iterations_of_no_server(monkeypatch):
@@ -119,7 +119,7 @@ def test_a_users_own_form_marks_iterations_of_no_server(monkeypatch):
     assert VIEWS["iterations"].is_missing(trace)
     monkeypatch.setenv(USER_PATTERN, r"pass of (?P<batch>\d+)")
     assert iterations(trace).select("phase", "batch", "engine").rows() == [("other", 7, "user")]
-    assert not is_server(trace)
+    assert not server_engine(trace)
     monkeypatch.setenv(USER_PATTERN, "(")
     with pytest.raises(KinetoscopeError, match="no regular expression"):
         VIEWS["iterations"].is_missing(trace)
@@ -175,12 +175,12 @@ def test_what_the_host_does_between_iterations_is_split():
 def test_a_recording_of_a_capture_is_a_servers():
     trace = TraceBuilder().annotation("capture_32_FULL", 0, 90).build()
     assert iterations(trace).select("phase", "part", "batch", "tokens").rows() == [("capture", "steady", 32, None)]
-    assert is_server(trace)
+    assert server_engine(trace)
 
 
 def test_a_training_is_no_server():
     trace = TraceBuilder().step(1, 0, 90).op("aten::mm", 3, 9).build()
-    assert not is_server(trace)
+    assert not server_engine(trace)
     assert VIEWS["iterations"].is_missing(trace)
     assert iterations(trace).is_empty()
 

@@ -88,7 +88,7 @@ export function RunVerdict() {
   return isReport || workers < 2 ? null : <RunAdvice />;
 }
 
-/** The run's verdict, where it knows something: that nothing can be told is no headline. */
+/** The run's verdict, where it knows something; "can't tell" is no headline. */
 function RunAdvice() {
   const { answer } = useAnswer("run_advice");
   if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {

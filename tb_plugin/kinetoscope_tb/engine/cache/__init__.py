@@ -1,6 +1,7 @@
 """The cache on disk: traces that were read before open within a moment.
 
 folder      the folder of entries: lookup, listing, eviction
+private_folders   folders that only this user can write to
 columns     columns as bytes, in a format whose every length is checked
 values      the JSON in it, checked too
 trace_entry one trace as one file

@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from ...arrays.private_folders import is_mine, privacy_problem
 from ...filesystem import atomic_write, is_url
+from .private_folders import is_mine, privacy_problem
 
 if TYPE_CHECKING:
     from ...timeline import Timeline

@@ -125,7 +125,7 @@ def _calls_of_sources(trace: Trace, joined: Join) -> pl.DataFrame:
 
 
 def _module_ids(trace: Trace, calls: pl.DataFrame) -> pl.Series:
-    """The modules' numbers: of one name it is that of this recording, since each recording numbers its modules anew."""
+    """The modules' numbers: of one name it is that of this recording, since each recording has its own numbers."""
     here = trace.python_calls.filter(pl.col("module_id") >= 0).select(pl.col("name").cast(pl.String), "module_id")
     here = here.unique().filter(~pl.col("name").is_duplicated())
     both = calls.select("name", own="module_id").join(here, "name", "left", maintain_order="left")

@@ -31,7 +31,7 @@ class PythonPaths:
         root: The node of each call's thread.
         is_call: Whether it is a call of its node; others belong to the call around them.
         tree: One node per path; its first nodes are the threads.
-        threads: The threads' rows in the trace's threads; likewise their tids.
+        threads: The threads' rows in the trace's threads, and their tids.
         texts: The name of each code; the last one is SMALLER, which no call has.
         kinds: The kind of each code: thread, function, module, operator, rest.
     """

@@ -63,14 +63,6 @@ class Iterations:
     bounds: tuple[int, int]
 
 
-def is_server(trace: Trace) -> bool:
-    """Whether a server wrote the recording: vLLM, SGLang, ATOM or TensorRT-LLM, or one with the structure of theirs.
-
-    Then there is no loop in which a user could call `profiler.step()`.
-    """
-    return bool(server_engine(trace))
-
-
 def server_engine(trace: Trace) -> str:
     """The server whose iterations a recording has, `inferred` if only their structure shows; empty if none."""
     engines = iterations(trace).frame["engine"]

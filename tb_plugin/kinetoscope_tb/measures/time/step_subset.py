@@ -73,8 +73,7 @@ def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     """The trace with the rows that belong to these steps; without marked steps, all of it."""
     if not has_steps(trace):
         return trace
-    chosen = np.zeros(trace.steps.height, bool)
-    chosen[list(steps)] = True
+    chosen = _is_chosen(trace, steps)
     masks = {name: _belongs(trace, name, chosen) for name in _TIMED}
     return _select_rows(trace, {**masks, "steps": chosen})
 
@@ -83,17 +82,14 @@ def belongs_to_steps(trace: Trace, frame: str, steps: Sequence[int]) -> Mask:
     """Which rows of a frame `rows_of_steps` picks."""
     if not has_steps(trace):
         return np.ones(getattr(trace, frame).height, bool)
-    chosen = np.zeros(trace.steps.height, bool)
-    chosen[list(steps)] = True
-    return _belongs(trace, frame, chosen)
+    return _belongs(trace, frame, _is_chosen(trace, steps))
 
 
 def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     """The trace with the rows that are active in the windows of these steps; without marked steps, all of it."""
     if not has_steps(trace):
         return trace
-    chosen = np.zeros(trace.steps.height, bool)
-    chosen[list(steps)] = True
+    chosen = _is_chosen(trace, steps)
     starts, ends = (trace.steps[name].to_numpy()[chosen] for name in ("start_ns", "end_ns"))
     masks = {}
     for name in _TIMED:
@@ -101,6 +97,12 @@ def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
         after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
         masks[name] = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
     return _select_rows(trace, {**masks, "steps": chosen})
+
+
+def _is_chosen(trace: Trace, steps: Sequence[int]) -> Mask:
+    chosen = np.zeros(trace.steps.height, bool)
+    chosen[list(steps)] = True
+    return chosen
 
 
 def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

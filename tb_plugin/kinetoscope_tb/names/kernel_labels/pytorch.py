@@ -57,9 +57,6 @@ _OPERATOR = re.compile("|".join([*sorted(_LONG_OPERATORS, key=len, reverse=True)
 _TRITON = re.compile(r"triton_(poi|red|per|tem|for|spl|unk)_fused_?(\w*?)_?(\d+)?$")
 _MOST_OPERATORS = 30  # characters: the number behind them has to be seen
 _NCCL = re.compile(r"^(?:nccl|rccl)(?:Dev)?Kernel_(\w+)")
-_NCCL_FORMATS = {
-    "float": "fp32", "f32": "fp32", "half": "fp16", "f16": "fp16", "double": "fp64", "f64": "fp64", "u8": "uint8",
-}  # fmt: skip
 _BATCH_NORM = re.compile(r"bn_(fw_tr|fw_inf|bw)_(\w*)")
 _EMBEDDING = re.compile(
     r"(split|dense)_embedding_(?:codegen_)?(forward|backward|grad_indice_weights)_?(?:codegen_)?(\w*)"

@@ -70,11 +70,6 @@ class Track:
     lanes: int
     slices: int
 
-    @property
-    def is_device(self) -> bool:
-        """Whether a device's stream."""
-        return self.stream is not None
-
 
 @dataclass(frozen=True)
 class Labels:

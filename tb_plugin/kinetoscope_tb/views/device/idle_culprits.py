@@ -23,7 +23,10 @@ from ...view import Part, Slices, View
 
 
 class IdleCulprits(Table):
-    """Why each device was idle, and what the host was doing then: the rows of a device add up to its idle time."""
+    """Why each device was idle, and what the host was doing then: the rows of a device add up to its idle time.
+
+    With more than 64 devices, those that were idle longest.
+    """
 
     key, weight = ("device", "culprit"), "total_ns"
 

@@ -176,7 +176,7 @@ def others_may_write(cache, monkeypatch):
 
 def somebody_else_s(cache, monkeypatch):
     number = os.geteuid() + 1
-    monkeypatch.setattr("kinetoscope_tb.arrays.private_folders.os.geteuid", lambda: number)
+    monkeypatch.setattr("kinetoscope_tb.engine.cache.private_folders.os.geteuid", lambda: number)
 
 
 def a_link_that_another_user_made(cache, monkeypatch):
