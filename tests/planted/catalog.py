@@ -39,6 +39,7 @@ def _causes(per_cause: int = 5) -> Iterator[Recording]:
                 cause.id,
                 partial(_planted, cause, None),
                 cause.accepted,
+                also=partial(_planted_also, cause) if cause.accepted & IDLE else None,
                 evidence=cause.evidence,
             )
         if cause.is_scaled:
@@ -101,16 +102,37 @@ def _base(rng: np.random.Generator, *, is_nvidia: bool = False) -> str:
 
 
 def _planted(cause: Cause, share: float | None, rng: np.random.Generator, path: Path) -> Path:
+    return _write(_planted_program(cause, share, rng), rng, path)
+
+
+def _planted_program(cause: Cause, share: float | None, rng: np.random.Generator) -> Program:
     # Beside a cause that is negligible all other idle time must be negligible, too: under 3 % of the step.
     busy = (0.94, 0.98) if share is None else (0.975, 0.99)
-    program = healthy(_base(rng, is_nvidia=cause.is_nvidia), rng, float(rng.uniform(*busy)), reads=cause.reads)
-    share = float(rng.uniform(*cause.shares)) if share is None else share
-    if cause.is_scaled:
+    while True:
+        program = healthy(_base(rng, is_nvidia=cause.is_nvidia), rng, float(rng.uniform(*busy)), reads=cause.reads)
+        size = float(rng.uniform(*cause.shares)) if share is None else share
+        if not cause.is_scaled:
+            return cause.plant(program, round(1000 * size), rng)
         seed = int(rng.integers(2**32))
-        program = calibrate(program, partial(_plant, cause, program, seed), share)
-    else:
-        program = cause.plant(program, round(1000 * share), rng)
-    return _write(program, rng, path)
+        planted = calibrate(program, partial(_plant, cause, program, seed), size)
+        # A host without a lead starts anew so slowly behind a read that even an empty one isn't negligible.
+        if share is None or duration_ns(planted) <= (1 + share + 0.02) * duration_ns(program):
+            return planted
+
+
+def _planted_also(cause: Cause, rng: np.random.Generator) -> frozenset[str]:
+    return _right_too(_planted_program(cause, None, rng))
+
+
+def _right_too(program: Program) -> frozenset[str]:
+    """Synchronizing, if without the program's waits for the device most of its idle time would be gone.
+
+    A pause behind a call that waits costs time for two reasons: the host pauses, and it has no work queued for that
+    time. Without either the device would stay busy.
+    """
+    whole = duration_ns(program)
+    saved = whole - duration_ns(without_waits(program))
+    return frozenset({"synchronizing"}) if saved > (1 - bases.busy_share(program)) * whole / 2 else frozenset()
 
 
 def _write(
@@ -159,6 +181,7 @@ def _hidden(rng: np.random.Generator, path: Path) -> Path:
 def _faults(decisive: int = 6, negligible: int = 2) -> Iterator[Recording]:
     for kind in FAULTS:
         truth = NOTHING if kind.of == "healthy" else frozenset({*WAITS, "repeated_gap"})
+        also = partial(_faulty_also, kind) if kind.of == "waits" else None
         for number in range(decisive):
             yield Recording(
                 f"{kind.id}.{number}",
@@ -168,21 +191,29 @@ def _faults(decisive: int = 6, negligible: int = 2) -> Iterator[Recording]:
                 must_abstain=kind.must_abstain,
                 may_abstain=True,
                 clean=partial(_faulty, None, kind),
+                also=None if kind.must_abstain else also,
             )
         for number in range(negligible if kind.negligible else 0):
             make = partial(_faulty, kind.negligible, kind)
-            yield Recording(f"{kind.id}.negligible.{number}", kind.id, make, truth)
+            yield Recording(f"{kind.id}.negligible.{number}", kind.id, make, truth, also=also)
 
 
 def _faulty(sizes: tuple[float, float] | None, kind: FaultKind, rng: np.random.Generator, path: Path) -> Path:
-    program = healthy(_base(rng), rng, 0.96, reads=True)
-    if kind.of == "waits":
-        chance = int(rng.integers(2**32))
-        program = calibrate(
-            program, lambda amount: delay_in_python(program, amount, np.random.default_rng(chance)), 0.5
-        )
+    program = _without_fault(kind, rng)
     size = float(rng.uniform(*sizes)) if sizes else 0.0
     return _write(program, rng, path, kind if sizes else None, size)
+
+
+def _without_fault(kind: FaultKind, rng: np.random.Generator) -> Program:
+    program = healthy(_base(rng), rng, 0.96, reads=True)
+    if kind.of != "waits":
+        return program
+    chance = int(rng.integers(2**32))
+    return calibrate(program, lambda amount: delay_in_python(program, amount, np.random.default_rng(chance)), 0.5)
+
+
+def _faulty_also(kind: FaultKind, rng: np.random.Generator) -> frozenset[str]:
+    return _right_too(_without_fault(kind, rng))
 
 
 def _cut(count: int = 6) -> Iterator[Recording]:

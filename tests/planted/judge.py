@@ -7,6 +7,7 @@ The headline is the first row. It is right if a fair expert would accept its rul
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import multiprocessing
 import os
 import subprocess
@@ -78,6 +79,7 @@ def _health_counts(path: Path) -> Counter[str]:
 def classify(recording: Recording, rows: list[dict[str, Any]], verdict: Verdict) -> None:
     """What the rows of advice amount to."""
     verdict.rules = [(r["rule"], r["confidence"], r["saving_frac"]) for r in rows[:4]]
+    verdict.is_confident_wrong = False
     verdict.has_alarm = any(r["rule"] == FAULTS for r in rows)
     if not rows:
         verdict.outcome = ABSTAINED
@@ -112,7 +114,12 @@ def judge(seed: int, number: int, folder: Path, *, keep: bool, peer: str | None 
     path = folder / f"{recording.name}.pt.trace.json"
     try:
         path = recording.make(generator(seed, recording.name), path)
-        classify(recording, _advice_rows(path, is_run=recording.is_run), verdict)
+        rows = _advice_rows(path, is_run=recording.is_run)
+        classify(recording, rows, verdict)
+        if recording.also and verdict.outcome not in (RIGHT, ABSTAINED):
+            more = recording.also(generator(seed, recording.name))
+            classify(dataclasses.replace(recording, accepted=recording.accepted | more), rows, verdict)
+            verdict.accepted = tuple(sorted(recording.accepted | more))
         if peer and not recording.is_run:
             sentences = peers.recommendations(peer, path)
             verdict.peer = peers.classify(sentences, recording.accepted, must_abstain=recording.must_abstain)

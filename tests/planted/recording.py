@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 Make = Callable[[np.random.Generator, Path], Path]
+Also = Callable[[np.random.Generator], frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Recording:
         must_abstain: Whether the recording can't bear a verdict.
         may_abstain: Whether "cannot tell" is a fair answer.
         clean: Writes the same without its fault, if it has one that must be found.
+        also: Works out further right answers from the program itself; needed only if the headline isn't accepted.
         evidence: Texts of which the headline must name one; empty if any will do.
         is_run: Whether advice is the run's.
     """
@@ -34,5 +36,6 @@ class Recording:
     must_abstain: bool = False
     may_abstain: bool = False
     clean: Make | None = None
+    also: Also | None = None
     evidence: tuple[str, ...] = ()
     is_run: bool = False

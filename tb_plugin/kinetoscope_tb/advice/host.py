@@ -103,12 +103,13 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
     named = text.listed([_described_blocker(facts, *blocker) for blocker in blockers])
+    recurring = _recurring(facts, saving).rstrip()
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.percent(saving)} of {facts.every}.",
         f"The host waited in {named}; only then did it launch what came next: {facts.part(saving)} of idle time"
-        f"{facts.recurs(lengths)}.",
+        f"{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
         _NO_WAIT_OF_SERVERS if facts.server and facts.has_iterations else _NO_WAIT,
         saving,
         "high",

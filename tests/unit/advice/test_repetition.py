@@ -1,6 +1,7 @@
 """Gaps that recur in every step, and the ones that don't."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from kinetoscope_tb.advice import Facts, advice
@@ -57,18 +58,19 @@ def test_a_gap_of_one_step_or_of_changing_length_or_place_recurs_nowhere():
         assert "unexplained_idle" in said
 
 
-def test_a_recurring_gap_that_the_host_is_late_for_stays_with_the_host():
+@pytest.mark.parametrize(("kernels", "rule"), [(20, "host_bound"), (60, "synchronizing")])
+def test_a_recurring_gap_that_the_host_is_late_for_stays_with_the_host_or_the_wait_before_it(kernels, rule):
     machine = Machine()
 
     def step(_):
-        busy(machine)
+        busy(machine, count=kernels)
         machine.wait()
         start = machine.now
         machine.work(6 * MS)
         machine.builder.python("train.py(40): log_images", start, 6 * MS)
         machine.kernel(200 * US, "first")
 
-    row = rows(machine.steps(step))["host_bound"]
+    row = rows(machine.steps(step))[rule]
     assert (
         "before `first` of `aten::mm`, recurs in every step, with the host in `train.py(40): log_images`"
         in row.evidence
