@@ -67,11 +67,13 @@ class GraphRecording:
         return self._run(work, is_capture=False)
 
     def replayed(
-        self, work: Work, graph: int, *, kernels: Sequence[str] | None = None, dur: int = 1000
+        self, work: Work, graph: int, *, kernels: Sequence[str] | None = None, dur: int = 1000, mark: str = ""
     ) -> GraphRecording:
-        """One launch of a graph; `kernels` if it runs others than were captured."""
+        """One launch of a graph; `kernels` if it runs others than were captured, `mark` an annotation around it."""
         self._correlation += 1
         self._device_at = max(self._device_at, self._at)
+        if mark:
+            self.builder.annotation(mark, self._at - 10, 100)
         self.builder.launch(self._at, 50, self._correlation, name=_REPLAY[self._words])
         for node, kernel in enumerate(kernels_of(work) if kernels is None else kernels):
             numbers = (

@@ -238,18 +238,17 @@ def _host_events(
     parent = gather(number, gather(around, placed.parent))[rows]
     launch = placed.launch[rows]
     parent = np.where(parent >= 0, parent, gather(launches["host"].to_numpy(), launch))
-    source = calls[placed.source_row[rows]]
-    added = source.select("name", "kind", "input_shapes", "input_types", "concrete_inputs", "call_stack", "is_repeat")
-    added = added.with_columns(
-        source["is_communication"],
-        parent=pl.Series(parent, dtype=pl.Int32),
-        thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
-        start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch) + _nth(launch)),
-        step=pl.Series(gather(launches["step"].to_numpy(), launch), dtype=pl.Int32),
-        is_finished=True,
-        **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0),
-    )
-    joined = _appended(host, added)
+    names = ("name", "kind", "input_shapes", "input_types", "concrete_inputs", "call_stack", "is_repeat")
+    added = pl.DataFrame(
+        {
+            "parent": pl.Series(parent, dtype=pl.Int32),
+            "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
+            "start_ns": pl.Series(gather(launches["start_ns"].to_numpy(), launch) + _nth(launch)),
+            "step": pl.Series(gather(launches["step"].to_numpy(), launch), dtype=pl.Int32),
+        }
+    ).with_columns(is_finished=True, **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0))
+    source = calls.select(*names, "is_communication")
+    joined = _appended(host, added, source, placed.source_row[rows])
     is_op = (joined["kind"] == "operator").to_numpy()
     holder = nearest(is_op, joined["parent"].to_numpy())
     inner = gather(gather(number, around), placed.innermost)
@@ -271,39 +270,43 @@ def _python_calls(trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module:
     parent = gather(number, gather(nearest(is_module, placed.parent), placed.parent))[rows]
     launch = placed.launch[rows]
     parent = np.where(parent >= 0, parent, gather(_module_at(trace), launch))
-    added = (
-        calls[placed.source_row[rows]]
-        .select("name", "module_id")
-        .with_columns(
-            parent=pl.Series(parent, dtype=pl.Int32),
-            thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
-            start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
-            **dict.fromkeys(("dur_ns", "depth", "length"), 0),
-        )
-    )
-    return _appended(python, added)
+    added = pl.DataFrame(
+        {
+            "parent": pl.Series(parent, dtype=pl.Int32),
+            "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
+            "start_ns": pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
+        }
+    ).with_columns(**dict.fromkeys(("dur_ns", "depth", "length"), 0))
+    return _appended(python, added, calls.select("name", "module_id"), placed.source_row[rows])
 
 
-def _appended(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
-    """A frame with rows added; columns that these lack are missing there."""
+def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at: Ints) -> pl.DataFrame:
+    """A frame with rows added: their own columns, and those of the rows of `source` that they repeat.
+
+    Columns that neither has are missing there.
+    """
     columns = []
     for name, column in zip(frame.columns, frame.iter_columns(), strict=True):
         if isinstance(column.dtype, pl.Enum):
-            texts = added[name] if name in added.columns else pl.repeat(None, added.height, dtype=pl.String, eager=True)
-            columns.append(_with_texts(column, texts))
+            texts = (
+                source[name] if name in source.columns else pl.repeat(None, source.height, dtype=pl.String, eager=True)
+            )
+            columns.append(_with_texts(column, texts, at))
+        elif name in source.columns:
+            columns.append(pl.concat([column, source[name].cast(column.dtype).gather(at).alias(name)]))
         else:
             values = added[name] if name in added.columns else pl.repeat(NONE, added.height, eager=True)
             columns.append(pl.concat([column, values.cast(column.dtype).alias(name)]))
     return pl.DataFrame(columns)
 
 
-def _with_texts(column: pl.Series, texts: pl.Series) -> pl.Series:
-    """An enum column with texts added: its codes stay, new texts get the next ones."""
+def _with_texts(column: pl.Series, texts: pl.Series, at: Ints) -> pl.Series:
+    """An enum column with `texts[at]` added: its codes stay, new texts get the next ones."""
     known = column.dtype.categories  # type: ignore[attr-defined]
     fresh = texts.unique(maintain_order=True).drop_nulls()
     fresh = fresh.filter(~fresh.is_in(known.implode()))
     dtype = pl.Enum(pl.concat([known, fresh]))
     if not dtype.categories.len():
-        return pl.repeat(None, column.len() + texts.len(), dtype=dtype, eager=True).alias(column.name)
+        return pl.repeat(None, column.len() + at.size, dtype=dtype, eager=True).alias(column.name)
     old = column.cast(dtype) if known.len() else pl.repeat(None, column.len(), dtype=dtype, eager=True)
-    return pl.concat([old.alias(column.name), texts.cast(dtype).alias(column.name)])
+    return pl.concat([old.alias(column.name), texts.cast(dtype).gather(at).alias(column.name)])
