@@ -74,7 +74,8 @@ def _attributed(trace: Trace) -> Trace | None:
     if not joined.matches:
         return None
     calls = _calls_of_sources(trace, joined)
-    placed = _placed(trace, joined, found, calls)
+    module = _module_at(trace)
+    placed = _placed(trace, joined, found, calls, module >= 0)
     if not placed.source_row.size:
         return None
     is_module = calls["is_module"].to_numpy()[placed.source_row]
@@ -82,7 +83,7 @@ def _attributed(trace: Trace) -> Trace | None:
     return replace(
         trace,
         host_events=host,
-        python_calls=_python_calls(trace, calls, placed, is_module),
+        python_calls=_python_calls(trace, calls, placed, is_module, module),
         device_events=trace.device_events.with_columns(op=pl.Series(op, dtype=pl.Int32)),
         replayed=ReplayedCalls(
             trace.host_events.height,
@@ -149,9 +150,8 @@ class _Plan:
     innermost: Ints
 
 
-def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame) -> _Placed:
+def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame, has_module: NDArray[np.bool_]) -> _Placed:
     """The calls of each replay, by its match and by whether modules are open at its launch."""
-    has_module = _in_modules(trace)
     launch = found.launch.astype(np.int32)
     key = np.where(joined.match >= 0, 2 * joined.match + gather(has_module, launch, missing=False), NONE)
     keys, number = np.unique(key, return_inverse=True)
@@ -212,11 +212,6 @@ def _ranges(start: Ints, count: Ints) -> Ints:
     return numbers
 
 
-def _in_modules(trace: Trace) -> NDArray[np.bool_]:
-    """Whether a module is open at each call."""
-    return _module_at(trace) >= 0
-
-
 def _module_at(trace: Trace) -> Rows:
     """The innermost module that is open at each call: a row of python_calls, or NONE."""
     python, launches = trace.python_calls, trace.launches
@@ -262,14 +257,16 @@ def _nth(launch: Rows) -> Ints:
     return np.arange(launch.size) - np.repeat(first, np.diff(np.append(first, launch.size)))
 
 
-def _python_calls(trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_]) -> pl.DataFrame:
-    """python_calls with the replayed modules."""
+def _python_calls(
+    trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_], module: Rows
+) -> pl.DataFrame:
+    """python_calls with the replayed modules; `module` is the one open at each launch."""
     python, launches = trace.python_calls, trace.launches
     rows = np.flatnonzero(is_module)
     number = (python.height - 1 + np.cumsum(is_module, dtype=np.int64)).astype(np.int32)
     parent = gather(number, gather(nearest(is_module, placed.parent), placed.parent))[rows]
     launch = placed.launch[rows]
-    parent = np.where(parent >= 0, parent, gather(_module_at(trace), launch))
+    parent = np.where(parent >= 0, parent, gather(module, launch))
     added = pl.DataFrame(
         {
             "parent": pl.Series(parent, dtype=pl.Int32),
@@ -285,28 +282,26 @@ def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at
 
     Columns that neither has are missing there.
     """
-    columns = []
+    height, wide, below = at.size, dict[str, pl.Series](), dict[str, pl.Series]()
     for name, column in zip(frame.columns, frame.iter_columns(), strict=True):
         if isinstance(column.dtype, pl.Enum):
-            texts = (
-                source[name] if name in source.columns else pl.repeat(None, source.height, dtype=pl.String, eager=True)
-            )
-            columns.append(_with_texts(column, texts, at))
+            texts = source[name] if name in source.columns else pl.Series([None] * source.height, dtype=pl.String)
+            wide[name], texts = _with_texts(column, texts)
+            below[name] = texts.gather(at)
         elif name in source.columns:
-            columns.append(pl.concat([column, source[name].cast(column.dtype).gather(at).alias(name)]))
+            below[name] = source[name].cast(column.dtype).gather(at)
         else:
-            values = added[name] if name in added.columns else pl.repeat(NONE, added.height, eager=True)
-            columns.append(pl.concat([column, values.cast(column.dtype).alias(name)]))
-    return pl.DataFrame(columns)
+            values = added[name] if name in added.columns else pl.Series(np.full(height, NONE))
+            below[name] = values.cast(column.dtype)
+    return pl.concat([frame.with_columns(**wide), pl.DataFrame(below)], rechunk=True)
 
 
-def _with_texts(column: pl.Series, texts: pl.Series, at: Ints) -> pl.Series:
-    """An enum column with `texts[at]` added: its codes stay, new texts get the next ones."""
+def _with_texts(column: pl.Series, texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """An enum column and texts as one type: the column's codes stay, new texts get the next ones."""
     known = column.dtype.categories  # type: ignore[attr-defined]
     fresh = texts.unique(maintain_order=True).drop_nulls()
     fresh = fresh.filter(~fresh.is_in(known.implode()))
     dtype = pl.Enum(pl.concat([known, fresh]))
-    if not dtype.categories.len():
-        return pl.repeat(None, column.len() + at.size, dtype=dtype, eager=True).alias(column.name)
-    old = column.cast(dtype) if known.len() else pl.repeat(None, column.len(), dtype=dtype, eager=True)
-    return pl.concat([old.alias(column.name), texts.cast(dtype).gather(at).alias(column.name)])
+    if not known.len():
+        column = pl.Series([None], dtype=dtype).new_from_index(0, column.len())
+    return column.cast(dtype) if fresh.len() else column, texts.cast(dtype)
