@@ -84,8 +84,8 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
     each = "" if count == 1 else " on average"
     yield _Part(
         f"{which} {text.time(first)}{each}, the others {text.time(steady)}: the recording holds warm-up.",
-        f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete {facts.noun}s "
-        f"are {text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
+        f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
+        f"{facts.noun}s are {text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
         + (f" What warm-up does: {doing}." if doing else ""),
         None,
         round(mean - steady),
