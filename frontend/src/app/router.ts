@@ -207,7 +207,7 @@ export function sameSpanIn(worker: string): Address {
 /** What to show in the timeline for a row of a view; null if there is nothing. */
 export function slicesIn(view: string, row: (column: string) => Value): RowSlices | null {
   const entry = viewEntry(view);
-  return entry ? slicesOfRow(entry, row, catalogue.value) : null;
+  return entry ? slicesOfRow(entry, row, catalogue.value, address.value["set.phase"]) : null;
 }
 
 /** Opens the timeline at the slices' time and worker, and searches for the slices. */
