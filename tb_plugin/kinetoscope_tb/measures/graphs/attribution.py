@@ -7,6 +7,7 @@ the graph was launched. The `op` of a replayed kernel is then its operator, as f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +43,23 @@ def provenance(trace: Trace) -> pl.Series:
             trace.replayed.innermost >= 0, gather(trace.replayed.origin, trace.replayed.innermost), of_row
         )
     return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row).replace(NONE, None))
+
+
+def provenance_doc(what: str) -> str:
+    """The definition of a column with the provenance of device time."""
+    return (
+        f"How the {what} of the device time is known: recorded (its launch is in this recording, or the capture of its "
+        "graph); capture (another recording launched the same kernels in the same order); eager (this recording ran "
+        "the same kernels without a graph). Missing without device time, or if it isn't known."
+    )
+
+
+def joined_sources(is_of: Sequence[NDArray[np.bool_]]) -> pl.Series:
+    """SOURCES with commas, by whether each group has rows of each; null: of none."""
+    order = sorted(range(len(SOURCES)), key=lambda source: SOURCES[source], reverse=True)
+    frame = pl.DataFrame({SOURCES[source]: is_of[source] for source in order})
+    named = [pl.when(name).then(pl.lit(name)) for name in frame.columns]
+    return frame.select(pl.concat_str(named, separator=", ", ignore_nulls=True).replace("", None)).to_series()
 
 
 def provenance_of_calls(trace: Trace) -> pl.Series:
