@@ -243,7 +243,7 @@ function remember(answer: TraceState, { query: { run, worker, span } }: ApiReque
   if (!answer.steps.length) return;
   const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
   if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
-  const steps = first === last ? `step ${first}` : `steps ${first}–${last}`;
+  const steps = `${answer.step_noun}${first === last ? "" : "s"} ${first}${first === last ? "" : `–${last}`}`;
   spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
 }
 

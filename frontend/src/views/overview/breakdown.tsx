@@ -4,7 +4,8 @@ import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { slicesIn } from "../../app/router.ts";
 import { Card } from "./card.tsx";
 import { CATEGORIES, colorOf } from "./step_categories.ts";
-import { capitalized, stepNoun, type Unit } from "./step_unit.ts";
+import { capitalized, stepNoun } from "../../format/steps.ts";
+import type { Unit } from "./step_unit.ts";
 import { StepsChart } from "./steps_chart.tsx";
 
 const MOST_BARS = 8; // steps that have a bar each; more are thin columns
@@ -144,13 +145,9 @@ export function Breakdown({ overview, steps, unit }: { overview: Table; steps: T
   const cut = steps?.data.is_complete?.filter((is) => !is).length ?? 0;
   const none = shares.some(({ name }) => name === "Communication") ? "" : "no communication";
   const notes = [unit.counted, cut && count > 1 ? `${cut} incomplete` : "", none].filter(Boolean).join(", ");
-  const title = unit.counted
-    ? `Where each ${unit.noun} goes`
-    : unit.isWhole
-    ? "Where the time goes"
-    : `Where ${unit.words} goes`;
+  const whole = unit.counted ? `each ${unit.noun}` : unit.isWhole ? "the time" : unit.words;
   return (
-    <Card title={title} note={notes} isPicture>
+    <Card title={`Where ${whole} goes`} note={notes} isPicture>
       {count < 2 || !steps ? <OneBar shares={shares} /> : (
         <div class="steps-and-average">
           {count <= MOST_BARS ? <StepBars data={steps.data} /> : <StepsChart data={steps.data} />}

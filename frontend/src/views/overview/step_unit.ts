@@ -1,6 +1,7 @@
 /** The unit of an overview: the average step, or a server's iteration, a single one, or a recording without steps. */
 
 import { decimal, plural } from "../../format/numbers.ts";
+import { capitalized, stepNoun } from "../../format/steps.ts";
 
 export interface Unit {
   /** Whether no steps were marked, so that the whole recording counts as one. */
@@ -16,11 +17,6 @@ export interface Unit {
   /** Which steps count, where there are several: "6 complete steps". */
   counted: string;
 }
-
-/** What a step is called: iterations of servers have phases. */
-export const stepNoun = (phases: unknown[] = []) => phases.some(Boolean) ? "iteration" : "step";
-
-export const capitalized = (text: string) => text[0]!.toUpperCase() + text.slice(1);
 
 /** The unit of a trace with these steps; the complete ones count, or all if none is. */
 export function unitOf(steps: string[], isComplete: boolean[], phases?: unknown[]): Unit {

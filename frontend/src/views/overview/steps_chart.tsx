@@ -3,7 +3,7 @@ import type { Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { decimal, exact, percent, quantity, type Scale, scaleFor } from "../../format/numbers.ts";
 import { parseRange, type Range } from "./step_range.ts";
-import { stepNoun } from "./step_unit.ts";
+import { stepNoun } from "../../format/steps.ts";
 import { highestOfEach, ticks } from "../../charts/chart_geometry.ts";
 import { address } from "../../app/router.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";

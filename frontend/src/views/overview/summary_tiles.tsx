@@ -1,7 +1,8 @@
 import type { Table } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
-import { capitalized, type Unit } from "./step_unit.ts";
+import { capitalized } from "../../format/steps.ts";
+import type { Unit } from "./step_unit.ts";
 
 interface Tile {
   title: string;
