@@ -62,9 +62,9 @@ class GraphRecording:
         """The capture of a graph: launches that run nothing."""
         return self._run(work, is_capture=True)
 
-    def eager(self, work: Work) -> GraphRecording:
-        """The same work, launched kernel by kernel."""
-        return self._run(work, is_capture=False)
+    def eager(self, work: Work, *, mark: str = "") -> GraphRecording:
+        """The same work, launched kernel by kernel, inside an annotation `mark`."""
+        return self._run(work, is_capture=False, mark=mark)
 
     def replayed(
         self, work: Work, graph: int, *, kernels: Sequence[str] | None = None, dur: int = 1000, mark: str = ""
@@ -84,9 +84,11 @@ class GraphRecording:
         self._at += 200
         return self
 
-    def _run(self, work: Work, *, is_capture: bool) -> GraphRecording:
+    def _run(self, work: Work, *, is_capture: bool, mark: str = "") -> GraphRecording:
         launches = sum(len(operator.kernels) for operator in work)
         length = 1000 + 100 * launches + 200 * len(work)
+        if mark:
+            self.builder.annotation(mark, self._at - 10, length + 20)
         self.builder.module("Model_0", self._at, length, number=1)
         if is_capture:
             self._call(_BEGIN[self._words], self._at + 10)
