@@ -19,6 +19,9 @@ Deno.test("a row finds its slices by its key, also where a part of that is missi
   same(of(keyed(["name"]), { name: "aten::mm", calls: 3 })?.find, { view: "v", name: "aten::mm" });
   same(of(keyed(["name", "op"]), { name: "gemm" })?.find, { view: "v", name: "gemm", op: null });
   is(of(view({ key: ["category"] }), { category: "Kernel" }), null);
+  const mm = () => "aten::mm", ofSteps = { ...keyed(["name"]), takes_steps: true };
+  same(slicesOfRow(ofSteps, mm, [], "decode")?.find, { view: "v", phase: "decode", name: "aten::mm" });
+  same(slicesOfRow(keyed(["name"]), mm, [], "decode")?.find, { view: "v", name: "aten::mm" });
   is(of(keyed(["step"], { are_highlighted: false }), { step: "5" }), null);
 });
 

@@ -134,6 +134,29 @@ def test_without_a_capture_nearly_all_replayed_time_has_a_layer(path: str, layer
     assert inferred_layers(trace).layer.max() == layers - 1
 
 
+_FAMILIES = {  # by operators that captures name; of a fused kernel, by the operators that its name lists
+    "attention": r"sage_|rotary_embedding",
+    "gemm": r"^aten::(add)?mm$",
+    "moe": r"moe_forward|SortTokens|TopK",
+    "normalization": r"norm|_mean_(.*_)?pow_",
+    "other": r"^triton_",
+}
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_without_a_capture_families_are_those_of_the_operators_that_it_names(folder: str) -> None:
+    path = f"{folder}/{PAIRS[folder]}"
+    _, guessed = _withheld(path)
+    rows = guessed.join(each_replayed_kernel(_trace(path)).select("row", known="op"), "row").filter(
+        pl.col("layer").is_not_null()
+    )
+    named = rows["known"].cast(pl.String).unique().to_list()
+    family = {op: next(name for name, words in _FAMILIES.items() if re.search(words, op)) for op in named if op}
+    right = rows["family"].cast(pl.String) == rows["known"].cast(pl.String).replace(family)
+    assert {"attention", "gemm", "normalization"} <= set(family.values())
+    assert rows.filter(right)["dur_ns"].sum() >= 0.98 * rows["dur_ns"].sum()
+
+
 def test_layers_of_a_diffusion_model_have_the_attention_that_its_capture_names() -> None:
     path = "xdit_flux1_aiter_sage/profile_trace_rank_0.json.gz"
     _, guessed = _withheld(path)

@@ -1,12 +1,17 @@
 """Servers of any dialect, length and mix: iterations, phases and totals are exact by construction."""
 
+import json
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kinetoscope_tb.engine import compute
 from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.names.kernel_families import FAMILIES
+from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
 from support.server import DIALECTS, PHASES, Server
 from support.strategies import builders
@@ -140,3 +145,15 @@ def test_any_recording_around_an_iteration_has_phases_that_add_up(builder, at, d
     table, made = view("phases", trace, of="all"), iterations(trace)
     assert table["total_ns"].fill_null(0).sum() == made.bounds[1] - made.bounds[0]
     assert (view("iterations", trace)["gap_ns"] >= 0).all()
+
+
+@given(servers(), st.sampled_from(["kernels", "kernels_by_op", "launches"]), st.data())
+@few
+def test_a_row_of_a_phase_finds_the_calls_that_it_counts(server, name, data):
+    trace = server.builder.build()
+    phase = data.draw(st.sampled_from(trace.steps["phase"].unique(maintain_order=True).to_list()))
+    shown = timeline(trace)
+    for row in compute(VIEWS[name], trace, {"phase": phase}).rows(named=True):
+        key = {column: row[column] for column in VIEWS[name].table.key}
+        find = parsed(json.dumps({"view": name, "phase": phase, **key}), VIEWS)
+        assert search(trace, shown, find, VIEWS).numbers.size == row["calls"]

@@ -62,16 +62,18 @@ class GraphRecording:
         """The capture of a graph: launches that run nothing."""
         return self._run(work, is_capture=True)
 
-    def eager(self, work: Work) -> GraphRecording:
-        """The same work, launched kernel by kernel."""
-        return self._run(work, is_capture=False)
+    def eager(self, work: Work, *, mark: str = "") -> GraphRecording:
+        """The same work, launched kernel by kernel, inside an annotation `mark`."""
+        return self._run(work, is_capture=False, mark=mark)
 
     def replayed(
-        self, work: Work, graph: int, *, kernels: Sequence[str] | None = None, dur: int = 1000
+        self, work: Work, graph: int, *, kernels: Sequence[str] | None = None, dur: int = 1000, mark: str = ""
     ) -> GraphRecording:
-        """One launch of a graph; `kernels` if it runs others than were captured."""
+        """One launch of a graph; `kernels` if it runs others than were captured, `mark` an annotation around it."""
         self._correlation += 1
         self._device_at = max(self._device_at, self._at)
+        if mark:
+            self.builder.annotation(mark, self._at - 10, 100)
         self.builder.launch(self._at, 50, self._correlation, name=_REPLAY[self._words])
         for node, kernel in enumerate(kernels_of(work) if kernels is None else kernels):
             numbers = (
@@ -82,9 +84,11 @@ class GraphRecording:
         self._at += 200
         return self
 
-    def _run(self, work: Work, *, is_capture: bool) -> GraphRecording:
+    def _run(self, work: Work, *, is_capture: bool, mark: str = "") -> GraphRecording:
         launches = sum(len(operator.kernels) for operator in work)
         length = 1000 + 100 * launches + 200 * len(work)
+        if mark:
+            self.builder.annotation(mark, self._at - 10, length + 20)
         self.builder.module("Model_0", self._at, length, number=1)
         if is_capture:
             self._call(_BEGIN[self._words], self._at + 10)

@@ -24,10 +24,14 @@ type Row = (column: string) => Value;
 const MARGIN_NS = 20_000; // around a moment
 
 /** A query for the slices of a row, by the row's key. */
-function findOf({ id, key, slices }: ViewEntry, row: Row): Find | null {
+function findOf({ id, key, slices, takes_steps }: ViewEntry, row: Row, phase: string): Find | null {
   if (!slices?.are_highlighted) return null;
   if (slices.except_kind !== null && row("kind") === slices.except_kind) return null;
-  return { view: id, ...Object.fromEntries(key.map((name) => [name, row(name)])) };
+  return {
+    view: id,
+    ...(takes_steps && phase && { phase }),
+    ...Object.fromEntries(key.map((name) => [name, row(name)])),
+  };
 }
 
 function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] {
@@ -37,11 +41,11 @@ function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] 
   return typeof to === "number" ? { from, to } : { from: from - MARGIN_NS, to: from + MARGIN_NS };
 }
 
-/** What to show in the timeline for a row of a view; null if there is nothing. */
-export function slicesOfRow(entry: ViewEntry, row: Row, views: ViewEntry[]): RowSlices | null {
+/** What to show in the timeline for a row of a view, or of a phase of a server; null if there is nothing. */
+export function slicesOfRow(entry: ViewEntry, row: Row, views: ViewEntry[], phase = ""): RowSlices | null {
   if (entry.reference) return slicesOfReference(entry.reference, row, views);
   const { time, shows_path, scope } = entry;
-  const find = findOf(entry, row), range = time && rangeOf(time, row);
+  const find = findOf(entry, row, phase), range = time && rangeOf(time, row);
   const worker = range && time?.worker ? row(time.worker) : null;
   const critical = shows_path && { critical: scope === "recording" ? "1" as const : "ranks" as const };
   return find || range ? { find, range, ...critical, ...(typeof worker === "string" && { worker }) } : null;

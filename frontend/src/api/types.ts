@@ -171,6 +171,7 @@ export type TraceState =
     events: number;
     rank: number | null;
     steps: string[];
+    step_noun: "step" | "iteration";
     /** The readable labels of its kernels, by their full names. */
     labels: Record<string, string>;
     missing: Record<string, string>;

@@ -207,7 +207,7 @@ export function sameSpanIn(worker: string): Address {
 /** What to show in the timeline for a row of a view; null if there is nothing. */
 export function slicesIn(view: string, row: (column: string) => Value): RowSlices | null {
   const entry = viewEntry(view);
-  return entry ? slicesOfRow(entry, row, catalogue.value) : null;
+  return entry ? slicesOfRow(entry, row, catalogue.value, address.value["set.phase"]) : null;
 }
 
 /** Opens the timeline at the slices' time and worker, and searches for the slices. */
@@ -243,7 +243,7 @@ function remember(answer: TraceState, { query: { run, worker, span } }: ApiReque
   if (!answer.steps.length) return;
   const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
   if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
-  const steps = first === last ? `step ${first}` : `steps ${first}–${last}`;
+  const steps = `${answer.step_noun}${first === last ? "" : "s"} ${first}${first === last ? "" : `–${last}`}`;
   spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
 }
 

@@ -71,7 +71,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     verb = "recompiles" if found.again else "compiles"
     yield Advice(
         "recompiles",
-        f"torch.compile {verb} in {found.steps} of {text.times(facts.count, 'step')}, which takes "
+        f"torch.compile {verb} in {found.steps} of {text.times(facts.count, facts.noun)}, which takes "
         f"{facts.percent(found.saving_ns)} of {facts.unit}.",
         f"{text.times(found.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(found.saving_ns)}.{named}"
         f"{where}",

@@ -56,7 +56,7 @@ def _unbalanced(facts: Facts, what: str, count: int, uneven: pl.DataFrame) -> Ad
         "expert_imbalance",
         f"Tokens are spread unevenly over {what}: the busiest one gets {ratio:.1f} times the mean.",
         f"In {uneven.height} of {count} {of} with recorded sizes, in {uneven['step'].n_unique()} of {facts.count} "
-        f"{'step' if facts.count == 1 else 'steps'}; such as {listed} tokens. "
+        f"{facts.noun}{'' if facts.count == 1 else 's'}; such as {listed} tokens. "
         + ("The others wait for the busiest rank." if what == "ranks" else "Small experts don't fill a device."),
         "Balance the routing (auxiliary loss, bias per expert, capacity), or spread the busiest experts over ranks.",
         None,

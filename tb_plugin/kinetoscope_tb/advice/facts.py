@@ -27,6 +27,7 @@ from ..names.compiled_code import is_compilation
 from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
+from ..trace.steps import step_noun
 from . import text
 from .model import Cleared
 from .steady import warm_up_steps
@@ -59,8 +60,8 @@ class Facts:
 
     @property
     def has_iterations(self) -> bool:
-        """Whether the steps are the iterations of a server, which have phases."""
-        return bool(self.trace.steps["phase"].is_not_null().any())
+        """Whether the steps are the iterations of a server."""
+        return self.noun == "iteration"
 
     @cached_property
     def hides_device(self) -> bool:
@@ -142,7 +143,7 @@ class Facts:
     @cached_property
     def noun(self) -> str:
         """What a step is called: the step of a loop, or the iteration of a server."""
-        return "iteration" if self.has_iterations else "step"
+        return step_noun(self.trace.steps)
 
     @cached_property
     def unit(self) -> str:

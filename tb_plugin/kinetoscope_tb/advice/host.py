@@ -179,7 +179,7 @@ def _recurring(facts: Facts, waiting: int) -> str:
     start = int(facts.trace.device_events["start_ns"][largest.after])
     where = host_at(facts, start - largest.typical_ns // 2)
     return (
-        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in every step"
+        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {facts.every}"
         + (f", with the host {where}" if where else "")
         + ". "
     )
@@ -224,8 +224,8 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
         f"{facts.part(saving)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} idle "
         f"for {longest}.",
-        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every step shows it, look "
-        "at what the call waits for: a lock, an allocation, a full queue.",
+        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
+        "it, look at what the call waits for: a lock, an allocation, a full queue.",
         saving,
         "medium",
         "gaps",

@@ -112,12 +112,12 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     is_busy = "are" if facts.waits == "wait" else "is"
     yield Advice(
         "repeated_gap",
-        f"{facts.subject} {is_busy} idle in the same places of every step, for {facts.percent(size)} of it: the "
+        f"{facts.subject} {is_busy} idle in the same places of {facts.every}, for {facts.percent(size)} of it: the "
         f"largest gap lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
         f"{text.listed([_described(facts, gap) for gap in found[:_NAMED]])} recur{_others(facts, found)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",
-        "Look at what the step does there: work of the device that wasn't recorded (another process, a node of a "
-        "graph), or a wait of the host. Record without graphs, or with Python stacks, to see it.",
+        f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a node "
+        "of a graph), or a wait of the host. Record without graphs, or with Python stacks, to see it.",
         None,
         "cannot_tell",
         "gaps",

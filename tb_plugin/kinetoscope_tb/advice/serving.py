@@ -1,4 +1,4 @@
-"""What limits a server's tokens per second: the phase that takes most of the time, and the largest part of it."""
+"""What limits a server's tokens per second in the phase that takes most time: the host or a family of kernels."""
 
 from __future__ import annotations
 
@@ -16,88 +16,160 @@ from .facts import Facts
 from .model import Advice, Confidence
 
 _NAMED = 3
+_NEAR = 0.6  # of a limit: from there on kernels can't become much faster
+_KNOWN = 0.5  # of a family's time: with less known, what bounds it is unknown
 _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", "idle": "empty iterations"}
 _BY_DESIGN = ("capture", "diffusion")  # phases without tokens
+_DOING = {
+    "synchronizing": "the host waits for the device",
+    "waiting": "the host waits for a request",
+    "sampling": "the host samples",
+    "detokenizing": "the host turns tokens into answers",
+    "input preparation": "the host prepares inputs",
+    "scheduling": "the host schedules",
+    "launching": "the host launches work",
+    "other": "the host runs other code",
+    "unrecorded": "nothing is recorded on the host",
+}
+_NOT_THE_HOST = (f"{IDLE}{QUEUED}", f"{IDLE}waiting")
 _WORDS = {
-    "attention": "attention",
+    "attention": "attention kernels",
     "gemm": "matmuls",
     "moe": "experts",
-    "communication": "exposed communication",
-    "normalization": "normalization",
-    "sampling": "sampling",
+    "communication": "exposed collectives",
+    "normalization": "normalization kernels",
+    "sampling": "sampling kernels",
     "other": "other kernels",
     NOT_SHOWN: "not shown",
     f"{IDLE}{QUEUED}": "idle with work already queued",
-    f"{IDLE}synchronizing": "idle while the host waits for the device",
-    f"{IDLE}waiting": "idle while the host waits for a request",
-    f"{IDLE}sampling": "idle while the host samples",
-    f"{IDLE}detokenizing": "idle while the host turns tokens into answers",
-    f"{IDLE}input preparation": "idle while the host prepares inputs",
-    f"{IDLE}scheduling": "idle while the host schedules",
-    f"{IDLE}launching": "idle while the host launches work",
-    f"{IDLE}other": "idle while the host runs other code",
-    f"{IDLE}unrecorded": "idle while nothing is recorded on the host",
+    **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
 }
+_FEWER_BYTES = "batch more requests or quantize the weights"
 _READS = (
     "In a decode this mostly reads weights: a larger batch reads the same for more tokens, and quantized weights are "
     "fewer bytes."
 )
-_ACTIONS = {
-    "gemm": _READS,
-    "moe": _READS,
-    "attention": "In a decode this mostly reads the KV cache: store it in fp8, and reuse prefixes.",
-    "communication": "Use fewer ranks per replica, or the server's custom all-reduce; overlap batches.",
-    f"{IDLE}waiting": "Send more requests at a time: the server has none to run.",
-    f"{IDLE}launching": "Let decodes run in graphs: no `--enforce-eager` (vLLM), no `--disable-cuda-graph` (SGLang).",
-    f"{IDLE}{QUEUED}": "Look at the longest gaps, and at what else used the device.",
-    f"{IDLE}unrecorded": "Record Python stacks, to see what the host does.",
-}
-_OVERLAP = (
+_OVERLAP = "overlap the host's work with the device's"
+_OVERLAPPING = (
     "Let the host prepare the next iteration while this one runs: `--async-scheduling` (vLLM), no "
     "`--disable-overlap-schedule` (SGLang)."
 )
-_IN_PREFILL = "In a prefill this computes: reuse prefixes, and use fp8 where the device has it."
+_CHANGES = {
+    "gemm": (_FEWER_BYTES, _READS),
+    "moe": (_FEWER_BYTES, _READS),
+    "attention": (
+        "store the KV cache in fp8",
+        "In a decode this mostly reads the KV cache: store it in fp8, and reuse prefixes.",
+    ),
+    "communication": (
+        "use fewer ranks per replica",
+        "Use fewer ranks per replica, or the server's custom all-reduce; overlap batches.",
+    ),
+    f"{IDLE}waiting": ("send more requests at a time", "Send more requests at a time: the server has none to run."),
+    f"{IDLE}launching": (
+        "run decodes in graphs",
+        "Let decodes run in graphs: no `--enforce-eager` (vLLM), no `--disable-cuda-graph` (SGLang).",
+    ),
+    f"{IDLE}unrecorded": ("record Python stacks to see why", "Record Python stacks, to see what the host does."),
+}
+"""What raises tokens per second, for the title and as the action."""
+_IN_GRAPHS = (
+    "put more of the iteration into graphs",
+    "Graphs are in use; put more of the iteration into them, such as sampling or what runs between their pieces.",
+)
+_COMPUTES = (
+    "reuse prefixes or compute in fp8",
+    "This computes: reuse prefixes, and use fp8 where the device has it.",
+)
+_LOOK = ("look at its kernels", "Look at the kernels.")
 
 
 def serving_phase(facts: Facts) -> Iterator[Advice]:
-    """Which phase limits tokens per second, and what most of its time is."""
+    """What limits tokens per second in the phase that takes most of the time."""
     if not facts.has_iterations or not facts.has_device or facts.server not in (*SERVERS, "vLLM", "SGLang"):
         return
     parts = phase_parts(facts.trace, of="steady")
     rows = parts.filter((pl.col("whole") == parts["whole"].max()) & ~pl.col("phase").is_in(_BY_DESIGN)).rows(named=True)
     if not rows or rows[0]["part"] == NOT_SHOWN:  # unexplained_idle says so
         return
-    first = rows[0]
-    phase, largest = first["phase"], first["part"]
-    of_phase = first["whole"] / int(facts.length[facts.counted].sum())
-    part = text.percent(first["share_frac"])
-    goes = f"{facts.device} {_is(facts)}" if largest.startswith(IDLE) else "goes to"
+    on_host = [row for row in rows if row["part"].startswith(IDLE) and row["part"] not in _NOT_THE_HOST]
+    late_ns = sum(row["time_ns"] for row in on_host)
+    first = on_host[0] if late_ns > rows[0]["time_ns"] else rows[0]
+    size_ns = late_ns if first in on_host else first["time_ns"]
+    change, action = _change(facts, first)
     yield Advice(
         "serving_phase",
-        f"{text.percent(of_phase)} of the steady part is {_PHASES.get(phase, phase)}; {part} of that {goes} "
-        f"{_WORDS[largest]}.",
-        f"{_evidence(rows)}{_roof(rows)}",
-        _action(facts, phase, largest),
+        f"{_limit(facts, first, size_ns)}{f'; {change}' if change else ''}.",
+        f"{_evidence(facts, rows)}{_roof(rows)}",
+        action + ("" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."),
         None,
         _confidence(first),
         "limits",
-        size_ns=round(first["time_ns"] / facts.count),
+        size_ns=round(size_ns / facts.count),
     )
+
+
+def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
+    """What limits tokens per second, and for how much of the phase; such words that they end a sentence."""
+    part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {_phase(first)}"
+    idle = f"{facts.device} {_is(facts)} idle for {of}"
+    if part == f"{IDLE}{QUEUED}":
+        return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, and nothing recorded says why"
+    if part == f"{IDLE}waiting":
+        return f"The load limits tokens per second: {idle} while the host waits for a request"
+    if part.startswith(IDLE):
+        mostly = "" if size_ns == first["time_ns"] else "mostly "
+        return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
+    family = _WORDS[part]
+    if not _is_bound_known(first):
+        return f"{_capitalized(family)} limit tokens per second: {of}"
+    limit = "memory bandwidth" if first["bound_by"] == "memory" else "compute rate"
+    reached = text.percent(first["roof_frac"])
+    if first["roof_frac"] >= _NEAR:
+        return f"{_capitalized(limit)} limits tokens per second: {family} take {of} and reach {reached} of it"
+    return f"{_capitalized(family)} limit tokens per second: {of}, at {reached} of the device's {limit}"
+
+
+def _is_bound_known(row: dict[str, Any]) -> bool:
+    return row["bound_by"] is not None and row["known_frac"] >= _KNOWN
+
+
+def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
+    """What raises tokens per second: in a few words, and as the action."""
+    part = first["part"]
+    if part == f"{IDLE}{QUEUED}":
+        return "", "Look at the longest gaps, and at what else used the device."
+    if part == f"{IDLE}launching" and facts.trace.holds("graphs"):
+        return _IN_GRAPHS
+    computes = first["bound_by"] == "compute" if _is_bound_known(first) else first["phase"] == "prefill"
+    if part in ("gemm", "moe", "attention") and computes:
+        return _COMPUTES
+    return _CHANGES.get(part, (_OVERLAP, _OVERLAPPING) if part.startswith(IDLE) else _LOOK)
+
+
+def _phase(row: dict[str, Any]) -> str:
+    return _PHASES.get(row["phase"], str(row["phase"]))
+
+
+def _capitalized(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _is(facts: Facts) -> str:
     return "are" if facts.waits == "wait" else "is"
 
 
-def _evidence(rows: list[dict[str, Any]]) -> str:
-    """The time per iteration and per token, and the largest parts."""
+def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
+    """The phase with its time per iteration and per token, and its largest parts."""
     first = rows[0]
     mean = first["whole"] / first["iterations"]
+    of_phase = text.percent(first["whole"] / int(facts.length[facts.counted].sum()))
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
     named = [f"{text.percent(row['share_frac'])} {_WORDS[row['part']]}" for row in rows[:_NAMED]]
     return (
-        f"{text.times(first['iterations'], 'iteration')}{batch}: {text.time(mean)} each{token}. {text.listed(named)}."
+        f"{of_phase} of the steady part is {_phase(first)}, {text.times(first['iterations'], 'iteration')}{batch}: "
+        f"{text.time(mean)} each{token}. {text.listed(named)}."
     )
 
 
@@ -105,17 +177,10 @@ def _roof(rows: list[dict[str, Any]]) -> str:
     """How near the kernels with known work come to the device's limits."""
     known = [row for row in rows if row["roof_frac"] is not None]
     return "".join(
-        f" {_WORDS[row['part']].capitalize()}: {text.percent(row['roof_frac'])} of the device's {row['bound_by']} limit"
-        f", known for {text.percent(row['known_frac'])} of the time."
+        f" {_capitalized(_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's {row['bound_by']} "
+        f"limit, known for {text.percent(row['known_frac'])} of the time."
         for row in known
     )
-
-
-def _action(facts: Facts, phase: str, part: str) -> str:
-    more = "" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."
-    if part in ("gemm", "moe", "attention") and phase != "decode":
-        return _IN_PREFILL + more if phase == "prefill" else _ACTIONS[part] + more
-    return _ACTIONS.get(part, _OVERLAP if part.startswith(IDLE) else "Look at the kernels.") + more
 
 
 def _confidence(first: dict[str, Any]) -> Confidence:

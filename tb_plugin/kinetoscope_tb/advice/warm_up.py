@@ -80,12 +80,12 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
         if (part := _excess(facts, spans)) >= _EXPLAINS * (first - steady)
     }
     doing = text.listed([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
-    which = "The first step takes" if count == 1 else f"The first {count} steps take"
+    which = f"The first {facts.noun} takes" if count == 1 else f"The first {count} {facts.noun}s take"
     each = "" if count == 1 else " on average"
     yield _Part(
         f"{which} {text.time(first)}{each}, the others {text.time(steady)}: the recording holds warm-up.",
-        f"A steady step takes {text.time(steady)}; averages over all {facts.complete.sum()} complete steps are "
-        f"{text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
+        f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
+        f"{facts.noun}s are {text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
         + (f" What warm-up does: {doing}." if doing else ""),
         None,
         round(mean - steady),

@@ -45,7 +45,9 @@ def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -
     """Return `values[rows]`, with `missing` where a row is NONE."""
     if not values.size:
         return np.full(rows.size, missing, values.dtype)
-    return np.where(rows >= 0, values[np.maximum(rows, 0)], np.asarray(missing, values.dtype))
+    found: NDArray[Any] = values.take(rows)  # NONE takes the last one
+    np.copyto(found, np.asarray(missing, values.dtype), where=rows < 0)
+    return found
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:

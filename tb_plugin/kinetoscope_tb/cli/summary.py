@@ -80,14 +80,15 @@ def _size(advice: Mapping[str, Any]) -> str:
 
 def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
     from ..advice import text
+    from ..trace.steps import step_noun
 
     if frame is None:
         return
     rows = frame.rows(named=True)
     whole = rows[-1]
     count = int(trace.steps["is_complete"].sum()) or trace.steps.height
-    names = trace.steps["name"].to_list()
-    unit = "The recording" if names == ["all"] else f"Average of {count} steps" if count > 1 else "One step"
+    names, noun = trace.steps["name"].to_list(), step_noun(trace.steps)
+    unit = "The recording" if names == ["all"] else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
     spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
     yield f"{unit}: {text.time(whole['mean_ns'])}{spread}"
     for row in rows[:-1]:

@@ -16,7 +16,7 @@ jobs               jobs that record into the logdirs, and requests to them
 
 from __future__ import annotations
 
-from .captures import captures_beside, holds_node_notes
+from .captures import captures_beside, holds_node_notes, spans_beside
 from .filename_patterns import NO_SPAN
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
@@ -40,4 +40,5 @@ __all__ = [
     "parse_logdirs",
     "run_labels",
     "span_labels",
+    "spans_beside",
 ]

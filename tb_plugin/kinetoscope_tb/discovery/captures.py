@@ -1,6 +1,7 @@
 """Captures beside a trace: recordings of how the graphs were made that the trace replays.
 
-vLLM and others write them into a folder `capture_traces` beside the trace, or beside it with *capture* in the name.
+vLLM and others write them into a folder `capture_traces` beside the trace, or beside it with *capture* in the name. Or
+another span of the same worker recorded them: one of the server's start.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..filesystem import Entry, folders, is_url, last_part
-from .filename_patterns import is_candidate
+from .filename_patterns import is_candidate, named
 
 FOLDER = "capture_traces"
 MOST = 8
@@ -40,6 +41,17 @@ def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
         one = own if own in ranks else min(number for number in ranks if number is not None)
         found = [entry for entry in found if _rank(entry.name) in (one, None)]
     return tuple(found[:MOST])
+
+
+def spans_beside(path: str) -> tuple[Entry, ...]:
+    """The other recordings of the same worker in the folder of a local trace, the smallest first."""
+    name = last_part(path)
+    if is_url(path):
+        return ()
+    own = named(name)
+    found = (entry for entry in _entries(path[: -len(name)] or ".", re.compile("")) if entry.name != name)
+    same = [entry for entry in found if named(entry.name).worker == own.worker and named(entry.name).span != own.span]
+    return tuple(sorted(same, key=lambda entry: (entry.bytes or 0, entry.name)))
 
 
 def _entries(folder: str, speaks: re.Pattern[str]) -> list[Entry]:

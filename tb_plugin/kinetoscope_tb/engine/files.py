@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from .cache import Cache
 
 logger = logging.getLogger(__name__)
+
+_CAPTURES = "StreamBeginCapture"  # the call that begins the capture of a graph, of CUDA and HIP
+_MOST_SPANS, _MOST_BYTES = 4, 1 << 28  # other spans that are searched for it
 
 
 def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
@@ -67,12 +72,37 @@ def open_or_read(
 
 
 def captures_of(file: TraceFile, trace: Trace) -> tuple[Entry, ...]:
-    """The recordings that say what the graphs of a trace launch: those that the user chose, or those beside it."""
-    from ..discovery import captures_beside
+    """The recordings that say what the graphs of a trace launch.
+
+    Those that the user chose; else those beside it; else another span of the same worker that recorded a capture.
+    """
+    from ..discovery import captures_beside, spans_beside
 
     if not trace.holds("graphs"):
         return ()
-    return file.captures or captures_beside(file.path, trace.meta.rank)
+    beside = file.captures or captures_beside(file.path, trace.meta.rank)
+    if beside or any(_CAPTURES in name for name in trace.launches["name"].unique().drop_nulls()):
+        return beside
+    spans = (span for span in spans_beside(file.path)[:_MOST_SPANS] if (span.bytes or 0) <= _MOST_BYTES)
+    return tuple(islice((span for span in spans if _holds_captures(span.path, span.stamp)), 1))
+
+
+@lru_cache(64)
+def _holds_captures(path: str, _stamp: Any) -> bool:
+    """Whether the text of a file says that a graph was captured; the stamp changes whenever the file does."""
+    from ..reader.input.source import Source
+
+    word, before = _CAPTURES.encode(), b""
+    try:
+        with Source(path, 4 << 20, lambda: None) as blocks:
+            for block in blocks:
+                text = before + bytes(block)
+                if word in text:
+                    return True
+                before = text[-len(word) :]
+    except TraceError:
+        return False
+    return False
 
 
 def with_captures(

@@ -28,7 +28,10 @@ _PATTERNS = (
         r" | reshape_and_cache | store_?kv_?cache | concat_and_cache | set_kv_buffer | kv_indices"
         r" | rotary_embedding | (?:\b|_)rope_",
     ),
-    ("normalization", r"rms_?norm | layer_?norm | group_?norm | batch_?norm"),
+    (
+        "normalization",  # torch.compile's names list the operators: RMSNorm is a mean of squares and a root
+        r"rms_?norm | layer_?norm | group_?norm | batch_?norm | ^triton_\w*fused\w*_mean\w*_pow\w*_rsqrt",
+    ),
     (
         "sampling",
         r"ArgMaxOps | arg_?max | (?<!up)(?<!down)(?<!re)(?<!grid_)sampl(?:e|ing) | multinomial | exponential_kernel"

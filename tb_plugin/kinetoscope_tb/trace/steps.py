@@ -90,6 +90,11 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
     return pl.DataFrame(dict(zip(STEPS, [*columns, *of_servers], strict=True)), schema=STEPS)
 
 
+def step_noun(steps: pl.DataFrame) -> str:
+    """What a step is called: the step of a loop, or the iteration of a server, which has a phase."""
+    return "iteration" if steps["phase"].is_not_null().any() else "step"
+
+
 def with_step_numbers(
     steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:

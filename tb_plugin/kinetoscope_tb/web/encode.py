@@ -80,6 +80,7 @@ def state(
             missing.
     """
     from ..measures.calls.kernel_names import labels_of_kernels
+    from ..trace.steps import step_noun
 
     missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
     return {
@@ -88,6 +89,7 @@ def state(
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
+        "step_noun": step_noun(trace.steps),
         "labels": dict(labels_of_kernels(trace)),
         "missing": {view: hint for view, hint in missing.items() if hint is not None},
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),

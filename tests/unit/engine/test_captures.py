@@ -43,6 +43,19 @@ def test_a_capture_beside_a_trace_is_read(trace: Path, place: str) -> None:
     assert _operators(trace) == {"aten::mm", "aten::add"}
 
 
+def test_another_span_of_the_same_worker_that_recorded_the_capture_explains_its_graphs(trace: Path) -> None:
+    _write(trace.parent / "rank1.0.pt.trace.json.gz", GraphRecording("rocm").captured(OTHER))
+    _write(trace.parent / "rank0.3.pt.trace.json.gz", GraphRecording("rocm").replayed(WORK, 1))
+    assert _operators(trace) == set()
+    span = _write(trace.parent / "rank0.0.pt.trace.json.gz", GraphRecording("rocm").captured(WORK))
+    assert _operators(trace) == {"aten::mm", "aten::add"}
+    assert set(opened(str(trace), None, None, None).graph_kernels["provenance"]) == {"capture"}
+    _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(OTHER))
+    assert _operators(trace) == {"aten::linear", "aten::sub"}
+    span.write_text("no trace")
+    assert _operators(trace) == {"aten::linear", "aten::sub"}
+
+
 def test_captures_of_other_ranks_and_other_files_are_left_out(trace: Path) -> None:
     folder = trace.parent / "capture_traces"
     for name in ("graph_capture_rank_0.json.gz", "graph_capture_rank_1.json.gz"):

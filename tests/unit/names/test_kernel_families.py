@@ -55,6 +55,7 @@ KERNELS = {
         "kernel_cutlass_kernel_flashinfernormkernelsrmsnormRMSNormKernel_object_at__tensorptrbf16",
         "std::enable_if<T2>(int)0&&vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>",
         f"{CUDA}(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>",
+        "triton_poi_fused__to_copy_add_addmm_cat_mean_mul_pow_rsqrt_view_9",
     ],
     "sampling": [
         ARGMAX,

@@ -1,11 +1,14 @@
 """Modules: the tree of their calls, whose work is whose, forward and backward."""
 
+from dataclasses import replace
+
 import pytest
 
 from kinetoscope_tb.views.host.modules import VIEW, modules
 from kinetoscope_tb.views.host.modules_by_class import modules_by_class
 from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
+from support.graphs import GraphRecording, Operator
 
 FORWARD = {"Sequence number": 7, "Fwd thread id": 0}
 BACKWARD = {"Sequence number": 7, "Fwd thread id": 1}
@@ -33,6 +36,21 @@ def test_self_is_without_the_modules_inside_and_total_with_them():
         Linear_0  1      1          200             200              60            60             20              0
         """,
     )
+
+
+def test_the_provenance_of_a_module_is_that_of_its_device_time_with_nested_modules():
+    work = (Operator("my::norm", (4,), 0, ("norm",) * 4), Operator("my::mm", (4,), 1, ("gemm",) * 4))
+    captured = GraphRecording("rocm").captured(work).builder.build()
+    trace = replace(GraphRecording("rocm").eager(work[:1]).replayed(work, 1).builder.build(), captures=(captured,))
+    expected = {
+        "Model_0": "recorded, capture",
+        "Model_0 / Layer_0": "recorded, capture",
+        "Model_0 / Layer_1": "capture",
+    }
+    assert dict(modules(trace).select("path", "provenance").rows()) == expected
+    classes = dict(modules_by_class(trace).select("name", "provenance").rows())
+    assert classes == {"Model": "recorded, capture", "Layer": "recorded, capture"}
+    assert set(modules(captured)["provenance"]) == {None}
 
 
 def test_calls_from_the_same_place_are_one_row():

@@ -1,5 +1,7 @@
 """The headline for servers: which phase limits tokens per second, and what most of its time is."""
 
+import polars as pl
+
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.server import Server
@@ -27,8 +29,13 @@ def decodes(*, kernel, gap=0, count=10, function=None, name="nvjet_tst_64x8"):
 
 def test_matmuls_that_take_most_of_a_decode_are_named_with_the_time_per_token():
     row = advice(decodes(kernel=200))["serving_phase"]
-    assert row["title"] == "100.0 % of the steady part is decode; 90.1 % of that goes to matmuls."
-    assert "10 iterations of 4 requests: 222 µs each, 55.5 µs per token." in row["evidence"]
+    assert row["title"] == (
+        "Matmuls limit tokens per second: 90.1 % of decode; batch more requests or quantize the weights."
+    )
+    assert (
+        "100.0 % of the steady part is decode, 10 iterations of 4 requests: 222 µs each, 55.5 µs per token."
+        in row["evidence"]
+    )
     assert "larger batch" in row["action"]
     assert (row["confidence"], row["view"], row["saving_ns"]) == ("high", "limits", None)
 
@@ -37,7 +44,10 @@ def test_what_the_host_does_between_iterations_is_named():
     scheduler = "vllm/v1/core/sched/scheduler.py(190): schedule"
     trace = decodes(kernel=20, gap=200, function=scheduler)
     row = advice(trace)["serving_phase"]
-    assert "is idle while the host schedules." in row["title"]
+    assert row["title"].startswith("The host limits tokens per second: ")
+    idle = VIEWS["limits"].run(trace).filter(pl.col("part").str.starts_with("idle: "))["share_frac"].sum()
+    assert f"the GPU is idle for {100 * idle:.1f} % of decode" in row["title"]
+    assert "mostly while the host schedules; overlap the host's work" in row["title"]
     assert "--async-scheduling" in row["action"]
     parts = {r["part"]: r["time_ns"] for r in VIEWS["limits"].run(trace).to_dicts()}
     assert parts["idle: scheduling"] == 9 * 198 * US
@@ -65,3 +75,51 @@ def test_no_advice_for_a_server_speaks_of_steps_that_its_owner_marks():
     said = " ".join(f"{row['title']} {row['action']}" for row in rows.values())
     assert "profiler.step()" not in said
     assert "losses" not in said
+
+
+def near_the_roof(sizes, dur):
+    """Decodes of one matmul in bf16 each on an H100, in nanoseconds."""
+    device = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "numSms": 132}
+    builder, at = TraceBuilder(deviceProperties=[device]), 0
+    for number in range(1, 11):
+        builder.annotation("step[DECODE bs=4]", at, 20 * US)
+        builder.op("aten::mm", at + US, 9 * US, **{"Input Dims": sizes, "Input type": ["c10::BFloat16"] * 2})
+        builder.launch(at + 5 * US, 2 * US, number).kernel("nvjet_tst_64x8", at + 12 * US, dur, number)
+        builder.kernel("kernel_unified_attention_3d", at + 12 * US + dur, US, number)
+        at += 22 * US + dur
+    return builder.build()
+
+
+def test_the_bound_of_the_largest_family_is_named_where_it_is_known():
+    def said(sizes, dur):
+        trace = near_the_roof(sizes, dur)
+        (row,) = VIEWS["limits"].run(trace).filter(part="gemm").to_dicts()
+        return advice(trace)["serving_phase"]["title"], *(f"{100 * row[c]:.1f} %" for c in ("share_frac", "roof_frac"))
+
+    weights, square = [[4, 8192], [8192, 8192]], [[8192, 8192], [8192, 8192]]
+    title, share, reached = said(weights, 50 * US)
+    assert title == (
+        f"Memory bandwidth limits tokens per second: matmuls take {share} of decode and reach {reached} of it; "
+        "batch more requests or quantize the weights."
+    )
+    title, share, reached = said(weights, 400 * US)
+    assert title == (
+        f"Matmuls limit tokens per second: {share} of decode, at {reached} of the device's memory bandwidth; "
+        "batch more requests or quantize the weights."
+    )
+    title, share, reached = said(square, 1_500 * US)
+    assert title == (
+        f"Compute rate limits tokens per second: matmuls take {share} of decode and reach {reached} of it; "
+        "reuse prefixes or compute in fp8."
+    )
+
+
+def test_a_host_that_launches_too_slowly_is_sent_to_graphs():
+    builder, at = TraceBuilder(), 0
+    for number in range(1, 11):
+        builder.annotation("step[DECODE bs=4]", at, 200 * US).launch(at + 5 * US, 190 * US, number)
+        builder.kernel("kernel_unified_attention_3d", at + 198 * US, 10 * US, number)
+        at += 220 * US
+    row = advice(builder.build())["serving_phase"]
+    assert "while the host launches work; run decodes in graphs." in row["title"]
+    assert "--enforce-eager" in row["action"]

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
 import { openView, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
+import { stepNoun } from "../../format/steps.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { colorOf } from "../draw/colors.ts";
 import { currentFlow } from "../input/flow_navigation.ts";
@@ -99,13 +100,15 @@ const Fact = ({ title, text, tip }: { title: string; text: string; tip?: string 
   </div>
 );
 
+const stepText = ({ phase, name }: Step) => `${stepNoun([phase])} ${name}`;
+
 function startText(start: number, step: Step | null): string {
   const at = quantity(start, "instant");
-  return step ? `${at}, ${quantity(start - step.start_ns, "duration")} into step ${step.name}` : at;
+  return step ? `${at}, ${quantity(start - step.start_ns, "duration")} into ${stepText(step)}` : at;
 }
 
-const shareText = ({ dur_ns }: SliceFacts, { name, start_ns, end_ns }: Step): string =>
-  `${percent(dur_ns / (end_ns - start_ns))} % of step ${name}`;
+const shareText = ({ dur_ns }: SliceFacts, step: Step): string =>
+  `${percent(dur_ns / (step.end_ns - step.start_ns))} % of ${stepText(step)}`;
 
 function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
   const { category, start_ns, dur_ns, self_ns, is_finished } = facts;

@@ -5,6 +5,7 @@ import { useAnswer } from "../../app/answers.ts";
 import { openTimeline, zoom, zoomTo } from "../../app/router.ts";
 import { ticks } from "../../charts/chart_geometry.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
+import { capitalized, stepNoun } from "../../format/steps.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { hideTip, showTip } from "../../ui/tip.tsx";
@@ -85,6 +86,8 @@ function Row({ strip, width, height, y }: { strip: Strip; width: number; height:
 }
 
 interface Step {
+  /** Such as "step 5". */
+  words: string;
   name: string;
   from: number;
   length: number;
@@ -92,6 +95,7 @@ interface Step {
 
 function stepsIn({ data }: Table, from: number, to: number): Step[] {
   return data.step!.map((name, i) => ({
+    words: `${stepNoun(data.phase)} ${name}`,
     name: String(name),
     from: data.start_ns![i] as number,
     length: data.total_ns![i] as number,
@@ -109,7 +113,7 @@ function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to
   const placed = steps.map((step, i) => {
     const text = i
       ? `${step.name} · ${scaled(step.length, scale)}`
-      : `step ${step.name} · ${quantity(step.length, "duration")}`;
+      : `${step.words} · ${quantity(step.length, "duration")}`;
     const x = Math.max(0, ((step.from - from) / (to - from)) * width);
     return { step, text, x, width: textWidth(text, 12, 600) + 8 };
   });
@@ -123,7 +127,7 @@ function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to
               type="button"
               class={`plain ${step.length > OUTLIER * median ? "outlier" : ""}`}
               disabled={isReport}
-              data-tip={`Step ${step.name}: ${quantity(step.length, "duration")}\nClick: show in the timeline`}
+              data-tip={`${capitalized(step.words)}: ${quantity(step.length, "duration")}\nClick: show in the timeline`}
               onClick={() => openAt(step.from, step.length)}
             >
               {text}

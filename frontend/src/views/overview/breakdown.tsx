@@ -4,6 +4,7 @@ import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { slicesIn } from "../../app/router.ts";
 import { Card } from "./card.tsx";
 import { CATEGORIES, colorOf } from "./step_categories.ts";
+import { capitalized, stepNoun } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
 import { StepsChart } from "./steps_chart.tsx";
 
@@ -67,15 +68,15 @@ function OneBar({ shares }: { shares: Share[] }) {
 }
 
 /** The average step as a table of its parts. */
-function Average({ shares }: { shares: Share[] }) {
+function Average({ shares, unit }: { shares: Share[]; unit: Unit }) {
   const scale = scaleFor("duration", shares.map(({ mean }) => mean));
   return (
     <table class="average">
       <thead>
         <tr>
-          <th scope="col">Average step</th>
+          <th scope="col">{unit.name}</th>
           <th scope="col" class="number">{scale.unit}</th>
-          <th scope="col" class="number" data-tip="Standard deviation over the complete steps">±</th>
+          <th scope="col" class="number" data-tip={`Standard deviation over ${unit.counted}`}>±</th>
           <th scope="col" class="number">%</th>
         </tr>
       </thead>
@@ -104,7 +105,9 @@ function StepBar({ data, step, longest, scale }: { data: Table["data"]; step: nu
     color,
     value: Number(data[column]?.[step] ?? 0),
   }));
-  const name = `Step ${data.step![step]}${data.is_complete![step] ? "" : ", incomplete"}`;
+  const name = `${capitalized(stepNoun(data.phase))} ${data.step![step]}${
+    data.is_complete![step] ? "" : ", incomplete"
+  }`;
   const text = [`${name}: ${quantity(total, "duration")}`].concat(
     parts.filter(({ value }) => value > 0).map(({ name, value }) =>
       `${name}: ${quantity(value, "duration")} · ${percent(value / total)} %`
@@ -142,17 +145,13 @@ export function Breakdown({ overview, steps, unit }: { overview: Table; steps: T
   const cut = steps?.data.is_complete?.filter((is) => !is).length ?? 0;
   const none = shares.some(({ name }) => name === "Communication") ? "" : "no communication";
   const notes = [unit.counted, cut && count > 1 ? `${cut} incomplete` : "", none].filter(Boolean).join(", ");
-  const title = unit.counted
-    ? "Where each step goes"
-    : unit.isWhole
-    ? "Where the time goes"
-    : `Where ${unit.words} goes`;
+  const whole = unit.counted ? `each ${unit.noun}` : unit.isWhole ? "the time" : unit.words;
   return (
-    <Card title={title} note={notes} isPicture>
+    <Card title={`Where ${whole} goes`} note={notes} isPicture>
       {count < 2 || !steps ? <OneBar shares={shares} /> : (
         <div class="steps-and-average">
           {count <= MOST_BARS ? <StepBars data={steps.data} /> : <StepsChart data={steps.data} />}
-          <Average shares={shares} />
+          <Average shares={shares} unit={unit} />
         </div>
       )}
     </Card>

@@ -8,7 +8,7 @@ import { ActivityStrip } from "./activity_strip.tsx";
 import { Breakdown } from "./breakdown.tsx";
 import { Card } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
-import { unitOf } from "./step_unit.ts";
+import { type Unit, unitOf } from "./step_unit.ts";
 import { SummaryTiles } from "./summary_tiles.tsx";
 import { TopLists } from "./top_lists.tsx";
 import { RunVerdict, Verdict } from "./verdict.tsx";
@@ -83,6 +83,11 @@ function deviceNoun(gpus: ShownAnswer): string {
   return /^(tensor|matrix) cores$/.test(units) ? "GPU" : "Device";
 }
 
+function unitOfTable(steps: Table | null): Unit {
+  const { step = [], is_complete = [], phase } = steps?.data ?? {};
+  return unitOf(step as string[], is_complete as boolean[], phase);
+}
+
 /** The overview: what costs most, what ran when, where the steps go, what takes most time, and what to do. */
 export function Overview() {
   const overview = useAnswer("overview");
@@ -90,8 +95,7 @@ export function Overview() {
   const gpus = useAnswer("gpus");
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
-  const { step = [], is_complete = [], phase } = steps?.data ?? {};
-  const unit = unitOf(step as string[], is_complete as boolean[], phase);
+  const unit = unitOfTable(steps);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
@@ -115,7 +119,7 @@ export function Overview() {
             <div class="overview">
               <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
               <Breakdown overview={table} steps={steps} unit={unit} />
-              <WhatToDo shown={advice} isWhole={unit.isWhole} />
+              <WhatToDo shown={advice} noun={unit.noun} />
               <TopLists unit={unit} rows={unit.counted ? ROWS : ROWS_OF_ONE_STEP} />
             </div>
             <Provenance />
@@ -131,13 +135,13 @@ const FACTS = ["World size", "Device", "torch", "CUDA"];
 /** One line on where the trace is from: the facts that distinguish traces. */
 export function useContext(): string {
   const { answer } = useAnswer("environment");
-  const steps = useAnswer("steps").answer;
+  const steps = tableOf(useAnswer("steps"));
   if (answer?.state !== "ready") return "";
   const fact = (name: string) => {
     const row = answer.data.fact!.indexOf(name);
     return row < 0 ? null : String(answer.data.value![row]);
   };
-  const complete = steps?.state === "ready" ? steps.data.is_complete!.filter(Boolean).length : null;
+  const unit = unitOfTable(steps);
   const facts = FACTS.flatMap((name) => {
     const value = fact(name);
     if (!value) return [];
@@ -147,7 +151,7 @@ export function useContext(): string {
   const events = fact("Events");
   return [
     ...facts,
-    complete !== null && (fact("Steps") === "not marked" ? "steps not marked" : plural(complete, "complete step")),
+    steps && (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
     events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
   ].filter(Boolean).join(" · ");
 }

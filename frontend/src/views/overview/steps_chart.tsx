@@ -3,6 +3,7 @@ import type { Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { decimal, exact, percent, quantity, type Scale, scaleFor } from "../../format/numbers.ts";
 import { parseRange, type Range } from "./step_range.ts";
+import { stepNoun } from "../../format/steps.ts";
 import { highestOfEach, ticks } from "../../charts/chart_geometry.ts";
 import { address } from "../../app/router.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
@@ -52,7 +53,7 @@ function Axis({ marks, scale, width, y }: { marks: number[]; scale: Scale; width
 }
 
 /** As many step names as there is room for. */
-function Names({ bars, names, width }: { bars: Bar[]; names: string[]; width: number }) {
+function Names({ bars, names, noun, width }: { bars: Bar[]; names: string[]; noun: string; width: number }) {
   const room = Math.max(...names.slice(-3).map((name) => textWidth(name, 12))) + 14;
   const each = Math.max(1, Math.ceil((room * bars.length) / Math.max(1, width - LEFT)));
   return (
@@ -61,7 +62,8 @@ function Names({ bars, names, width }: { bars: Bar[]; names: string[]; width: nu
         <text key={step} x={x + width / 2} y={BASE + 18} text-anchor="middle">{names[step]}</text>
       ))}
       <text x={(LEFT + width) / 2} y={HEIGHT - 4} text-anchor="middle">
-        {bars[0]!.of > 1 ? `step; each column is the longest of ${bars[0]!.of}` : "step"}
+        {noun}
+        {bars[0]!.of > 1 && `; each column is the longest of ${bars[0]!.of}`}
       </text>
     </g>
   );
@@ -74,7 +76,7 @@ function describeStep(data: Table["data"], { step, of }: Bar): string {
     return `${name}: ${quantity(value, "duration")} · ${percent(value / total)} %`;
   });
   const remark = [
-    of > 1 ? `the longest of ${of} steps` : "",
+    of > 1 ? `the longest of ${of} ${stepNoun(data.phase)}s` : "",
     data.part?.[step] ?? (data.is_complete![step] ? "" : "incomplete: the recording began or ended within it"),
   ];
   const note = remark.filter(Boolean).join(", ");
@@ -149,7 +151,7 @@ function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
           height={BASE - TOP}
         />
       )}
-      <Names bars={bars} names={data.step!.map(String)} width={width} />
+      <Names bars={bars} names={data.step!.map(String)} noun={stepNoun(data.phase)} width={width} />
     </svg>
   );
 }
@@ -166,7 +168,7 @@ export function StepsChart({ data }: { data: Table["data"] }) {
   const input = useStepsInput(chart);
   const { marked, drag } = input;
   const shown = range.to - range.from;
-  const all = shown === totals.length ? `${shown} steps` : `${shown} of ${totals.length} steps`;
+  const all = `${shown === totals.length ? "" : `${shown} of `}${totals.length} ${stepNoun(data.phase)}s`;
   return (
     <div
       ref={box}

@@ -1,6 +1,7 @@
 import type { Table } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
+import { capitalized } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
 
 interface Tile {
@@ -16,8 +17,11 @@ function stepTile(overview: Table, unit: Unit): Tile {
   const spread = overview.data.stdev_ns![row] as number | null | undefined;
   const tile = unit.isWhole
     ? { title: "Recorded time", doc: "No steps were marked: from the start of the first event to the end of the last" }
-    : { title: "Step time", doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}` };
-  if (mean === null || mean === undefined) return { ...tile, value: "–", unit: "no complete step" };
+    : {
+      title: `${capitalized(unit.noun)} time`,
+      doc: unit.counted ? `Mean over ${unit.counted} ± standard deviation` : `Of ${unit.words}`,
+    };
+  if (mean === null || mean === undefined) return { ...tile, value: "–", unit: `no ${unit.one}` };
   const scale = scaleFor("duration", [mean]);
   const deviation = spread ? ` ± ${decimal(100 * spread / mean)} %` : "";
   return { ...tile, value: scaled(mean, scale), unit: scale.unit + deviation };
@@ -33,8 +37,7 @@ const MOST_TILES = 6;
 
 /** The vendor's name for units that multiply matrices, such as "Matrix cores". */
 export function matrixUnits(names: unknown[] | undefined): string {
-  const units = String(names?.[0] ?? "tensor or matrix cores");
-  return units[0]!.toUpperCase() + units.slice(1);
+  return capitalized(String(names?.[0] ?? "tensor or matrix cores"));
 }
 
 /** The mean over the devices that have the number, or null; the tip lists each device. */
@@ -97,7 +100,7 @@ function shareTiles({ data }: Table, unit: Unit): Tile[] {
     title,
     doc: `${quantity(mean, "duration")} of ${unit.words}`,
     value: percent(share),
-    unit: unit.isWhole ? "% of the recording" : "% of the step",
+    unit: `% of the ${unit.noun}`,
   }));
 }
 

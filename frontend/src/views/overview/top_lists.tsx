@@ -10,7 +10,8 @@ interface ListProps {
   data: Table["data"];
   kind: "kernel" | "operator";
   rows: number;
-  isPerStep: boolean;
+  /** " per step", or empty. */
+  per: string;
 }
 
 const LISTS = {
@@ -19,7 +20,7 @@ const LISTS = {
 };
 
 /** A name with what launches it below, its time, and its share as a bar. */
-function List({ data, kind, rows: most, isPerStep }: ListProps) {
+function List({ data, kind, rows: most, per }: ListProps) {
   const rows = data.kind!.map((_, i) => i).filter((i) => data.kind![i] === kind).slice(0, most);
   if (!rows.length) return null;
   const { title, view, head } = LISTS[kind];
@@ -29,7 +30,7 @@ function List({ data, kind, rows: most, isPerStep }: ListProps) {
     <section class="card top" aria-label={title}>
       <header>
         <h2>{title}</h2>
-        <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")}{isPerStep && " per step"}</span>
+        <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")}{per}</span>
         <button type="button" class="link" onClick={() => openView(view, "")}>
           all <span aria-hidden="true">→</span>
         </button>
@@ -38,7 +39,7 @@ function List({ data, kind, rows: most, isPerStep }: ListProps) {
         <thead>
           <tr>
             <th scope="col">{hasOwner ? head : head.split(" · ")[0]}</th>
-            <th scope="col">{scale.unit}{isPerStep && "/step"}</th>
+            <th scope="col">{scale.unit}{per.replace(" per ", "/")}</th>
             <th scope="col">%</th>
           </tr>
         </thead>
@@ -78,13 +79,13 @@ export function TopLists({ unit, rows }: { unit: Unit; rows: number }) {
   const shown = useAnswer("top");
   void labelsVersion.value; // draws again when the labels of kernels arrive
   if (shown.answer?.state === "missing") return null;
-  const isPerStep = unit.counted !== "";
+  const per = unit.counted && ` per ${unit.noun}`;
   return (
     <AnswerView shown={shown} title="Top kernels and operators">
       {({ data }) => (
         <div class="tops">
-          <List data={data} kind="kernel" rows={rows} isPerStep={isPerStep} />
-          <List data={data} kind="operator" rows={rows} isPerStep={isPerStep} />
+          <List data={data} kind="kernel" rows={rows} per={per} />
+          <List data={data} kind="operator" rows={rows} per={per} />
         </div>
       )}
     </AnswerView>

@@ -24,11 +24,11 @@ const chosenLess = (first: string) =>
   address.value.less === undefined ? { [first]: DEFAULT } : parse(address.value.less);
 
 /** A new step time: "step 901.7 ms −25.6 %". */
-function NewStep({ data, isWhole }: { data: Table["data"]; isWhole: boolean }) {
+function NewStep({ data, noun }: { data: Table["data"]; noun: string }) {
   const [step, share] = [data.step_ns![0] as number, data.saved_frac![0] as number | null];
   return (
     <>
-      {isWhole ? "recording" : "step"} {quantity(step, "duration")} <b>−{percent(share)} %</b>
+      {noun} {quantity(step, "duration")} <b>−{percent(share)} %</b>
     </>
   );
 }
@@ -37,11 +37,11 @@ interface SliderProps {
   rule: string;
   target: string;
   first: string;
-  isWhole: boolean;
+  noun: string;
 }
 
 /** "If it took 50 % less": the critical path laid out again, with all sliders at once. */
-function Slider({ rule, target, first, isWhole }: SliderProps) {
+function Slider({ rule, target, first, noun }: SliderProps) {
   const less = chosenLess(first);
   const [value, setValue] = useState(less[rule] ?? 0);
   const together = print({ ...less, [rule]: value });
@@ -70,7 +70,7 @@ function Slider({ rule, target, first, isWhole }: SliderProps) {
         />
       </label>
       <output class={table === shown.answer ? "" : "dimmed"}>
-        {table ? <NewStep data={table.data} isWhole={isWhole} /> : "…"}
+        {table ? <NewStep data={table.data} noun={noun} /> : "…"}
         {count > 1 && <small>all {count} sliders together</small>}
       </output>
     </div>
@@ -78,38 +78,40 @@ function Slider({ rule, target, first, isWhole }: SliderProps) {
 }
 
 /** The slider of a rule whose work could take less time; in a report, the step at 50 %. */
-function WhatIf({ rule, first, isWhole }: { rule: string; first: string; isWhole: boolean }) {
+function WhatIf({ rule, first, noun }: { rule: string; first: string; noun: string }) {
   const { answer } = useAnswer("what_if");
   if (answer?.state !== "ready") return null;
   const row = answer.data.rule!.indexOf(rule);
   if (row < 0) return null;
   const target = String(answer.data.target![row]);
-  if (!isReport) return <Slider key={rule} rule={rule} target={target} first={first} isWhole={isWhole} />;
+  if (!isReport) return <Slider key={rule} rule={rule} target={target} first={first} noun={noun} />;
   const data = Object.fromEntries(Object.entries(answer.data).map(([name, values]) => [name, [values[row]!]]));
   return (
     <p class="slider">
-      If {target} took {DEFAULT} % less: <NewStep data={data} isWhole={isWhole} />
+      If {target} took {DEFAULT} % less: <NewStep data={data} noun={noun} />
     </p>
   );
 }
 
-function Worth({ advice }: { advice: Advice }) {
+function Worth({ advice, noun }: { advice: Advice; noun: string }) {
   const { saving, share, confidence } = advice;
   if (isUnknown(advice)) return <b>can’t tell</b>;
   if (saving === null) return <b class="quiet">no estimate</b>;
-  return <b data-tip={`${percent(share)} % of the step, confidence ${confidence}`}>−{quantity(saving, "duration")}</b>;
+  return (
+    <b data-tip={`${percent(share)} % of the ${noun}, confidence ${confidence}`}>−{quantity(saving, "duration")}</b>
+  );
 }
 
 interface ItemProps {
   advice: Advice;
   isFirst: boolean;
   first: string;
-  isWhole: boolean;
+  noun: string;
   isWide: boolean;
 }
 
 /** An action with what it saves; opened, its evidence and its slider. The first one's evidence is in the verdict. */
-function Item({ advice, isFirst, first, isWhole, isWide }: ItemProps) {
+function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
   const { rule, share, confidence, slices, view, filter } = advice;
   const [isOpen, open] = useState(isFirst && isWide);
   return (
@@ -117,7 +119,7 @@ function Item({ advice, isFirst, first, isWhole, isWide }: ItemProps) {
       <summary>
         <span class={isOpen ? "" : "clamped"}>{prose(advice.action)}</span>
         <span class="worth">
-          <Worth advice={advice} />
+          <Worth advice={advice} noun={noun} />
         </span>
         {!isUnknown(advice) && (
           <small>
@@ -129,7 +131,7 @@ function Item({ advice, isFirst, first, isWhole, isWide }: ItemProps) {
       {isOpen && (
         <>
           {!isFirst && <p>{prose(`${advice.title} ${advice.evidence}`)}</p>}
-          <WhatIf rule={rule} first={first} isWhole={isWhole} />
+          <WhatIf rule={rule} first={first} noun={noun} />
           <p class="links">
             <button type="button" class="link" onClick={() => openView(view, filter)}>
               {viewTitle(view)} <span aria-hidden="true">→</span>
@@ -156,7 +158,7 @@ function AllWell({ advice }: { advice: Advice }) {
 
 const WIDE = globalThis.matchMedia?.("(min-width: 1200px)");
 
-function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
+function List({ table, noun }: { table: Table; noun: string }) {
   const rows = adviceRows(table);
   const first = rows[0]?.rule ?? "";
   return (
@@ -165,7 +167,7 @@ function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
         <li key={advice.rule}>
           {isAllWell(advice)
             ? <AllWell advice={advice} />
-            : <Item advice={advice} isFirst={i === 0} first={first} isWhole={isWhole} isWide={WIDE?.matches ?? true} />}
+            : <Item advice={advice} isFirst={i === 0} first={first} noun={noun} isWide={WIDE?.matches ?? true} />}
         </li>
       ))}
     </ul>
@@ -173,13 +175,13 @@ function List({ table, isWhole }: { table: Table; isWhole: boolean }) {
 }
 
 /** All advice, the largest first, each with evidence to open; nothing where the verdict has said that all is well. */
-export function WhatToDo({ shown, isWhole }: { shown: ShownAnswer; isWhole: boolean }) {
+export function WhatToDo({ shown, noun }: { shown: ShownAnswer; noun: string }) {
   const rows = shown.answer?.state === "ready" ? adviceRows(shown.answer) : [];
   if (rows.length === 1 && isAllWell(rows[0]!)) return null;
   return (
     <div class="rail">
       <Card title="What to do" note="upper bounds; may overlap">
-        <AnswerView shown={shown} title="Advice">{(table) => <List table={table} isWhole={isWhole} />}</AnswerView>
+        <AnswerView shown={shown} title="Advice">{(table) => <List table={table} noun={noun} />}</AnswerView>
       </Card>
     </div>
   );

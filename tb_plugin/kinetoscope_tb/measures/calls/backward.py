@@ -29,9 +29,12 @@ def forward_ops(trace: Trace) -> Rows:
     in the engine's queue), and belong to the same forward operator.
     """
     host = trace.host_events
-    ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
-    ops = ops.filter(pl.col("kind") == "operator")
     forward = np.full(host.height, NONE, np.int32)
+    if trace.flows.is_empty() and not (host["sequence"] >= 0).any():
+        return forward
+    ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
+    recorded = host.height if trace.replayed is None else trace.replayed.host_events  # replayed ones have no number
+    ops = ops.head(recorded).filter(pl.col("kind") == "operator")
     for links in (_by_number(ops), _by_arrow(trace.flows, ops)):
         forward[links["row"].to_numpy()] = links["forward"].to_numpy()
     _follow_up(ops, forward)

@@ -133,6 +133,10 @@ class KernelWork:
                 *(pl.col("dur_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
                 *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
             )
+            .with_columns(
+                pl.col("unit_name").cast(pl.String).fill_null(""),
+                pl.col(*ARGUMENTS[1:], "name", "grid").cast(pl.String),
+            )
             .sort("time_ns", *keys, descending=[True, *(False for _ in keys)])
         )
         limits = Limits.of(trace)
@@ -150,28 +154,30 @@ def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     call = gather(matrix_call_of_host_rows(trace), op)
     unit = np.where(call >= 0, call, op)
     place = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
-    inputs = {name: host[name].gather(place).cast(pl.String) for name in ARGUMENTS[1:]}
-    names = host["name"].gather(place).cast(pl.String).fill_null("")
     replays = map_categories(trace.launches["name"], launches_graph).astype(bool)
     rows = kernels.select(
-        pl.col("name").cast(pl.String),
-        pl.col("tensor_cores").cast(pl.String),
+        "name",
+        "tensor_cores",
         pl.col("device").cast(pl.Int64),
         "dur_ns",
         "blocks_per_sm",
         "occupancy_frac",
-        pl.col("grid").cast(pl.String),
+        "grid",
         row=pl.int_range(pl.len(), dtype=pl.Int64),
         unit=pl.Series(unit, dtype=pl.Int64),
-        unit_name=names,
+        unit_name=host["name"].gather(place),
         is_replayed=pl.Series(gather(replays, kernels["launch"].to_numpy(), missing=False), dtype=pl.Boolean),
-        kind=pl.Series(map_categories(kernels["name"], kernel_kind, missing="other"), dtype=pl.String),
-        is_strided=pl.Series(
-            map_categories(kernels["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean
-        ),
-        **inputs,
+        **{name: host[name].gather(place) for name in ARGUMENTS[1:]},
     )
-    return rows.with_columns(family=_family())
+    by = ["name", "unit_name", "input_types"]
+    kinds = rows.select(by).unique()
+    texts = kinds.select(pl.col(by).cast(pl.String)).with_columns(
+        pl.col("unit_name").fill_null(""),
+        kind=pl.Series(map_categories(kinds["name"], kernel_kind, missing="other"), dtype=pl.String),
+        is_strided=pl.Series(map_categories(kinds["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean),
+    )
+    kinds = kinds.with_columns(texts["kind"], family=texts.select(_family()).to_series())
+    return rows.join(kinds, by, "left", nulls_equal=True, maintain_order="left")
 
 
 def _family() -> pl.Expr:

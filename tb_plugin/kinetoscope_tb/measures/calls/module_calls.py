@@ -129,14 +129,13 @@ class _Named:
 
 def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
     """(The names, the index of each call's): a name of several modules gets the module's number."""
-    calls = calls.select(pl.col("name").cast(pl.String), "module_id")
-    kinds = calls.unique(maintain_order=True).with_row_index("code")
+    kinds = calls.select("name", "module_id").unique(maintain_order=True).with_row_index("code")
+    code = calls.join(kinds, on=["name", "module_id"], how="left", nulls_equal=True, maintain_order="left")["code"]
     ambiguous = set(kinds["name"].filter(kinds["name"].is_duplicated()))
     names = []
     for name, number in kinds.select("name", "module_id").iter_rows():
         shown = (name or "").removeprefix(_MODULE)
         names.append(ModuleName(f"{shown} #{number}" if name in ambiguous else shown, _INSTANCE.sub("", shown)))
-    code = calls.join(kinds, on=["name", "module_id"], how="left", nulls_equal=True, maintain_order="left")["code"]
     return names, code.cast(pl.Int32).to_numpy()
 
 

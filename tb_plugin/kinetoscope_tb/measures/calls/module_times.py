@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, scatter_add
-from ...table import COUNT, DURATION, Column, Table
+from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace.model import Trace
+from ..graphs.attribution import RECORDED, joined_sources, provenance, provenance_doc
+from ..graphs.join import SOURCES
 from .call_tree import Ints, Rows
 from .module_calls import ModuleCalls
 
@@ -37,6 +39,7 @@ class ModuleCosts(Table):
     backward_host_ns = Column(
         DURATION, "Part of its host total time that the backward of the operators in its calls took, on any thread."
     )
+    provenance = Column(TEXT, provenance_doc("module") + " With nested modules.")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class ModuleTimes:
             if the trace has no device row.
         unattributed: Device time that no module and no known operator launched; no other number includes it.
         operators: Operators that it called itself in the forward pass.
+        known: Device rows that it launched, by how their module is known (SOURCES).
     """
 
     forward_host: Ints
@@ -59,6 +63,7 @@ class ModuleTimes:
     backward_device: Ints | None
     unattributed: int
     operators: Ints
+    known: tuple[Ints, ...]
 
     @classmethod
     def of(cls, trace: Trace, modules: ModuleCalls) -> ModuleTimes:
@@ -66,13 +71,15 @@ class ModuleTimes:
         forest, own = modules.forest, modules.forest.self_ns
         is_called = ~modules.is_module & ~modules.is_backward & gather(modules.is_module, forest.parent, missing=True)
         forward_device = backward_device = None
-        unattributed = 0
+        unattributed, known = 0, tuple[Ints, ...]()
         if trace.device_events.height:
             launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
             node, is_backward = modules.of_rows(launching)
             unattributed = int(dur[launching < 0].sum())
             forward_device = _per_module(modules, node, dur * ((launching >= 0) & ~is_backward))
             backward_device = _per_module(modules, node, dur * is_backward)
+            source = provenance(trace).fill_null(RECORDED)  # a call in the module launched it, outside operators
+            known = tuple(_per_module(modules, node, (source == name).to_numpy()) for name in SOURCES)
         return cls(
             _per_module(modules, modules.node, own * ~modules.is_backward),
             _per_module(modules, modules.node, own * modules.is_backward),
@@ -81,6 +88,7 @@ class ModuleTimes:
             backward_device,
             unattributed,
             _per_module(modules, modules.node, is_called),
+            known,
         )
 
 
@@ -90,9 +98,7 @@ def _per_module(modules: ModuleCalls, node: Rows, value: NDArray[Any]) -> Ints:
     return scatter_add(np.where(node == NONE, np.int32(outside), node), value, outside + 1)
 
 
-def module_amounts(
-    times: ModuleTimes, total: Callable[[Ints], Ints], own: Callable[[Ints], Ints]
-) -> dict[str, NDArray[Any]]:
+def module_amounts(times: ModuleTimes, total: Callable[[Ints], Ints], own: Callable[[Ints], Ints]) -> dict[str, Any]:
     """The columns of ModuleCosts except the calls.
 
     Args:
@@ -100,13 +106,15 @@ def module_amounts(
         total: From amounts of each module to totals of each row, with nested modules.
         own: From amounts of each module to those of each row.
     """
-    columns = {"operators": own(times.operators[:-1]), "python_self_ns": own(times.python[:-1])}
+    columns: dict[str, Any] = {"operators": own(times.operators[:-1]), "python_self_ns": own(times.python[:-1])}
     parts = {"host": (times.forward_host[:-1], times.backward_host[:-1])}
     if times.forward_device is not None and times.backward_device is not None:
         parts["device"] = times.forward_device[:-1], times.backward_device[:-1]
     for side, (forward, backward) in parts.items():
         columns |= {f"{side}_self_ns": own(forward + backward), f"{side}_total_ns": total(forward + backward)}
         columns |= {f"forward_{side}_ns": total(forward), f"backward_{side}_ns": total(backward)}
+    if times.known:
+        columns["provenance"] = joined_sources([total(rows[:-1]) > 0 for rows in times.known])
     return columns
 
 

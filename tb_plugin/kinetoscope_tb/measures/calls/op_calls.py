@@ -18,7 +18,8 @@ from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
 from ...trace.row_filters import Events, Key, rows_where
-from ..graphs.attribution import provenance, recorded_events, with_replayed_calls
+from ..graphs.attribution import joined_sources, provenance, provenance_doc, recorded_events, with_replayed_calls
+from ..graphs.join import SOURCES
 from ..memory.levels import CPU, OUT_OF_MEMORY
 from .launch_outcomes import launch_outcomes
 
@@ -27,11 +28,7 @@ DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_launch_de
 TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
 
 
-PROVENANCE = (
-    "How the operator of the device time is known: recorded (its launch is in this recording, or the capture of its "
-    "graph); capture (another recording launched the same kernels in the same order); eager (this recording ran the "
-    "same kernels without a graph). Missing without device time, or if it isn't known."
-)
+PROVENANCE = provenance_doc("operator")
 
 
 class OpName(Table):
@@ -209,10 +206,8 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
 def _provenance(trace: Trace, calls: Calls) -> pl.Series:
     """How the operator of each group's device rows is known; several with commas."""
     known, group = provenance(trace), gather(calls.own_group, trace.device_events["op"].to_numpy())
-    rows = pl.DataFrame({"group": group, "known": known.cast(pl.String)}).filter(pl.col("group") >= 0).unique()
-    texts = rows.sort("known", descending=True).group_by("group").agg(pl.col("known").str.join(", "))
-    groups = pl.DataFrame({"group": np.arange(calls.first.size, dtype=np.int32)})
-    return groups.join(texts, "group", "left", maintain_order="left")["known"]
+    are_of = ((known == source).fill_null(value=False).to_numpy() for source in SOURCES)
+    return joined_sources([scatter_add(group, is_of, calls.first.size) > 0 for is_of in are_of])
 
 
 def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:

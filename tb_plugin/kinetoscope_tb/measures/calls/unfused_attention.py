@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, map_categories
 from ...names.matrix_work import DTYPES, product_sizes
 from ...trace.model import Trace
 
@@ -85,9 +85,10 @@ class UnfusedAttention:
 
 def unfused_attention(trace: Trace, kernels: pl.DataFrame) -> UnfusedAttention | None:
     """The attention among some kernels of a trace that isn't fused; None if there is none."""
-    ops = _launching_ops(trace, kernels)
-    if not ops.height or not ops["name"].is_in(_SOFTMAX).any():
+    op = kernels["op"].to_numpy()
+    if not map_categories(trace.host_events["name"].gather(op[op >= 0]), _SOFTMAX.__contains__).any():
         return None
+    ops = _launching_ops(trace, kernels)
     keys = ["name", "input_shapes", "input_types"]
     known = ops.select(keys).unique()
     described = [_describe(*row) for row in known.rows()]

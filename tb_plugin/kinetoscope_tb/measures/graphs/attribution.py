@@ -7,6 +7,7 @@ the graph was launched. The `op` of a replayed kernel is then its operator, as f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,6 +45,23 @@ def provenance(trace: Trace) -> pl.Series:
     return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row).replace(NONE, None))
 
 
+def provenance_doc(what: str) -> str:
+    """The definition of a column with the provenance of device time."""
+    return (
+        f"How the {what} of the device time is known: recorded (its launch is in this recording, or the capture of its "
+        "graph); capture (another recording launched the same kernels in the same order); eager (this recording ran "
+        "the same kernels without a graph). Missing without device time, or if it isn't known."
+    )
+
+
+def joined_sources(is_of: Sequence[NDArray[np.bool_]]) -> pl.Series:
+    """SOURCES with commas, by whether each group has rows of each; null: of none."""
+    order = sorted(range(len(SOURCES)), key=lambda source: SOURCES[source], reverse=True)
+    frame = pl.DataFrame({SOURCES[source]: is_of[source] for source in order})
+    named = [pl.when(name).then(pl.lit(name)) for name in frame.columns]
+    return frame.select(pl.concat_str(named, separator=", ", ignore_nulls=True).replace("", None)).to_series()
+
+
 def provenance_of_calls(trace: Trace) -> pl.Series:
     """How each row of host_events is known (SOURCES)."""
     added = trace.replayed
@@ -74,7 +92,8 @@ def _attributed(trace: Trace) -> Trace | None:
     if not joined.matches:
         return None
     calls = _calls_of_sources(trace, joined)
-    placed = _placed(trace, joined, found, calls)
+    module = _module_at(trace)
+    placed = _placed(trace, joined, found, calls, module >= 0)
     if not placed.source_row.size:
         return None
     is_module = calls["is_module"].to_numpy()[placed.source_row]
@@ -82,7 +101,7 @@ def _attributed(trace: Trace) -> Trace | None:
     return replace(
         trace,
         host_events=host,
-        python_calls=_python_calls(trace, calls, placed, is_module),
+        python_calls=_python_calls(trace, calls, placed, is_module, module),
         device_events=trace.device_events.with_columns(op=pl.Series(op, dtype=pl.Int32)),
         replayed=ReplayedCalls(
             trace.host_events.height,
@@ -149,9 +168,8 @@ class _Plan:
     innermost: Ints
 
 
-def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame) -> _Placed:
+def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame, has_module: NDArray[np.bool_]) -> _Placed:
     """The calls of each replay, by its match and by whether modules are open at its launch."""
-    has_module = _in_modules(trace)
     launch = found.launch.astype(np.int32)
     key = np.where(joined.match >= 0, 2 * joined.match + gather(has_module, launch, missing=False), NONE)
     keys, number = np.unique(key, return_inverse=True)
@@ -212,11 +230,6 @@ def _ranges(start: Ints, count: Ints) -> Ints:
     return numbers
 
 
-def _in_modules(trace: Trace) -> NDArray[np.bool_]:
-    """Whether a module is open at each call."""
-    return _module_at(trace) >= 0
-
-
 def _module_at(trace: Trace) -> Rows:
     """The innermost module that is open at each call: a row of python_calls, or NONE."""
     python, launches = trace.python_calls, trace.launches
@@ -238,18 +251,17 @@ def _host_events(
     parent = gather(number, gather(around, placed.parent))[rows]
     launch = placed.launch[rows]
     parent = np.where(parent >= 0, parent, gather(launches["host"].to_numpy(), launch))
-    source = calls[placed.source_row[rows]]
-    added = source.select("name", "kind", "input_shapes", "input_types", "concrete_inputs", "call_stack", "is_repeat")
-    added = added.with_columns(
-        source["is_communication"],
-        parent=pl.Series(parent, dtype=pl.Int32),
-        thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
-        start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch) + _nth(launch)),
-        step=pl.Series(gather(launches["step"].to_numpy(), launch), dtype=pl.Int32),
-        is_finished=True,
-        **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0),
-    )
-    joined = _appended(host, added)
+    names = ("name", "kind", "input_shapes", "input_types", "concrete_inputs", "call_stack", "is_repeat")
+    added = pl.DataFrame(
+        {
+            "parent": pl.Series(parent, dtype=pl.Int32),
+            "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
+            "start_ns": pl.Series(gather(launches["start_ns"].to_numpy(), launch) + _nth(launch)),
+            "step": pl.Series(gather(launches["step"].to_numpy(), launch), dtype=pl.Int32),
+        }
+    ).with_columns(is_finished=True, **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0))
+    source = calls.select(*names, "is_communication")
+    joined = _appended(host, added, source, placed.source_row[rows])
     is_op = (joined["kind"] == "operator").to_numpy()
     holder = nearest(is_op, joined["parent"].to_numpy())
     inner = gather(gather(number, around), placed.innermost)
@@ -263,47 +275,51 @@ def _nth(launch: Rows) -> Ints:
     return np.arange(launch.size) - np.repeat(first, np.diff(np.append(first, launch.size)))
 
 
-def _python_calls(trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_]) -> pl.DataFrame:
-    """python_calls with the replayed modules."""
+def _python_calls(
+    trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_], module: Rows
+) -> pl.DataFrame:
+    """python_calls with the replayed modules; `module` is the one open at each launch."""
     python, launches = trace.python_calls, trace.launches
     rows = np.flatnonzero(is_module)
     number = (python.height - 1 + np.cumsum(is_module, dtype=np.int64)).astype(np.int32)
     parent = gather(number, gather(nearest(is_module, placed.parent), placed.parent))[rows]
     launch = placed.launch[rows]
-    parent = np.where(parent >= 0, parent, gather(_module_at(trace), launch))
-    added = (
-        calls[placed.source_row[rows]]
-        .select("name", "module_id")
-        .with_columns(
-            parent=pl.Series(parent, dtype=pl.Int32),
-            thread=pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
-            start_ns=pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
-            **dict.fromkeys(("dur_ns", "depth", "length"), 0),
-        )
-    )
-    return _appended(python, added)
+    parent = np.where(parent >= 0, parent, gather(module, launch))
+    added = pl.DataFrame(
+        {
+            "parent": pl.Series(parent, dtype=pl.Int32),
+            "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
+            "start_ns": pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
+        }
+    ).with_columns(**dict.fromkeys(("dur_ns", "depth", "length"), 0))
+    return _appended(python, added, calls.select("name", "module_id"), placed.source_row[rows])
 
 
-def _appended(frame: pl.DataFrame, added: pl.DataFrame) -> pl.DataFrame:
-    """A frame with rows added; columns that these lack are missing there."""
-    columns = []
+def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at: Ints) -> pl.DataFrame:
+    """A frame with rows added: their own columns, and those of the rows of `source` that they repeat.
+
+    Columns that neither has are missing there.
+    """
+    height, wide, below = at.size, dict[str, pl.Series](), dict[str, pl.Series]()
     for name, column in zip(frame.columns, frame.iter_columns(), strict=True):
         if isinstance(column.dtype, pl.Enum):
-            texts = added[name] if name in added.columns else pl.repeat(None, added.height, dtype=pl.String, eager=True)
-            columns.append(_with_texts(column, texts))
+            texts = source[name] if name in source.columns else pl.Series([None] * source.height, dtype=pl.String)
+            wide[name], texts = _with_texts(column, texts)
+            below[name] = texts.gather(at)
+        elif name in source.columns:
+            below[name] = source[name].cast(column.dtype).gather(at)
         else:
-            values = added[name] if name in added.columns else pl.repeat(NONE, added.height, eager=True)
-            columns.append(pl.concat([column, values.cast(column.dtype).alias(name)]))
-    return pl.DataFrame(columns)
+            values = added[name] if name in added.columns else pl.Series(np.full(height, NONE))
+            below[name] = values.cast(column.dtype)
+    return pl.concat([frame.with_columns(**wide), pl.DataFrame(below)], rechunk=True)
 
 
-def _with_texts(column: pl.Series, texts: pl.Series) -> pl.Series:
-    """An enum column with texts added: its codes stay, new texts get the next ones."""
+def _with_texts(column: pl.Series, texts: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """An enum column and texts as one type: the column's codes stay, new texts get the next ones."""
     known = column.dtype.categories  # type: ignore[attr-defined]
     fresh = texts.unique(maintain_order=True).drop_nulls()
     fresh = fresh.filter(~fresh.is_in(known.implode()))
     dtype = pl.Enum(pl.concat([known, fresh]))
-    if not dtype.categories.len():
-        return pl.repeat(None, column.len() + texts.len(), dtype=dtype, eager=True).alias(column.name)
-    old = column.cast(dtype) if known.len() else pl.repeat(None, column.len(), dtype=dtype, eager=True)
-    return pl.concat([old.alias(column.name), texts.cast(dtype).alias(column.name)])
+    if not known.len():
+        column = pl.Series([None], dtype=dtype).new_from_index(0, column.len())
+    return column.cast(dtype) if fresh.len() else column, texts.cast(dtype)

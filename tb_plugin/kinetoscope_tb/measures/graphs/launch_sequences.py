@@ -170,6 +170,8 @@ def _windows(launches: pl.DataFrame, begins: Ints, ends: Ints) -> Ints:
 
 def _with_calls(trace: Trace, launched: _Launched, *, is_capture: bool) -> LaunchSequences:
     """Add the calls around launches."""
+    if not launched.launch.size:
+        return LaunchSequences(pl.DataFrame(schema=NODES), pl.DataFrame(schema=CALLS), pl.DataFrame(schema=SEQUENCES))
     count = int(launched.sequence.max(initial=NONE)) + 1
     module = np.flatnonzero(trace.python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
     forest = CallForest.of(trace, module, np.arange(trace.host_events.height, dtype=np.int32))
@@ -184,7 +186,7 @@ def _with_calls(trace: Trace, launched: _Launched, *, is_capture: bool) -> Launc
             "kernel": launched.kernel.zip_with(pl.Series(launched.kind == KERNEL), pl.Series([None], dtype=pl.String)),
             "kind": launched.kind,
             "call": gather(place, at),
-            "line": _lines(trace)[launched.launch] if launched.launch.size else pl.Series([], dtype=pl.String),
+            "line": _lines(trace)[launched.launch],
         }
     ).cast(NODES)  # type: ignore[arg-type]
     calls = _calls(trace, forest, rows, is_outer[rows], place)

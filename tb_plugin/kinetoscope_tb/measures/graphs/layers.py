@@ -58,11 +58,9 @@ def inferred_layers(trace: Trace) -> Layers:
     alone, together = _by_form(found, codes)
     loose = np.ones(found.launch.size, bool)
     for form, members in alone.items():
-        rows = found.rows_of(members[0])
-        numbers = layers_of(np.frombuffer(form, np.int64), family[rows])
+        numbers = layers_of(np.frombuffer(form, np.int64), family[found.rows_of(int(members[0]))])
         if (numbers >= 0).mean() >= _LEAST_SHARE:
-            for replay in members:
-                layer[found.rows_of(replay)] = numbers
+            layer[found.rows[found.first[members][:, None] + np.arange(numbers.size)]] = numbers
             loose[members] = False
     for turns in _turns(np.flatnonzero(loose), together):
         rows_of_turn = [np.concatenate([found.rows_of(replay) for replay in turn]) for turn in turns]
@@ -72,15 +70,13 @@ def inferred_layers(trace: Trace) -> Layers:
     return Layers(layer, family.astype(np.int8))
 
 
-def _by_form(found: Replays, codes: Ints) -> tuple[dict[bytes, list[int]], Ints]:
+def _by_form(found: Replays, codes: Ints) -> tuple[dict[bytes, Ints], Ints]:
     """(replays by the kernels that they ran, the number of each replay's form)."""
-    forms: dict[bytes, list[int]] = defaultdict(list)
-    for replay in range(found.launch.size):
-        forms[codes[found.rows_of(replay)].tobytes()].append(replay)
-    number = np.full(found.launch.size, NONE)
-    for place, members in enumerate(forms.values()):
-        number[members] = place
-    return forms, number
+    forms = dict[bytes, int]()
+    examples = found.example.tolist()
+    of_variant = [forms.setdefault(codes[found.rows_of(one)].tobytes(), len(forms)) for one in examples]
+    number = np.array(of_variant, np.int64)[found.variant]
+    return {form: np.flatnonzero(number == place) for form, place in forms.items()}, number
 
 
 def _turns(loose: Ints, form: Ints) -> list[list[Ints]]:

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, texts
+from ...arrays.gather import NONE
 from ...names.kernel_families import FAMILIES
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ..calls.call_tree import Rows
 from ..calls.module_calls import ModuleCalls
 from .attribution import RECORDED, provenance, with_replayed_calls
-from .join import CONFIDENCE, LOW, Join, join
+from .join import CONFIDENCE, LOW, SOURCES, Join, join
 from .layers import inferred_layers
 from .replays import Ints, Replays, replays
 
@@ -21,22 +21,23 @@ INFERRED = "inferred"
 _KEY = ("graph", "place", "device", "name", "op", "input_shapes", "input_types")
 _ROWS = {
     "row": pl.Int64,
-    "graph": pl.String,
+    "graph": pl.Enum,
     "place": pl.Int64,
     "device": pl.Int64,
-    "name": pl.String,
-    "op": pl.String,
-    "input_shapes": pl.String,
-    "input_types": pl.String,
+    "name": pl.Enum,
+    "op": pl.Enum,
+    "input_shapes": pl.Enum,
+    "input_types": pl.Enum,
     "module": pl.String,
     "line": pl.String,
     "mark": pl.String,
     "layer": pl.Int64,
-    "family": pl.String,
-    "provenance": pl.String,
-    "confidence": pl.String,
+    "family": pl.Enum,
+    "provenance": pl.Enum,
+    "confidence": pl.Enum,
     "dur_ns": pl.Int64,
 }
+_KNOWN = pl.Enum([*SOURCES, INFERRED])
 
 
 def replayed_kernels(trace: Trace) -> pl.DataFrame:
@@ -46,17 +47,22 @@ def replayed_kernels(trace: Trace) -> pl.DataFrame:
     total_ns.
     """
     rows = each_replayed_kernel(trace)
+    texts = [name for name, kind in _ROWS.items() if kind is pl.Enum and name != "family"]
     least, most = pl.col("layer").min(), pl.col("layer").max()
     family = pl.col("family").first()
-    return rows.group_by(_KEY, maintain_order=True).agg(
-        *(pl.col(name).first() for name in ("module", "line", "mark", "provenance", "confidence")),
-        pl.when(least == most)
-        .then(pl.format("layer {} · {}", least, family))
-        .when(least < most)
-        .then(pl.format("layers {}–{} · {}", least, most, family))
-        .alias("layer"),
-        pl.len().cast(pl.Int64).alias("calls"),
-        pl.col("dur_ns").sum().alias("total_ns"),
+    return (
+        rows.group_by(_KEY, maintain_order=True)
+        .agg(
+            *(pl.col(name).first() for name in ("module", "line", "mark", "provenance", "confidence")),
+            pl.when(least == most)
+            .then(pl.format("layer {} · {}", least, family))
+            .when(least < most)
+            .then(pl.format("layers {}–{} · {}", least, most, family))
+            .alias("layer"),
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("dur_ns").sum().alias("total_ns"),
+        )
+        .with_columns(pl.col(texts).cast(pl.String))
     )
 
 
@@ -83,32 +89,34 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
     rows, device, host = found.rows, attributed.device_events, attributed.host_events
     is_joined = _is_joined(attributed)[rows]
     op = np.where(is_joined, device["op"].to_numpy()[rows], NONE)
+    known_op = pl.Series(op, dtype=pl.Int64).replace(NONE, None)
     of_replay = found.of_rows()
     layers = inferred_layers(trace)
     joined_rows = pl.Series(np.where(is_joined, rows, NONE)).replace(NONE, None)
     columns = {
         "row": rows,
-        "graph": pl.Series(found.graph, dtype=pl.String).gather(of_replay),
+        "graph": pl.Series(found.graph, dtype=pl.Enum(list(dict.fromkeys(found.graph)))).gather(of_replay),
         "place": found.places(),
-        "device": device["device"].gather(rows),
-        "name": device["name"].gather(rows).cast(pl.String),
-        "op": texts(host["name"], op),
-        "input_shapes": texts(host["input_shapes"], op),
-        "input_types": texts(host["input_types"], op),
+        "device": device["device"].gather(rows).cast(pl.Int64),
+        "name": device["name"].gather(rows),
+        "op": host["name"].gather(known_op),
+        **{name: host[name].gather(known_op) for name in ("input_shapes", "input_types")},
         "module": _modules(attributed, rows),
         "line": _lines(joined, found),
         "mark": device["mark"].gather(rows).cast(pl.String),
         "layer": pl.Series(layers.layer[rows], dtype=pl.Int64).replace(NONE, None),
-        "family": pl.Series(FAMILIES, dtype=pl.String).gather(pl.Series(layers.family[rows]).replace(NONE, None)),
-        "provenance": provenance(attributed).gather(joined_rows).cast(pl.String),
+        "family": pl.Series(FAMILIES, dtype=pl.Enum(FAMILIES)).gather(
+            pl.Series(layers.family[rows]).replace(NONE, None)
+        ),
+        "provenance": provenance(attributed).gather(joined_rows).cast(_KNOWN),
         "confidence": _confidence(joined, found, is_joined),
         "dur_ns": device["dur_ns"].gather(rows),
     }
-    frame = pl.DataFrame(columns).cast(_ROWS)  # type: ignore[arg-type]
+    frame = pl.DataFrame(columns)
     is_guess = pl.col("provenance").is_null() & pl.col("layer").is_not_null()
     frame = frame.with_columns(
-        provenance=pl.when(is_guess).then(pl.lit(INFERRED)).otherwise("provenance"),
-        confidence=pl.when(is_guess).then(pl.lit(CONFIDENCE[LOW])).otherwise("confidence"),
+        provenance=pl.when(is_guess).then(pl.lit(INFERRED, _KNOWN)).otherwise("provenance"),
+        confidence=pl.when(is_guess).then(pl.lit(CONFIDENCE[LOW], pl.Enum(CONFIDENCE))).otherwise("confidence"),
     )
     return _with_notes(frame, trace)
 
@@ -151,7 +159,9 @@ def _lines(joined: Join, found: Replays) -> pl.Series:
 def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:
     """How sure the operator of each row is; null without one."""
     _, sure = _of_nodes(joined, found)
-    return pl.Series(CONFIDENCE, dtype=pl.String).gather(pl.Series(np.where(is_joined, sure, NONE)).replace(NONE, None))
+    return pl.Series(CONFIDENCE, dtype=pl.Enum(CONFIDENCE)).gather(
+        pl.Series(np.where(is_joined, sure, NONE)).replace(NONE, None)
+    )
 
 
 def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
@@ -163,7 +173,7 @@ def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     noted = frame.select(node=node).join(notes, "node", "left", maintain_order="left")
     line = noted["stack"].str.split("\n").list.first()
     mark = noted["mark"]
-    known = pl.coalesce("provenance", pl.when(line.is_not_null() | mark.is_not_null()).then(pl.lit(RECORDED)))
+    known = pl.coalesce("provenance", pl.when(line.is_not_null() | mark.is_not_null()).then(pl.lit(RECORDED, _KNOWN)))
     return frame.with_columns(
         line=pl.coalesce(pl.lit(line), "line"), mark=pl.coalesce("mark", pl.lit(mark)), provenance=known
     )

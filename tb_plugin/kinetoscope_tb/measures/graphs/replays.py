@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...arrays.gather import NONE
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
-from ..calls.graph_launches import LAUNCH, graph_launches, graph_rows
+from ..calls.graph_launches import LaunchedRows, order_hashes
 
 Ints = NDArray[np.int64]
 
@@ -52,33 +53,24 @@ class Replays:
 @once_per_trace
 def replays(trace: Trace) -> Replays:
     """The replays of a recording, in order of their first device row."""
-    node, unordered = pl.col("graph_node_id"), pl.col("row").cast(pl.Int64)
-    is_numbered = (node.min() >= 0) & (node.n_unique() == pl.len())
-    columns = ("row", "graph_node_id", "graph_id", pl.col("name").to_physical().cast(pl.Int64).alias("code"))
-    found = graph_rows(trace).select(*LAUNCH, *columns)
-    found = found.with_columns(
-        replay=pl.col("row").min().over(LAUNCH).cast(pl.Int64),
-        order=pl.when(is_numbered.over(LAUNCH)).then(node).otherwise(unordered),
-    ).sort("replay", "order")
-    word = pl.struct(pl.int_range(pl.len()).over("replay"), pl.col("code")).hash()
-    each = (
-        found.with_columns(word=word)
-        .group_by("replay", maintain_order=True)
-        .agg(pl.len(), pl.col("launch").first(), pl.col("graph_id").max(), pl.col("word").sum(), *_first(LAUNCH[1:]))
-    )
-    variants = each.select(pl.struct("graph_id", "word", "len").rank("dense")).to_series().cast(pl.Int64).to_numpy()
-    names = graph_launches(trace).select(*LAUNCH, "graph").unique(LAUNCH, keep="first")
-    graph = each.join(names, list(LAUNCH), "left", nulls_equal=True, maintain_order="left")["graph"]
+    launched, device = LaunchedRows.of(trace), trace.device_events
+    rows = _in_order_of_nodes(launched, device["graph_node_id"].to_numpy())
+    kernels = order_hashes(device["name"].to_physical().to_numpy()[rows], launched.first)
+    forms = pl.DataFrame({"graph": launched.graph_id, "kernels": kernels, "rows": np.diff(launched.first)})
+    variants = forms.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
     _, example, variant = np.unique(variants, return_index=True, return_inverse=True)
-    return Replays(
-        found["row"].cast(pl.Int64).to_numpy(),
-        np.append(0, np.cumsum(each["len"].to_numpy())).astype(np.int64),
-        variant,
-        graph.to_list(),
-        each["launch"].cast(pl.Int64).to_numpy(),
-        example,
-    )
+    launch = launched.calls["launch"].cast(pl.Int64).to_numpy()
+    return Replays(rows, launched.first, variant, launched.graphs(), launch, example)
 
 
-def _first(names: tuple[str, ...]) -> list[pl.Expr]:
-    return [pl.col(name).first() for name in names]
+def _in_order_of_nodes(launched: LaunchedRows, node: Ints) -> Ints:
+    """The rows of each launch in the order of its nodes where each row has the number of its own."""
+    node = node[launched.rows].astype(np.int64)
+    if not node.size or int(node.max()) < 0:
+        return launched.rows
+    replay = launched.of_rows()
+    order = np.lexsort((node, replay))
+    repeats = np.diff(node[order], prepend=NONE - 1) == 0
+    repeats[launched.first[:-1]] = node[order][launched.first[:-1]] < 0
+    is_numbered = ~np.logical_or.reduceat(repeats, launched.first[:-1])
+    return launched.rows[np.where(is_numbered[replay], order, np.arange(order.size))]

@@ -20,7 +20,7 @@ from ...arrays.gather import NONE, map_categories
 from ...names.calls import launches_graph
 from ...names.kernel_families import kernel_family
 from ...trace.model import Trace
-from ..calls.graph_launches import graph_launches
+from ..calls.graph_launches import LaunchedRows
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -111,8 +111,12 @@ def _by_graphs(trace: Trace, calls: _Calls) -> tuple[Ints, Ints]:
 
 def _rarest(trace: Trace, launches: Ints) -> Mask:
     """Which launches are of the graph that was launched least; of several, of the one that was launched first."""
-    launched = graph_launches(trace).select("launch", "graph").unique("launch", keep="first")
-    rows = pl.DataFrame({"launch": launches.astype(np.int32)}).join(launched, "launch", "left", maintain_order="left")
+    launched = LaunchedRows.of(trace)
+    graph = pl.Series("graph", launched.graphs(), pl.String)
+    launched_graphs = launched.calls.select("launch", graph).unique("launch", keep="first", maintain_order=True)
+    rows = pl.DataFrame({"launch": launches.astype(np.int32)}).join(
+        launched_graphs, "launch", "left", maintain_order="left"
+    )
     counts = rows.group_by("graph", maintain_order=True).len()
     fewest = counts.sort("len", maintain_order=True)["graph"][:1]
     return rows["graph"].is_in(fewest.implode()).to_numpy()

@@ -18,6 +18,7 @@ from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
 from ...errors import BadParameter
 from ...trace.model import POINTERS, Trace
+from ...trace.row_filters import Events
 
 Mask = NDArray[np.bool_]
 
@@ -49,6 +50,25 @@ def restricted(trace: Trace, within: str, phase: str | None, step: str | None) -
     Raises:
         BadParameter: The trace has no such phase or step.
     """
+    chosen = _steps_of(trace, phase, step)
+    return rows_of_steps(trace, chosen) if within == "rows" else windows_of_steps(trace, chosen)
+
+
+def events_of_phase(trace: Trace, events: Events, within: str, phase: str) -> Events:
+    """Those of some events that a trace restricted to a server's phase has.
+
+    Raises:
+        BadParameter: The trace has no such phase.
+    """
+    chosen = _is_chosen(trace, _steps_of(trace, phase, None))
+    belongs = _belongs if within == "rows" else _in_windows
+    known = {name: np.asarray(rows, np.int64) for name, rows in events.items()}
+    known = {name: rows[rows >= 0] for name, rows in known.items()}
+    return {name: rows[belongs(trace, name, chosen)[rows]] for name, rows in known.items()}
+
+
+def _steps_of(trace: Trace, phase: str | None, step: str | None) -> list[int]:
+    """The counted steps of a server's phase, or the one of this name."""
     frame = trace.steps.with_row_index("at")
     if phase is not None:
         frame = frame.filter(phase=phase)
@@ -59,8 +79,8 @@ def restricted(trace: Trace, within: str, phase: str | None, step: str | None) -
         frame = frame.filter(name=step)
         if frame.is_empty():
             raise _no_such("step", step, trace.steps["name"])
-    chosen = frame["at"].to_list()
-    return rows_of_steps(trace, chosen) if within == "rows" else windows_of_steps(trace, chosen)
+    chosen: list[int] = frame["at"].to_list()
+    return chosen
 
 
 def _no_such(name: str, value: str, known: pl.Series) -> BadParameter:
@@ -90,13 +110,16 @@ def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     if not has_steps(trace):
         return trace
     chosen = _is_chosen(trace, steps)
+    return _select_rows(trace, {**{name: _in_windows(trace, name, chosen) for name in _TIMED}, "steps": chosen})
+
+
+def _in_windows(trace: Trace, name: str, chosen: Mask) -> Mask:
+    """Which rows of a frame are active in the windows of the steps."""
     starts, ends = (trace.steps[name].to_numpy()[chosen] for name in ("start_ns", "end_ns"))
-    masks = {}
-    for name in _TIMED:
-        start, end = _times(getattr(trace, name))
-        after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
-        masks[name] = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
-    return _select_rows(trace, {**masks, "steps": chosen})
+    start, end = _times(getattr(trace, name))
+    after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
+    is_active: Mask = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
+    return is_active
 
 
 def _is_chosen(trace: Trace, steps: Sequence[int]) -> Mask:

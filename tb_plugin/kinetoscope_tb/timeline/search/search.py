@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import BadParameter
+from ...measures.time.step_subset import events_of_phase
 from ...trace import Trace
 from ...trace.row_filters import Events
 from ...view import View
@@ -128,7 +129,8 @@ def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, 
         having = ", ".join(view.id for view in views.values() if view.slices)
         raise BadParameter(f"Rows of {str(find['view'])[:MOST_SHOWN]!r} have no slices; those of {having} have.")
     types = {column.name: (column.kind.dtype.to_python(), type(None)) for column in view.table.columns}
-    return {"view": str, "text": str, **{name: types[name] for name in view.table.key}}
+    restricting = {"phase": (str, type(None))} if view.takes_steps else {}
+    return {"view": str, "text": str, **restricting, **{name: types[name] for name in view.table.key}}
 
 
 def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
@@ -141,11 +143,17 @@ def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View
     labels = _labels(timeline, query)
     mask = labels[timeline.label] if labels is not None else np.ones(timeline.size, bool)
     if view := query.get("view"):
-        mask &= _mask_of_events(timeline, views[view].events_of_row(trace, query))
+        mask &= _mask_of_events(timeline, _events_of_row(trace, views[view], query))
     else:
         for numbers in slices_with(trace, timeline, query):
             mask &= _mask(timeline, numbers)
     return SearchResult(timeline, np.flatnonzero(mask).astype(np.int32))
+
+
+def _events_of_row(trace: Trace, view: View, query: dict[str, Any]) -> Events:
+    """The events behind a row of a view; with a phase, of the view restricted to it."""
+    events, phase = view.events_of_row(trace, query), query.get("phase")
+    return events if phase is None or "phase" in view.table.key else events_of_phase(trace, events, view.within, phase)
 
 
 def _mask_of_events(timeline: Timeline, events: Events) -> NDArray[np.bool_]:

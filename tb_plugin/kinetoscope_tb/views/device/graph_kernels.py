@@ -74,7 +74,10 @@ def graph_kernels(trace: Trace) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The replays of the node."""
     rows = each_replayed_kernel(trace)
-    chosen = rows.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in key.items()))
+    are_equal = (
+        pl.col(name).cast(GraphKernels.schema()[name]).eq_missing(pl.lit(value)) for name, value in key.items()
+    )
+    chosen = rows.filter(*are_equal)
     return {"device_events": chosen["row"].to_numpy()}
 
 
