@@ -389,3 +389,14 @@ def test_the_listing_knows_the_tables_of_the_reader(table, path):
         db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
         db.execute(f"CREATE TABLE {table} (start INTEGER)")
     assert bool(Heads().head(entry_at(str(path))).is_trace) == is_export(frozenset({"StringIds", table}))
+
+
+def test_environment_and_health_speak_of_nsight(path):
+    export = Export(path).call("cudaLaunchKernel_v7000", 0, 5, 1).kernel("k", 10, 20, 1)
+    trace = read(export.close())
+    facts = dict(VIEWS["environment"].run(trace).select("fact", "value").rows())
+    assert facts["Written by"] == "Nsight Systems"
+    assert "torch" not in facts
+    notes = {note["rule"]: note["consequence"] for note in VIEWS["health"].run(trace).rows(named=True)}
+    assert "emit_nvtx" in notes["operators_off"]
+    assert not notes.keys() & {"memory_off", "stacks_off", "shapes_off"}

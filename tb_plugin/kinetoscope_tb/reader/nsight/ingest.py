@@ -61,16 +61,21 @@ class _Export:
     knows_all: bool = False
 
     def rows(self, table: str, *columns: str, most: int = _MOST_LISTED) -> list[tuple[Any, ...]]:
-        """The values of a small table; none if it, or one of the columns, is missing or can't be read."""
+        """The values of a small table, with texts as texts; none if it or a column is missing, or can't be read."""
         if not set(columns) <= self.tables.get(table, frozenset()):
             return []
         shown = ", ".join(f'"{column}"' for column in columns)
         query = f'SELECT {shown} FROM "{table}" LIMIT {most}'  # noqa: S608  # names of ours
         try:
-            return self.connection.execute(query).fetchall()
+            rows = self.connection.execute(query).fetchall()
         except sqlite3.Error as error:
             self.note_damage(table, str(error), None)
             return []
+        return [tuple(_text(cell) if isinstance(cell, bytes) else cell for cell in row) for row in rows]
+
+    def count(self, table: str) -> int:
+        """How many rows a table has; 0 if there is no such table."""
+        return row_count(self.connection, table) if table in self.tables else 0
 
     def name_of(self, numbers: Ints) -> Mapping[int, str]:
         """The texts of these numbers of StringIds, each looked up once."""
@@ -84,22 +89,15 @@ class _Export:
             except sqlite3.Error as error:
                 self.note_damage(schema.STRINGS, str(error), None)
                 rows = []
-            self.names |= {number: text.decode("utf-8", "replace") for number, text in rows}
+            self.names |= {number: _text(text) for number, text in rows}
         return {number: self.names[number] for number in numbers.tolist() if number in self.names}
 
     def load_names_without_index(self) -> None:
         """Look all names up at once where each look-up would go through all of them."""
-        key = self.connection.execute(
-            "SELECT 1 FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'",
-            (schema.STRINGS,),
-        ).fetchone()
-        if key is None:
+        query = "SELECT 1 FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'"
+        if self.connection.execute(query, (schema.STRINGS,)).fetchone() is None:
             rows = self.rows(schema.STRINGS, "id", "value", most=_MOST_NAMES)
-            self.names |= {
-                number: text.decode("utf-8", "replace")
-                for number, text in rows
-                if isinstance(number, int) and isinstance(text, bytes)
-            }
+            self.names |= {number: text for number, text in rows if isinstance(number, int) and isinstance(text, str)}
             self.knows_all = True
 
     def note_damage(self, table: str, problem: str, offset: int | None) -> None:
@@ -234,11 +232,8 @@ _PROPERTIES = {  # of TARGET_INFO_GPU, by the names of kineto's deviceProperties
 def _head(export: _Export, session: Session) -> bytes:
     """The same facts as JSON of torch has before its events."""
     (base,) = next(iter(export.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", most=1)), (0,))
-    versions = {
-        name.decode("utf-8", "replace"): value.decode("utf-8", "replace")
-        for name, value in export.rows("META_DATA_EXPORT", "name", "value")
-        if isinstance(name, bytes) and isinstance(value, bytes) and b"VERSION" in name
-    }
+    facts = export.rows("META_DATA_EXPORT", "name", "value")
+    versions = {name: value for name, value in facts if isinstance(name, str) and "VERSION" in name}
     head = {"baseTimeNanoseconds": base, "deviceProperties": _devices(export, session), "nsight": versions}
     return json.dumps(head).encode()[:-1] + b', "traceEvents": ['
 
@@ -249,29 +244,24 @@ def _devices(export: _Export, session: Session) -> list[dict[str, Any]]:
     if not session.device_of:
         index_of = {gpu: own for own, gpu in export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId")}
     known = {name: column for name, column in _PROPERTIES.items() if column in export.tables.get("TARGET_INFO_GPU", ())}
+    warps = dict(export.rows("TARGET_INFO_GPU", "id", "maxWarpsPerSm"))
     devices = []
     for number, *values in export.rows("TARGET_INFO_GPU", "id", *known.values()):
         if index_of and number not in index_of:
             continue
-        texts = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in values)
-        facts = {name: value for name, value in zip(known, texts, strict=True) if value is not None}
-        if (warps := _warps_of(export, number)) is not None:
-            facts["maxThreadsPerMultiprocessor"] = warps * int(facts.get("warpSize", 32))
+        facts = {name: value for name, value in zip(known, values, strict=True) if value is not None}
+        if _are_numbers(warps.get(number), facts.get("warpSize")):
+            facts["maxThreadsPerMultiprocessor"] = warps[number] * facts["warpSize"]
         devices.append({"id": index_of.get(number, number), **facts})
     return devices
-
-
-def _warps_of(export: _Export, number: Any) -> int | None:
-    warps = dict(export.rows("TARGET_INFO_GPU", "id", "maxWarpsPerSm")).get(number)
-    return warps if isinstance(warps, int) else None
 
 
 def _thread_names(export: _Export) -> Part:
     """The names of processes and threads as events of phase M."""
     named: dict[tuple[int, int | None], str] = {}
     for process, name in export.rows("PROCESSES", "globalPid", "name"):
-        if isinstance(process, int) and isinstance(name, bytes):
-            named[_pid(process), None] = name.decode("utf-8", "replace")
+        if isinstance(process, int) and isinstance(name, str):
+            named[_pid(process), None] = name
     rows = [row for row in export.rows("ThreadNames", "priority", "globalTid", "nameId") if _are_numbers(*row)]
     texts = export.name_of(np.array([number for *_, number in rows], np.int64))
     for _, thread, number in sorted(rows):  # the name of the highest priority comes last
@@ -294,17 +284,14 @@ def _pid(thread: int) -> int:
 
 def _notes(export: _Export, session: Session) -> list[Diagnostic]:
     notes = []
-    if graphs := _count(export, schema.GRAPHS):
+    if graphs := export.count(schema.GRAPHS):
         notes.append(Diagnostic("whole_graphs", graphs, _WHOLE_GRAPHS))
     if len(session.processes) > 1:
         notes.append(Diagnostic("several_processes", len(session.processes), _SEVERAL_PROCESSES))
-    if unread := sorted(table for table in _OTHER_EVENTS & export.tables.keys() if _count(export, table)):
+    if unread := sorted(table for table in _OTHER_EVENTS & export.tables.keys() if export.count(table)):
         notes.append(Diagnostic("other_tables", len(unread), f"{_UNREAD} They are {', '.join(unread)}.", level="note"))
     return notes
 
 
-def _count(export: _Export, table: str) -> int:
-    try:
-        return row_count(export.connection, table) if table in export.tables else 0
-    except sqlite3.Error:
-        return 0
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "replace")

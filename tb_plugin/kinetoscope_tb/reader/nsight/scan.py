@@ -57,9 +57,12 @@ class Batch:
 
 
 def row_count(connection: sqlite3.Connection, table: str) -> int:
-    """How many rows a table has, if none was deleted: its largest row number."""
-    (last,) = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()  # noqa: S608  # a name of ours
-    return min(last or 0, _LAST_ROW)
+    """How many rows a table has, if none was deleted: its largest row number; 0 if it is damaged there."""
+    try:
+        (last,) = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()  # noqa: S608  # a name of ours
+    except sqlite3.Error:
+        return 0
+    return min(max(last or 0, 0), _LAST_ROW)
 
 
 def batches(
