@@ -374,11 +374,13 @@ def test_a_cut_file_is_read_or_refused(path, tmp_path):
 
 def test_only_exports_are_listed(path, tmp_path):
     export_json(path, three_steps().text())
+    (tmp_path / "report.rank1.sqlite").write_bytes(path.read_bytes())
     with connected(tmp_path / "mlflow.sqlite") as db:
         db.execute("CREATE TABLE runs (id INTEGER)")
-    (file,) = list_path(str(tmp_path)).files
-    assert (file.worker, file.shown) == ("rank0", "rank0.sqlite")
+    files = [(file.worker, file.span, file.shown) for file in list_path(str(tmp_path)).files]
+    assert files == [("rank0", "default", "rank0.sqlite"), ("rank1", "report", "report.rank1.sqlite")]
     path.unlink()
+    (tmp_path / "report.rank1.sqlite").unlink()
     with pytest.raises(LogdirError, match="no trace"):
         list_path(str(tmp_path))
 
