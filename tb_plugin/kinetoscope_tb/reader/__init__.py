@@ -4,6 +4,7 @@ input               a file as blocks of decompressed UTF-8 text
 scan                text → sorted events, in several threads; damage and its repair
 perfetto            Perfetto's protobuf → the same sorted events
 nsight              Nsight Systems' SQLite export → the same sorted events
+memory_timeline     torch's memory timelines → the memory rows of a trace
 frames              sorted events → the frames of a trace, on one time axis
 preview             counts of the events read so far
 event               one event as the file has it
@@ -24,7 +25,9 @@ from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
+from .input.document import is_memory_timeline
 from .input.source import Source
+from .memory_timeline import ingest_memory_timeline
 from .nsight.ingest import ingest_nsight
 from .perfetto.ingest import begins_perfetto, ingest_perfetto
 from .preview import Preview, PreviewBuilder
@@ -126,6 +129,8 @@ def _trace(
         ingested, found = ingest_nsight(path, progress)
     elif begins_perfetto(start):
         ingested, found = ingest_perfetto(blocks, path, progress)
+    elif is_memory_timeline(start.lstrip()):
+        ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
     report("linking", None)

@@ -116,7 +116,7 @@ DEVICE_EVENTS = {
 """One row is one kernel, copy or fill that a device ran. Order: start, file."""
 
 MEMORY = {
-    "name": pl.Enum,  # [memory] or [OutOfMemory]
+    "name": pl.Enum,  # [memory] or [OutOfMemory]; of a memory timeline: torch's category
     "thread": pl.Int32,
     "start_ns": pl.Int64,
     "device_type": pl.Int32,  # c10's number: 0 CPU, 1 CUDA, 12 XPU, 20 PrivateUse1

@@ -151,9 +151,8 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
     if is_memory_timeline(text):
         return NotATrace(
             path,
-            "this is a memory timeline (export_memory_timeline), which has sizes by category, and no events. Open the "
-            "profiler's trace of the same run, recorded with profile_memory=True; Memory shows its allocations. "
-            "export_memory_timeline('timeline.html') draws this file's data.",
+            "this is a memory timeline (export_memory_timeline), which has no events. Memory shows it, unless its "
+            "numbers are damaged; it can't be merged, repaired or published.",
         )
     if _NODE_STACKS.match(text):
         return NotATrace(
