@@ -65,8 +65,8 @@ VIEW = View(
     title="Kernel marks",
     entry="Annotations",
     needs="marks",
-    hint="No kernel has a mark. torch 2.15 marks those of CUDA graphs: put torch.cuda.graph_annotations.mark_kernels(name) "
-    "around parts of a capture with enable_annotations=True.",
+    hint="No kernel has a mark. torch 2.15 marks those of CUDA graphs: put mark_kernels(name) of "
+    "torch.cuda.graph_annotations around parts of a capture with enable_annotations=True.",
     place=Tab("Kernel marks"),
     slices=Slices(events_of_row),
 )
