@@ -5,6 +5,7 @@
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
+    make bench ARGS="--forms"                       JSON beside Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
@@ -38,6 +39,7 @@ from typing import Any
 import indexing
 import timelines
 import training
+from forms import report_forms
 from generate import write
 from graph_replays import report_graphs
 
@@ -206,6 +208,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--views", action="store_true", help="measure nothing but the views")
+    parser.add_argument("--forms", action="store_true", help="measure nothing but JSON beside Perfetto's protobuf")
     parser.add_argument("--graphs", action="store_true", help="measure nothing but replayed graphs")
     parser.add_argument(
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
@@ -244,6 +247,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             indexing.report_indexing(Path(folder), arguments.rounds, verdict, measured)
         return
+    if arguments.forms:
+        report_forms(arguments.rounds * PAIRS_A_ROUND)
+        return
     if arguments.graphs:
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
         return
@@ -271,6 +277,7 @@ def main() -> None:
             path.unlink()
         report_views(Path(folder))
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
+        report_forms(arguments.rounds * PAIRS_A_ROUND)
         report_timelines(Path(folder), arguments)
         indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))

@@ -8,8 +8,9 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from kinetoscope_tb.measures.memory.allocations import allocations
-from kinetoscope_tb.measures.memory.categories import CATEGORIES, Phases, category_numbers
+from kinetoscope_tb.measures.memory.categories import Phases, category_numbers
 from kinetoscope_tb.measures.memory.levels import device_memories
+from kinetoscope_tb.names.memory_categories import CATEGORIES
 from kinetoscope_tb.reader import read
 
 NAMES = {

@@ -1,5 +1,6 @@
 """Sums reconcile: whatever splits the same time adds up to the same total, on every real trace and every sample."""
 
+import gzip
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from kinetoscope_tb.pictures import parent_column
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from kinetoscope_tb.views.overview.critical_path_segments import MOST_ROWS
+from support.nsight import export_json
 from support.real_traces import FOLDER
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -37,6 +39,20 @@ def rule(holds):
 def test_sums_reconcile(path, subtests):
     trace = read(path)
     tables = {name: view.run(trace) for name, view in VIEWS.items() if not view.is_missing(trace)}
+    for holds in RULES:
+        with subtests.test(rule=holds.__name__):
+            holds(trace, tables)
+
+
+@pytest.mark.parametrize(
+    "name", ["single/ncompass_h100nvl_test_trace.pt.trace.json", "claims/tracelens_h100_qwen1.5-0.5b.json.gz"]
+)
+def test_sums_reconcile_in_exports_of_nsight(name, traces, tmp_path, subtests):
+    with gzip.open(traces / name) if name.endswith(".gz") else (traces / name).open("rb") as file:
+        path = export_json(tmp_path / "rank0.sqlite", file.read())
+    trace = read(path)
+    tables = {name: view.run(trace) for name, view in VIEWS.items() if not view.is_missing(trace)}
+    assert len(tables) > 30
     for holds in RULES:
         with subtests.test(rule=holds.__name__):
             holds(trace, tables)

@@ -8,10 +8,16 @@ import polars as pl
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
+from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
 from ..trace import Diagnostic, Trace
 
 _NOTICEABLE = 0.01  # of the recording
+_REMEDIES = {  # by the writers whose files have other options than torch's
+    NSIGHT: "Nsight Systems has them if the steps run inside torch.autograd.profiler.emit_nvtx(record_shapes=True) or "
+    "under `nsys profile --pytorch=autograd-shapes-nvtx`.",
+    MEMORY_TIMELINE: "This file has memory alone: open the trace of the same run beside it.",
+}
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
@@ -24,15 +30,17 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "Operators and kernels are lost.",
         )
     yield from _profiler_in_steps(trace)
+    written_by = writer(trace)
+    remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")
     if trace.ops.is_empty() and trace.meta.events:
         yield Diagnostic(
             "operators_off",
             1,
-            "No operators were recorded, so nothing is known about the model's own code. Add ProfilerActivity.CPU to "
-            "the profiler's activities.",
+            f"No operators were recorded, so nothing is known about the model's own code. {remedy}",
             level="note",
         )
-    yield from _options(trace)
+    if written_by not in _REMEDIES:
+        yield from _options(trace)
 
 
 def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:

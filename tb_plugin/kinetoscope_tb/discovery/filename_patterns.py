@@ -15,8 +15,9 @@ from kinetoscope.naming import parse
 NO_SPAN = "default"
 MOST_REMEMBERED = 1 << 14  # names, parsed again for each listing
 
-_EXTENSION = re.compile(r"\.(json|pftrace|perfetto-trace)(\.gz|\.zst)?$")
+_EXTENSION = re.compile(r"\.((json|pftrace|perfetto-trace)(\.gz|\.zst)?|sqlite)$")
 _PERFETTO = re.compile(r"(\.pt\.trace)?\.(pftrace|perfetto-trace)(\.gz|\.zst)?$")
+_NSIGHT = re.compile(r"(?:(?P<span>.+?)[._-])?(?P<worker>rank[-_]?\d+)\.sqlite")  # -o report.rank%q{RANK}
 _UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
 
 # A number of 12 digits or more is a time in ms, µs or ns, and no step.
@@ -92,7 +93,9 @@ def finished(name: str) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def named(name: str) -> Named:
-    """Parse the name of a JSON or Perfetto file."""
+    """Parse the name of a JSON, Perfetto or SQLite file."""
+    if ranked := _NSIGHT.fullmatch(name):
+        return Named(ranked["worker"], ranked["span"] or "", says_rank=True)
     stem = _EXTENSION.sub("", name)
     is_perfetto = _PERFETTO.search(name) is not None
     torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")

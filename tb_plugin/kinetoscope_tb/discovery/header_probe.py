@@ -7,12 +7,14 @@ have rank and host after the events (kineto's `output_json.cpp`): they are named
 from __future__ import annotations
 
 import re
+import sqlite3
 import zlib
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TraceError
-from ..filesystem import Entry, is_url, stored_bytes
+from ..filesystem import Entry, begins_database, is_url, open_database, ordinary_tables, stored_bytes
 
 HEAD_BYTES = 64 << 10
 MOST_HEADS = 1 << 14  # that are cached, at about 500 bytes each
@@ -24,6 +26,15 @@ _MOST_FIELDS = 16
 _FIXED = {1: 8, 5: 4}  # protobuf's types of fixed length, in bytes
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+
+_NSIGHT_TEXTS = "StringIds"
+_NSIGHT_EVENTS = frozenset(
+    {
+        "NVTX_EVENTS",
+        *(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "RUNTIME")),
+    }
+)
+"""Tables of Nsight Systems' SQLite export; the reader has more of them."""
 
 _EVENTS = re.compile(r'"traceEvents"\s*:')
 _SCHEMA = re.compile(r'\s*\{\s*"schemaVersion"\s*:')
@@ -103,10 +114,22 @@ def _head_of(path: str) -> Head:
     """Read as much as is needed."""
     if not is_url(path):
         data = stored_bytes(path, 0, _FIRST_READ)
+        if begins_database(data):
+            return Head(is_trace=_has_tables(path))
         head, is_whole = head_in(data)
         if is_whole or len(data) < _FIRST_READ:
             return head
     return head_in(stored_bytes(path, 0, HEAD_BYTES, tries=1))[0]
+
+
+def _has_tables(path: str) -> bool:
+    """Whether a local SQLite database is an export of Nsight Systems with events."""
+    with closing(open_database(path)) as connection:
+        try:
+            tables = ordinary_tables(connection).keys()
+        except sqlite3.Error:
+            return False
+    return _NSIGHT_TEXTS in tables and bool(_NSIGHT_EVENTS & tables)
 
 
 def head_in(data: bytes) -> tuple[Head, bool]:

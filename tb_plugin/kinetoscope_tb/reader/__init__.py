@@ -3,6 +3,8 @@
 input               a file as blocks of decompressed UTF-8 text
 scan                text → sorted events, in several threads; damage and its repair
 perfetto            Perfetto's protobuf → the same sorted events
+nsight              Nsight Systems' SQLite export → the same sorted events
+memory_timeline     torch's memory timelines → the memory rows of a trace
 frames              sorted events → the frames of a trace, on one time axis
 preview             counts of the events read so far
 event               one event as the file has it
@@ -16,17 +18,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import Protocol
 
+from ..filesystem import begins_database
 from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
-from ..trace.meta import WriterFingerprint
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
+from .input.document import is_memory_timeline
 from .input.source import Source
+from .memory_timeline import ingest_memory_timeline
+from .nsight.ingest import ingest_nsight
 from .perfetto.ingest import begins_perfetto, ingest_perfetto
 from .preview import Preview, PreviewBuilder
-from .scan.ingest import Ingested, default_threads, ingest
+from .scan.ingest import default_threads, ingest
 from .writer_fingerprint import Samples
 
 __all__ = ["Preview", "Progress", "read", "read_blocks"]
@@ -72,9 +77,11 @@ def read(
     """
     source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
-    def report(stage: str, preview: Callable[[], Preview] | None) -> None:
+    def report(stage: str, preview: Callable[[], Preview] | None, share: float = 0) -> None:
         if progress:
-            progress(Progress(stage, source.file.read_bytes, source.file.size_bytes, preview))
+            size = source.file.size_bytes
+            read_bytes = max(source.file.read_bytes, int(share * (size or 0)))
+            progress(Progress(stage, read_bytes, size, preview))
 
     with source as blocks:
         return _trace(blocks, source.path, threads, report, source.diagnostics)
@@ -96,14 +103,17 @@ def read_blocks(
             done += len(block)
             yield bytes(block)
 
-    def report(stage: str, preview: Callable[[], Preview] | None) -> None:
+    def report(stage: str, preview: Callable[[], Preview] | None, _share: float = 0) -> None:
         if progress:
             progress(Progress(stage, done, None, preview))
 
     return _trace(counted(), path, threads, report, [])
 
 
-_Report: TypeAlias = Callable[[str, Callable[[], Preview] | None], None]
+class _Report(Protocol):
+    """Reports a stage, a preview, and how much of the file was read where it isn't read from front to back."""
+
+    def __call__(self, stage: str, preview: Callable[[], Preview] | None, share: float = 0, /) -> None: ...
 
 
 def _trace(
@@ -112,19 +122,23 @@ def _trace(
     stream = iter(blocks)
     start = b"".join(islice(stream, 1))
     blocks = chain([start], stream)
-    if begins_perfetto(start):
-        ingested, found = ingest_perfetto(blocks, path, _progress(report))
-        report("linking", None)
-        parts = build_parts(ingested, path, [*diagnostics, *found], WriterFingerprint())
-        return with_iterations_as_steps(assemble(parts))
+    progress = _progress(report)
+    found: list[Diagnostic] = []
     samples = Samples()
-    ingested = ingest(samples.passing(blocks), path, threads or default_threads(), _progress(report))
+    if begins_database(start):
+        ingested, found = ingest_nsight(path, progress)
+    elif begins_perfetto(start):
+        ingested, found = ingest_perfetto(blocks, path, progress)
+    elif is_memory_timeline(start.lstrip()):
+        ingested = ingest_memory_timeline(blocks, path)
+    else:
+        ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
     report("linking", None)
-    parts = build_parts(ingested, path, diagnostics, samples.fingerprint())
+    parts = build_parts(ingested, path, [*diagnostics, *found], samples.fingerprint())
     return with_iterations_as_steps(assemble(parts))
 
 
-def _progress(report: _Report) -> Callable[[Ingested], None]:
+def _progress(report: _Report) -> Callable[..., None]:
     """Report what was read so far; the preview's counts are freed before the frames are built."""
     builder = PreviewBuilder()
-    return lambda ingested: report("reading", partial(builder.preview, ingested))
+    return lambda ingested, share=0.0: report("reading", partial(builder.preview, ingested), share)

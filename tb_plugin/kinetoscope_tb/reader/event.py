@@ -18,10 +18,11 @@ from typing import Any
 import polars as pl
 
 from ..errors import NotFound, TraceError
-from ..filesystem import stored_bytes
+from ..filesystem import begins_database, stored_bytes
 from ..trace.model import COLLECTED, Trace
 from .input.encodings import whole_characters
 from .input.source import Source
+from .nsight.event import row_as_json
 from .perfetto.event import packet_as_json
 from .perfetto.ingest import begins_perfetto
 from .perfetto.message import BrokenMessage
@@ -90,6 +91,8 @@ class EventTexts:
         Raises:
             TraceError: The file can't be read, or has less text.
         """
+        if begins_database(stored_bytes(path, 0, 16)):
+            return replace(event_of(row_as_json(path, offset), offset), length=length)
         text = self._text(path, stamp, offset, length)
         if not text.startswith(b"{") and _is_perfetto(path):
             return _packet_at(path, offset, length)

@@ -116,7 +116,7 @@ DEVICE_EVENTS = {
 """One row is one kernel, copy or fill that a device ran. Order: start, file."""
 
 MEMORY = {
-    "name": pl.Enum,  # [memory] or [OutOfMemory]
+    "name": pl.Enum,  # [memory] or [OutOfMemory]; of a memory timeline: torch's category
     "thread": pl.Int32,
     "start_ns": pl.Int64,
     "device_type": pl.Int32,  # c10's number: 0 CPU, 1 CUDA, 12 XPU, 20 PrivateUse1
@@ -387,7 +387,8 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
-        `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
+        `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
+        `marks`: any mark of a graph's node.
         """
         if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
             return True
@@ -412,6 +413,10 @@ class Trace:
         if part == "gpu_counters":
             processes = self.counters["process"].unique().cast(pl.String)
             return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
+        if part == "marks":
+            notes = self.node_notes
+            has_notes = notes is not None and notes["mark"].null_count() < notes.height
+            return has_notes or self.device_events["mark"].null_count() < self.device_events.height
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())

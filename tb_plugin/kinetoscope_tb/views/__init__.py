@@ -56,6 +56,7 @@ EVERY_VIEW = _views(
     "host.python_functions",
     "host.annotations_by_name",
     "host.annotations",
+    "device.kernel_marks",
     "device.kernels",
     "device.kernels_by_op",
     "device.kernel_durations",

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.measures.memory.categories import CATEGORIES, CategoryLevels
+from kinetoscope_tb.measures.memory.categories import CategoryLevels
 from kinetoscope_tb.measures.memory.levels import device_memories
+from kinetoscope_tb.names.memory_categories import CATEGORIES
 from kinetoscope_tb.views.memory.memory_peak_categories import memory_peak_categories
 from support.build import TraceBuilder
 

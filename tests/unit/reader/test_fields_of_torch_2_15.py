@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 from kinetoscope_tb.reader.scan.columns import ARGS, EVENT_KEYS, TIMES
 from support.torch_2_15 import document
@@ -21,6 +22,7 @@ OF_DEVICES |= {"maxThreadsPerMultiprocessor", "regsPerMultiprocessor", "warpSize
 OF_DEVICES |= {"sharedMemPerBlock", "sharedMemPerMultiprocessor"}
 NO_KEYS = {"start_ns", "end_ns", "all", "kernel", "gpu_memcpy", "gpu_memset", "graph_event_node", "cpu_instant_event"}
 NO_KEYS |= {"gpu_user_annotation"}  # columns and categories in the same sources
+LOGS = {"ERROR", "INFO", "STAGE", "WARNING"}  # of builds before 2.12
 NO_TRACES = ("truth", "memory_timeline", "execution_trace", "annotations.json")
 
 
@@ -73,3 +75,28 @@ def test_every_field_that_the_installed_writer_knows_is_read_or_listed():
     profiler = Path(find_spec("torch.profiler").submodule_search_locations[0])
     keys = {name for pair in written_keys(profiler) for name in pair if name}
     assert keys - READ - left_out() - TOP - OF_DEVICES - NO_KEYS == set()
+
+
+def test_a_new_field_of_the_writer_would_be_missed(tmp_path):
+    (tmp_path / "_cuspy").mkdir()
+    (tmp_path / "_cuspy" / "trace.py").write_text('row = {"ph": "X"}\nargs["brand new"] = 1\n# cuspy_pftrace.cpp')
+    (tmp_path / "_chrome_trace_export.py").write_text('"""{"also new": 2}"""')
+    keys = {name for pair in written_keys(tmp_path) for name in pair if name}
+    assert keys - READ - left_out() - TOP - OF_DEVICES - NO_KEYS == {"brand new", "also new"}
+
+
+@pytest.mark.filterwarnings("ignore")  # of options that are deprecated, and of a build for CUDA without a device
+def test_every_field_that_the_installed_torch_records_is_read_or_listed(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+    options = dict.fromkeys(("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"), True)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as profiler:
+        with torch.profiler.record_function("range", "an argument"):
+            model(torch.ones(2, 8)).sum().backward()
+        profiler.step()
+    profiler.export_chrome_trace(str(tmp_path / "trace.json"))
+    recorded = document(tmp_path / "trace.json")
+    rows = recorded.pop("traceEvents")
+    keys = {key for row in rows for key in row} | {key for row in rows for key in row.get("args") or {}}
+    assert len(rows) > 50
+    assert keys - READ - left_out() == set()
+    assert recorded.keys() - TOP - LOGS == set()

@@ -122,8 +122,6 @@ def test_counters_have_their_values_and_a_bare_nan_is_unknown(torch_2_15):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("cpu/train_all.memory_timeline.json.gz", "this is a memory timeline"),
-        ("cpu/train_all.memory_timeline.raw.json.gz", "this is a memory timeline"),
         ("cpu/train_all.execution_trace.json.gz", "this is an execution trace"),
         ("sidecars/kernel_py_stacks.json.gz", "the Python stacks of the nodes of CUDA graphs"),
     ],

@@ -16,13 +16,20 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.nesting import nearest
+from ...names.memory_categories import (
+    ACTIVATIONS,
+    CATEGORIES,
+    CATEGORY_OF_TORCH,
+    GRADIENTS,
+    OPTIMIZER_STATE,
+    PARAMETERS,
+    UNKNOWN,
+    WORKSPACE,
+)
 from ...trace.model import Trace
 from ..calls.module_calls import ModuleCalls
 from .allocations import ALIVE, EARLIER, RELEASED, REUSED, allocations
 from .levels import DeviceMemory
-
-CATEGORIES = ("parameters", "gradients", "optimizer state", "activations", "workspace", "unknown")
-PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
 
 _BACKWARD = "autograd::engine::evaluate_function"
 _OPTIMIZER = "Optimizer.step#"
@@ -150,8 +157,13 @@ class CategoryLevels:
 
     @classmethod
     def of(cls, trace: Trace, memory: DeviceMemory) -> CategoryLevels:
-        """Sum up the allocations of a device by category."""
-        pieces, phases = allocations([memory]), Phases.of(trace)
+        """Sum up the allocations of a device by category; a memory timeline says them itself."""
+        pieces = allocations([memory])
+        if trace.meta.top.get("memoryTimeline") is True:
+            recorded = map_categories(trace.memory["name"], lambda name: CATEGORY_OF_TORCH.get(name, UNKNOWN))
+            recorded = recorded[memory.row].astype(np.int64)
+            return cls(_levels_of(recorded, memory), pieces, recorded[pieces["allocated"].to_numpy()].astype(np.int8))
+        phases = Phases.of(trace)
         numbers = category_numbers(trace, memory, pieces, phases)
         known = _known_levels(memory, pieces, numbers)
         rest = memory.allocated_bytes - known.sum(axis=1)
@@ -161,6 +173,12 @@ class CategoryLevels:
         known[:, PARAMETERS] = np.where(earlier >= gradients, np.minimum(gradients, np.maximum(rest, 0)), 0)
         known[:, UNKNOWN] = np.maximum(0, rest - known[:, PARAMETERS])
         return cls(known, pieces, numbers)
+
+
+def _levels_of(numbers: Ints, memory: DeviceMemory) -> Ints:
+    levels = np.zeros((memory.time_ns.size, len(CATEGORIES)), np.int64)
+    levels[np.arange(numbers.size), numbers] = memory.change_bytes
+    return np.cumsum(levels, axis=0)
 
 
 def _known_levels(memory: DeviceMemory, pieces: pl.DataFrame, numbers: NDArray[np.int8]) -> Ints:

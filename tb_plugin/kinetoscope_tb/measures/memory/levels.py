@@ -116,7 +116,9 @@ def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemor
 
 
 def device_name(device_type: int, device: int) -> str:
-    """Such as cuda:0; an unknown type is shown by its number."""
+    """Such as cuda:0; an unknown type is shown by its number, and a missing one as device."""
+    if device_type == NONE:
+        return "device"
     kind = _TYPES.get(device_type, f"type {device_type}")
     return kind if device_type == CPU else f"{kind}:{device}"
 

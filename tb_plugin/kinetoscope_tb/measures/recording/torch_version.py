@@ -114,12 +114,13 @@ _CUPTI_MONITOR, _CUSPY = "torch's CUPTI monitor", "torch's CUPTI monitor or Cusp
 _INSTANT = "cat:cpu_instant_event"
 
 _AUTOGRAD, _ASCEND = "torch's autograd profiler without kineto", "torch_npu"
+NSIGHT, MEMORY_TIMELINE = "Nsight Systems", "torch's memory timeline (export_memory_timeline)"
 _WRITERS_SINCE = {_PYTHON_EXPORTER: "2.13", _CUPTI_MONITOR: "2.13", _CUSPY: "2.13"}
 _DEVICE_WORK = {"cat:kernel", "cat:gpu_memcpy", "cat:gpu_memset"}
 _OF_CUSPY = {"key:channel", "cat:graph_event_node", "cat:graph_host_node"}
 """Writers with a layout of their own, and what CUPTI's in-process writer of 2.14 added (_cupti/monitor_trace.py)."""
 
-_OTHER_WRITERS = (_AUTOGRAD, _ASCEND)
+_OTHER_WRITERS = (_AUTOGRAD, _ASCEND, NSIGHT, MEMORY_TIMELINE)
 """Writers outside kineto's history."""
 
 
@@ -143,6 +144,10 @@ def torch_version(trace: Trace) -> str | None:
 
 def writer(trace: Trace) -> str | None:
     """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
+    if "nsight" in trace.meta.top:
+        return NSIGHT
+    if trace.meta.top.get("memoryTimeline") is True:
+        return MEMORY_TIMELINE
     features = _features(trace)
     is_compact = {"form:compact", "form:base_first", "cat:Trace"} <= features
     if "key:copy kind" in features or (is_compact and features & {"top:trace_id", "top:host_name"}):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import NotATrace
+from ...filesystem import begins_database
 from ..scan.scanner import members
 
 FARTHEST_BASE_NS = 2**62
@@ -139,20 +140,8 @@ def is_memory_timeline(start: bytes) -> bool:
 def not_a_trace(path: str, start: bytes) -> NotATrace:
     """The error for a file without events; its first bytes show what it is instead."""
     text = start.removeprefix(BOM).lstrip()
-    if not text:
-        return NotATrace(path, "the file has only whitespace. Record the trace again.")
-    if text.startswith(b"<"):
-        return NotATrace(
-            path, "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
-        )
-    if start.startswith(b"\n") and not text.startswith((b"{", b"[")):
-        return NotATrace(
-            path,
-            "this looks like a Perfetto trace (protobuf). Views and the timeline read these; merging, repairing and "
-            "publishing need JSON. Record JSON, or use `kinetoscope export` to write the timeline as JSON.",
-        )
     if not text.startswith((b"{", b"[")):
-        return NotATrace(path, "this isn't JSON. A trace begins with { or [.")
+        return NotATrace(path, _not_json(path, start, text))
     if b'"schema"' in text and (b'"nodes"' in text or b"chakra" in text.lower()):
         return NotATrace(
             path,
@@ -162,9 +151,8 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
     if is_memory_timeline(text):
         return NotATrace(
             path,
-            "this is a memory timeline (export_memory_timeline), which has sizes by category, and no events. Open the "
-            "profiler's trace of the same run, recorded with profile_memory=True; Memory shows its allocations. "
-            "export_memory_timeline('timeline.html') draws this file's data.",
+            "this is a memory timeline (export_memory_timeline), which has no events. Memory shows it, unless its "
+            "numbers are damaged; it can't be merged, repaired or published.",
         )
     if _NODE_STACKS.match(text):
         return NotATrace(
@@ -175,3 +163,24 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
     if b'"traceEvents"' in text:
         return NotATrace(path, "its traceEvents have no usable event. Record the trace again.")
     return NotATrace(path, "it has no traceEvents, so it isn't a profiler's trace, or it was truncated before them.")
+
+
+def _not_json(path: str, start: bytes, text: bytes) -> str:
+    """What a file is that isn't JSON, and what to do."""
+    if not text:
+        return "the file has only whitespace. Record the trace again."
+    if text.startswith(b"<"):
+        return "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
+    if start.startswith(b"\n"):
+        return (
+            "this looks like a Perfetto trace (protobuf). Views and the timeline read these; merging, repairing and "
+            "publishing need JSON. Record JSON, or use `kinetoscope export` to write the timeline as JSON."
+        )
+    if begins_database(start):
+        return (
+            "this is an SQLite database. Views and the timeline read those of Nsight Systems; merging, repairing and "
+            "publishing need JSON. Use `kinetoscope export` to write the timeline as JSON."
+        )
+    if path.endswith(".nsys-rep"):
+        return "this is a report of Nsight Systems. Export it with `nsys export --type sqlite`, and open that file."
+    return "this isn't JSON. A trace begins with { or [."

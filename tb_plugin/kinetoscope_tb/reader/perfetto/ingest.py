@@ -260,16 +260,22 @@ def ingest_perfetto(
     ingestion = Ingestion()
     result = ingestion.result
     rest, base, needed = b"", 0, 0
-    with ThreadPoolExecutor(1, "kinetoscope-sort") as pool:
+    scanning: Future[int] | None = None
+    with ThreadPoolExecutor(2, "kinetoscope-perfetto") as pool:  # one scans, one sorts; this one reads ahead
         for block in blocks:
+            if scanning:
+                read = scanning.result()
+                base, rest = base + read, rest[read:]
+                needed = 2 * len(rest)  # so that the cost of a long packet is proportional to its length
+                result.head, result.end = _head(ingestion.state), base + len(rest)
+                progress(result)
             rest = rest + block if rest else block
-            if len(rest) < needed:
-                continue
-            read = ingestion.scan(pool, rest, base, is_last=False)
+            is_enough = len(rest) >= needed
+            scanning = pool.submit(ingestion.scan, pool, rest, base, is_last=False) if is_enough else None
+        if scanning:
+            read = scanning.result()
             base, rest = base + read, rest[read:]
-            needed = 2 * len(rest)  # so that the cost of a long packet is proportional to its length
-            result.head, result.end = _head(ingestion.state), base + len(rest)
-            progress(result)
+        result.end = base + len(rest)
         read = ingestion.scan(pool, rest, base, is_last=True)
         diagnostics = ingestion.finish(pool)
     lost = len(rest) - read

@@ -73,6 +73,7 @@ _NOT_WORK = frozenset(
         "graph_host_node",
         "enqueue",  # torch_npu's queue of tasks
         "dequeue",
+        "nvtx_range",  # Nsight Systems: from nvtxRangeStart to nvtxRangeEnd, perhaps on two threads
     }
 )
 _MEMORY_NAMES = frozenset({"[memory]", "[OutOfMemory]"})

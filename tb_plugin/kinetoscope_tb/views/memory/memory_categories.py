@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...measures.memory.categories import CATEGORIES, CategoryLevels
+from ...measures.memory.categories import CategoryLevels
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...names.memory_categories import CATEGORIES
 from ...pictures import Lines
 from ...table import BYTES, INSTANT, Column
 from ...trace import Trace

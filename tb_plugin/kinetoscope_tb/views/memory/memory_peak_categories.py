@@ -6,8 +6,9 @@ import polars as pl
 
 from ...arrays.gather import gather, texts
 from ...measures.memory.allocations import NO_ADDRESS, alive_at, askers
-from ...measures.memory.categories import CATEGORIES, PARAMETERS, UNKNOWN, CategoryLevels
+from ...measures.memory.categories import CategoryLevels
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...names.memory_categories import CATEGORIES
 from ...pictures import Treemap
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
@@ -59,10 +60,10 @@ def _at_peak(trace: Trace, memory: DeviceMemory, peak: int) -> pl.DataFrame:
         .agg(alive_bytes=pl.col("size_bytes").sum(), allocations=pl.len().cast(pl.Int64))
     )
     levels = dict(zip(CATEGORIES, by_category.levels[peak].tolist(), strict=True))
-    recorded = int(rows.filter(pl.col("category") == CATEGORIES[UNKNOWN])["alive_bytes"].sum())
-    earlier = {CATEGORIES[PARAMETERS]: levels["parameters"], CATEGORIES[UNKNOWN]: levels["unknown"] - recorded}
+    recorded = dict(rows.group_by("category").agg(pl.col("alive_bytes").sum()).rows())
+    rest = {name: level - recorded.get(name, 0) for name, level in levels.items()}
     origin = EARLIER if pieces.select(has_address.all()).item() else UNMATCHED
-    extra = [{"category": name, "operator": origin, "alive_bytes": size} for name, size in earlier.items() if size > 0]
+    extra = [{"category": name, "operator": origin, "alive_bytes": size} for name, size in rest.items() if size > 0]
     table = pl.concat([rows, pl.DataFrame(extra, schema=rows.schema)], how="diagonal")
     named = table.with_columns(device=pl.lit(memory.name)).select(MemoryPeakCategories.schema().names())
     return named.sort("alive_bytes", "category", "operator", descending=[True, False, False])

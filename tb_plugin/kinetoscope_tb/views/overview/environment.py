@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import polars as pl
 
-from ...measures.recording.torch_version import torch_version, writer
+from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
 from ...table import TEXT, Column, Table
 from ...trace import Trace
 from ...trace.meta import Meta
@@ -38,8 +38,9 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
     used = trace.device_events["device"].unique()
     names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
     devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
+    host = None if writer(trace) == MEMORY_TIMELINE else "CPU"  # the file doesn't say whose memory it is
     return [
-        ("Device", ", ".join(devices) if used.len() else "CPU"),
+        ("Device", ", ".join(devices) if used.len() else host),
         ("Devices used", used.len() or None),
         ("torch", torch_version(trace)),
         *job_facts(meta),

@@ -1,0 +1,297 @@
+"""A database → sorted events, table after table, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...errors import NotATrace
+from ...filesystem import Columns, open_database, ordinary_tables
+from ...trace.model import Diagnostic
+from ..scan import scanner as s
+from ..scan.counters import CounterLines
+from ..scan.ingest import Ingested
+from ..scan.rows import Noted, Part
+from . import schema
+from .events import Ints, Session, part_of, process_of, unique_correlation
+from .scan import Batch, batches, row_count
+
+_NAMES_AT_ONCE = 500
+_MOST_LISTED = 1 << 16  # processes, threads, devices
+_MOST_RECORDS, _MOST_NAMES = 1 << 20, 1 << 22
+_WHOLE_GRAPHS = (
+    "CUDA graphs were recorded as a whole: each replay is one row of device work, and its kernels are unknown. Record "
+    "with `nsys profile --cuda-graph-trace=node` for these."
+)
+_SEVERAL_PROCESSES = (
+    "The file holds several processes, which are shown as one worker: steps and idle time are those of all together. "
+    "Record each rank into a file of its own for views of ranks."
+)
+_UNREAD = (
+    "Tables of other kinds (operating system calls, CPU samples, GPU metrics, libraries) aren't shown. Open the report "
+    "in Nsight Systems for those."
+)
+_OTHER_EVENTS = frozenset(
+    {
+        "OSRT_API",
+        "GPU_METRICS",
+        "COMPOSITE_EVENTS",
+        "SCHED_EVENTS",
+        "CUBLAS_EVENTS",
+        "CUDNN_EVENTS",
+        "MPI_COLLECTIVES_EVENTS",
+    }
+)
+
+
+@dataclass
+class _Export:
+    """An open database."""
+
+    connection: sqlite3.Connection
+    tables: Columns
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    knows_all: bool = False
+
+    def rows(self, table: str, *columns: str, most: int = _MOST_LISTED) -> list[tuple[Any, ...]]:
+        """The values of a small table, with texts as texts; none if it or a column is missing, or can't be read."""
+        if not set(columns) <= self.tables.get(table, frozenset()):
+            return []
+        shown = ", ".join(f'"{column}"' for column in columns)
+        query = f'SELECT {shown} FROM "{table}" LIMIT {most}'  # noqa: S608  # names of ours
+        try:
+            rows = self.connection.execute(query).fetchall()
+        except sqlite3.Error as error:
+            self.note_damage(table, str(error), None)
+            return []
+        return [tuple(_text(cell) if isinstance(cell, bytes) else cell for cell in row) for row in rows]
+
+    def count(self, table: str) -> int:
+        """How many rows a table has; 0 if there is no such table."""
+        return row_count(self.connection, table) if table in self.tables else 0
+
+    def name_of(self, numbers: Ints) -> Mapping[int, str]:
+        """The texts of these numbers of StringIds, each looked up once."""
+        asked = [] if self.knows_all else [n for n in numbers.tolist() if n not in self.names and n != s.MISSING]
+        for first in range(0, len(asked), _NAMES_AT_ONCE):
+            some = asked[first : first + _NAMES_AT_ONCE]
+            where = f"id IN ({', '.join('?' * len(some))}) AND typeof(value) = 'text'"
+            query = f"SELECT id, value FROM {schema.STRINGS} WHERE {where}"  # noqa: S608  # names of ours
+            try:
+                rows = self.connection.execute(query, some).fetchall()
+            except sqlite3.Error as error:
+                self.note_damage(schema.STRINGS, str(error), None)
+                rows = []
+            self.names |= {number: _text(text) for number, text in rows}
+        return {number: self.names[number] for number in numbers.tolist() if number in self.names}
+
+    def load_names_without_index(self) -> None:
+        """Look all names up at once where each look-up would go through all of them."""
+        query = "SELECT 1 FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'"
+        if self.connection.execute(query, (schema.STRINGS,)).fetchone() is None:
+            rows = self.rows(schema.STRINGS, "id", "value", most=_MOST_NAMES)
+            self.names |= {number: text for number, text in rows if isinstance(number, int) and isinstance(text, str)}
+            self.knows_all = True
+
+    def note_damage(self, table: str, problem: str, offset: int | None) -> None:
+        """Note that a table can't be read to its end."""
+        words = (
+            f"The table {table} is damaged ({problem}): its other rows are missing from all numbers. Export the report "
+            "again with `nsys export --type sqlite`."
+        )
+        if not any(words == one.consequence for one in self.diagnostics):
+            self.diagnostics.append(Diagnostic("damaged_table", 1, words, offset, "loss"))
+
+
+def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tuple[Ingested, list[Diagnostic]]:
+    """Read all tables: (the events, diagnostics about the file).
+
+    Args:
+        path: The file, as the user knows it.
+        progress: Called after each batch with the result so far, and the share of all rows that was read.
+
+    Raises:
+        TraceError: The database can't be opened.
+        NotATrace: It isn't Nsight Systems' export, or has no events that are read.
+    """
+    with closing(open_database(path)) as connection:
+        try:
+            tables = ordinary_tables(connection)
+        except sqlite3.Error as error:
+            raise NotATrace(
+                path, f"this SQLite database is damaged: {error}. Copy or export the file again."
+            ) from error
+        _check(path, tables)
+        return _ingest(_Export(connection, tables), path, progress)
+
+
+def _check(path: str, tables: Columns) -> None:
+    if schema.STRINGS not in tables:
+        raise NotATrace(
+            path,
+            "this SQLite database isn't Nsight Systems' export: it has no table StringIds. Of SQLite files, only those "
+            "of `nsys export --type sqlite` are read.",
+        )
+    if not schema.is_export(frozenset(tables)):
+        raise NotATrace(
+            path,
+            "this export of Nsight Systems has neither CUDA nor NVTX events. Record with `nsys profile "
+            "--trace=cuda,nvtx`.",
+        )
+
+
+def _ingest(
+    export: _Export, path: str, progress: Callable[[Ingested, float], None]
+) -> tuple[Ingested, list[Diagnostic]]:
+    present = [
+        source for source in schema.SOURCES if source.table in export.tables and "start" in export.tables[source.table]
+    ]
+    session = _session(export)
+    result = Ingested(head=_head(export, session), tail=b"]}")
+    rows, total = 0, max(1, sum(row_count(export.connection, source.table) for source in present))
+    for source in present:
+        place = schema.SOURCES.index(source) << schema.ROW_BITS
+
+        def on_damage(problem: str, row: int, table: str = source.table, place: int = place) -> None:
+            export.note_damage(table, problem, place + row)
+
+        for batch in batches(export.connection, source, export.tables[source.table], on_damage):
+            rows += len(batch)
+            chosen = _shown(batch)
+            if len(chosen):
+                result.events.append(part_of(chosen, session))
+            progress(result, min(1.0, rows / total))
+    if not result.events.events and export.diagnostics:
+        raise NotATrace(path, f"none of its events can be read. {export.diagnostics[0].consequence}")
+    result.events.append(_thread_names(export))
+    return result, export.diagnostics + _notes(export, session)
+
+
+def _session(export: _Export) -> Session:
+    pids = export.rows("TARGET_INFO_CUDA_DEVICE", "pid", "cudaId", "gpuId")
+    several = len({pid for pid, _, _ in pids}) > 1
+    processes = _Places()
+    (end,) = next(iter(export.rows("ANALYSIS_DETAILS", "stopTime", most=1)), (s.MISSING,))
+    export.load_names_without_index()
+    return Session(
+        export.name_of,
+        processes,
+        {(pid, own): gpu for pid, own, gpu in pids if _are_numbers(pid, own, gpu)} if several else {},
+        _records(export, processes) if schema.WAITS in export.tables else {},
+        end if _are_numbers(end) else s.MISSING,
+    )
+
+
+class _Places(dict[int, int]):
+    """Numbers processes in the order in which their rows come."""
+
+    def __missing__(self, process: int) -> int:
+        self[process] = place = len(self)
+        return place
+
+
+def _are_numbers(*values: object) -> bool:
+    return all(isinstance(value, int) for value in values)
+
+
+def _records(export: _Export, processes: Mapping[int, int]) -> dict[tuple[int, int], int]:
+    rows = export.rows(schema.RECORDS, "globalPid", "eventSyncId", "correlationId", most=_MOST_RECORDS)
+    numbers = np.array([row for row in rows if _are_numbers(*row)], np.int64).reshape(-1, 3).T
+    process = process_of(numbers[0])
+    call = unique_correlation(numbers[2], process, processes)
+    return dict(zip(zip(process.tolist(), numbers[1].tolist(), strict=True), call.tolist(), strict=True))
+
+
+def _shown(batch: Batch) -> Batch:
+    """Without rows that are no events: NVTX_EVENTS names domains, categories and threads, too."""
+    if batch.source.table != schema.RANGES:
+        return batch
+    kinds = (*schema.PUSHED_RANGES, *schema.STARTED_RANGES, schema.MARK)
+    return batch.take(np.flatnonzero(np.isin(batch["eventType"], kinds)))
+
+
+_PROPERTIES = {  # of TARGET_INFO_GPU, by the names of kineto's deviceProperties
+    "name": "name",
+    "totalGlobalMem": "totalMemory",
+    "computeMajor": "computeMajor",
+    "computeMinor": "computeMinor",
+    "numSms": "smCount",
+    "warpSize": "threadsPerWarp",
+    "regsPerMultiprocessor": "maxRegistersPerSm",
+    "sharedMemPerMultiprocessor": "maxShmemPerSm",
+}
+
+
+def _head(export: _Export, session: Session) -> bytes:
+    """The same facts as JSON of torch has before its events."""
+    (base,) = next(iter(export.rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", most=1)), (0,))
+    facts = export.rows("META_DATA_EXPORT", "name", "value")
+    versions = {name: value for name, value in facts if isinstance(name, str) and "VERSION" in name}
+    head = {"baseTimeNanoseconds": base, "deviceProperties": _devices(export, session), "nsight": versions}
+    return json.dumps(head).encode()[:-1] + b', "traceEvents": ['
+
+
+def _devices(export: _Export, session: Session) -> list[dict[str, Any]]:
+    """The devices, by the index that rows have: CUDA's in a file of one process, else the machine's."""
+    index_of = {}
+    if not session.device_of:
+        index_of = {gpu: own for own, gpu in export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId")}
+    known = {name: column for name, column in _PROPERTIES.items() if column in export.tables.get("TARGET_INFO_GPU", ())}
+    warps = dict(export.rows("TARGET_INFO_GPU", "id", "maxWarpsPerSm"))
+    devices = []
+    for number, *values in export.rows("TARGET_INFO_GPU", "id", *known.values()):
+        if index_of and number not in index_of:
+            continue
+        facts = {name: value for name, value in zip(known, values, strict=True) if value is not None}
+        if _are_numbers(warps.get(number), facts.get("warpSize")):
+            facts["maxThreadsPerMultiprocessor"] = warps[number] * facts["warpSize"]
+        devices.append({"id": index_of.get(number, number), **facts})
+    return devices
+
+
+def _thread_names(export: _Export) -> Part:
+    """The names of processes and threads as events of phase M."""
+    named: dict[tuple[int, int | None], str] = {}
+    for process, name in export.rows("PROCESSES", "globalPid", "name"):
+        if isinstance(process, int) and isinstance(name, str):
+            named[_pid(process), None] = name
+    rows = [row for row in export.rows("ThreadNames", "priority", "globalTid", "nameId") if _are_numbers(*row)]
+    texts = export.name_of(np.array([number for *_, number in rows], np.int64))
+    for _, thread, number in sorted(rows):  # the name of the highest priority comes last
+        if number in texts:
+            named[_pid(thread), thread & 0xFFFFFF] = texts[number]
+    tokens = [b'"process_name"', b'"thread_name"']
+    codes = []
+    for (process, own), name in named.items():
+        codes.append((int(own is not None), *range(len(tokens), len(tokens) + 3)))
+        tokens += [json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") for value in (process, own, name)]
+    columns = dict(zip(("name", "pid", "tid", "label"), np.array(codes, np.int64).reshape(-1, 4).T, strict=True))
+    return Part(
+        0, tokens, {"names": columns}, Noted(), Noted(), Noted(), Noted(), CounterLines(np.empty(0, np.int64), b"")
+    )
+
+
+def _pid(thread: int) -> int:
+    return int(process_of(np.array([thread]))[0])
+
+
+def _notes(export: _Export, session: Session) -> list[Diagnostic]:
+    notes = []
+    if graphs := export.count(schema.GRAPHS):
+        notes.append(Diagnostic("whole_graphs", graphs, _WHOLE_GRAPHS))
+    if len(session.processes) > 1:
+        notes.append(Diagnostic("several_processes", len(session.processes), _SEVERAL_PROCESSES))
+    if unread := sorted(table for table in _OTHER_EVENTS & export.tables.keys() if export.count(table)):
+        notes.append(Diagnostic("other_tables", len(unread), f"{_UNREAD} They are {', '.join(unread)}.", level="note"))
+    return notes
+
+
+def _text(cell: bytes) -> str:
+    return cell.decode("utf-8", "replace")
