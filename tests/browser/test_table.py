@@ -97,18 +97,6 @@ def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
     expect(page.locator(".sums")).to_contain_text("11 of 100\u202f000 rows")
 
 
-def test_donuts_follow_the_number_and_the_filter(app: App):
-    page = app.open("kernels")
-    names = page.locator(".donut").first.locator("li")
-    expect(names).to_have_count(3)
-    page.get_by_label("Top").first.fill("1")
-    expect(names).to_have_count(2)
-    expect(names.last).to_contain_text("other")
-    page.get_by_label("Filter rows").first.fill("sgemm")
-    expect(names).to_have_count(1)
-    expect(names).to_contain_text("100.0 %")
-
-
 def test_columns_are_chosen_and_the_address_has_them(app: App):
     page = app.open("kernels")
     headings = page.get_by_role("columnheader")

@@ -54,26 +54,6 @@ export function Columns({ ready }: { ready: Ready }) {
   );
 }
 
-/** How many of the largest rows a picture names. */
-export const useTop = (): number => Math.min(50, Math.max(1, Number(useTableScope().get("top")) || 10));
-
-export function TopN() {
-  const top = useTop();
-  const { go } = useTableScope();
-  return (
-    <label data-tip="Number of rows in the charts">
-      Top{" "}
-      <input
-        type="number"
-        min={1}
-        max={50}
-        value={top}
-        onInput={({ currentTarget: { value } }) => go({ top: value === "10" ? "" : value })}
-      />
-    </label>
-  );
-}
-
 /** How many rows are shown, and their sums. */
 export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
   const summed = ready.tree ? outermost(ready.tree, rows) : rows;

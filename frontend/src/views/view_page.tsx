@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
+import type { Query, Table, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
 import {
@@ -14,10 +14,7 @@ import {
   pageOf,
   parametersOf,
 } from "../app/router.ts";
-import { Bars } from "../charts/bars.tsx";
-import { largest } from "../charts/chart_geometry.ts";
 import { Curves } from "../charts/curve_chart.tsx";
-import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
@@ -32,37 +29,12 @@ import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
-import { Columns, FilterBox, Sums, TopN, useTop } from "../table/tools.tsx";
+import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
-
-const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
-const MAX_OTHER_SHARE = 0.5; // with a larger share in "other", a ring is useless
-
-/** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
-function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: PictureOf<"bars"> }) {
-  const top = useTop();
-  const charted = ready.columns.filter(({ name }) => picture.lengths.includes(name));
-  return (
-    <div class="charts" role="group" aria-label="Largest rows">
-      {charted.map(({ name, title, kind, values }) => {
-        const isPart = ADDITIVE.has(kind);
-        const all = largest(rows, values as (number | null)[], top);
-        const shares = isPart ? all : all.filter(({ row }) => row !== null);
-        const whole = isPart ? all.reduce((sum, { value }) => sum + value, 0) : null;
-        const other = all.find(({ row }) => row === null)?.value ?? 0;
-        const named = shares.filter(({ row }) => row !== null).length;
-        const note = `the largest ${named} of ${plural(rows.length, "row")}`;
-        const drawn = { title, kind, note, parts: parts(shares, ready.nameOf) };
-        const isRing = whole !== null && other <= MAX_OTHER_SHARE * whole;
-        return isRing ? <Donut key={name} {...drawn} /> : <Bars key={name} {...drawn} whole={whole} />;
-      })}
-    </div>
-  );
-}
 
 /** The picture above a table. */
 function Picture(drawn: DrawnTable) {
@@ -72,8 +44,6 @@ function Picture(drawn: DrawnTable) {
       return <Heatmap {...drawn} picture={picture} />;
     case "histogram":
       return <Histogram {...drawn} picture={picture} />;
-    case "bars":
-      return <Charts {...drawn} picture={picture} />;
     case "roofline":
       return <RooflineChart {...drawn} picture={picture} />;
     case "treemap":
@@ -156,7 +126,6 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
       <FilterBox problem={rows.problem} />
       {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <Parameters entry={entry} fixed={fixed} />
-      {entry.picture?.kind === "bars" && <TopN />}
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
       <Columns ready={ready} />
