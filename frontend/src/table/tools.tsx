@@ -20,7 +20,7 @@ export function FilterBox({ problem }: { problem: string }) {
         placeholder="Filter: words, -without, re:pattern"
         aria-label="Filter rows"
         aria-invalid={problem ? "true" : undefined}
-        data-tip="Rows with all words, in any text column; -word excludes, re: starts a regular expression"
+        data-tip="Rows with all words; -word excludes, re: starts a pattern"
         onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />

@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import { isReport } from "../api/report.ts";
 import type { Query, Table, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
@@ -13,6 +14,7 @@ import {
   openTab,
   pageOf,
   parametersOf,
+  slicesIn,
 } from "../app/router.ts";
 import { Curves } from "../charts/curve_chart.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
@@ -23,7 +25,7 @@ import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shownColumns } from "../table/column_choice.ts";
-import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
+import { type DrawnColumn, omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
@@ -31,10 +33,10 @@ import { DataTable } from "../table/table.tsx";
 import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
 import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
-import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
+import { RowCalls } from "./row_facts.tsx";
 
 /** The picture above a table. */
 function Picture(drawn: DrawnTable) {
@@ -58,11 +60,17 @@ function Picture(drawn: DrawnTable) {
 function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
   const scope = useTableScope(), hidden = scope.get("hidden");
   const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
-  const detail = (row: number) => (
-    <RowDetail ready={ready} table={table} row={row}>
-      <Details table={table} row={row} />
-    </RowDetail>
-  );
+  const detail = (row: number, inSight: DrawnColumn[]) => {
+    // Not again for a row in a drawer.
+    const slices = entry.place.kind !== "detail" &&
+      slicesIn(entry.id, (column) => table.data[column]?.[row] ?? null);
+    return (
+      <RowDetail {...{ ready: whole, table, row, inSight }}>
+        {!isReport && slices && slices.find && <RowCalls find={slices.find} />}
+        <Details table={table} row={row} />
+      </RowDetail>
+    );
+  };
   const shown = { ready, rows, detail, label: entry.title };
   return ready.tree ? <TreeTable {...shown} tree={ready.tree} /> : <DataTable {...shown} />;
 }
@@ -77,20 +85,27 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 
 /** The views about one row. */
 function Details({ table, row }: { table: Table; row: number }) {
-  const { entry } = useTableScope();
+  const scope = useTableScope(), { entry } = scope, open = scope.get("open");
   // What the panel already reports as missing isn't repeated in each row.
   const tabs = entries.value.flatMap((one) => one.tabs);
   const isReported = (id: string) =>
     tabs.some((tab) => id in missing.value && missing.value[tab.id] === missing.value[id]);
   const details = detailsOf(entry.id).filter(({ id }) => !isReported(id));
   const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  // A lone one is unfolded until somebody folds it.
+  const isOpen = (id: string) => open === id || (open === "1" && details.length === 1);
   return rowDetails.map(({ detail, about }) =>
     about && (
-      <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
-        <h2>{detail.title}</h2>
-        <p class="quiet">{prose(detail.doc)}</p>
-        <View entry={detail} about={about} />
-      </section>
+      <details
+        key={`${detail.id} ${row}`}
+        class="about"
+        open={isOpen(detail.id)}
+        onToggle={({ currentTarget }) =>
+          currentTarget.open !== isOpen(detail.id) && scope.go({ open: currentTarget.open ? detail.id : "folded" })}
+      >
+        <summary data-tip={detail.doc}>{detail.title}</summary>
+        {isOpen(detail.id) && <View entry={detail} about={about} />}
+      </details>
     )
   );
 }
