@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 CHECKED := $(abspath $(VENV))/checked/libkinetoscope.so
-SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
+SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* frontend/minify.ts tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
 PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
 CODE := producer tb_plugin tests hatch_build.py
 

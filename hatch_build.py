@@ -20,7 +20,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-COMMAND = ("deno", "bundle", "--quiet", "--frozen", "--platform=browser", "--minify")
+BUNDLE = ("deno", "bundle", "--quiet", "--frozen", "--platform=browser", "--minify")
+MINIFY = ("deno", "run", "--quiet", "--frozen", "--allow-read", "--allow-write", "--allow-env", "minify.ts")
 DENO = "deno~=2.9"
 
 
@@ -48,7 +49,9 @@ class Page:
         """Return the digest of the sources."""
         digest = hashlib.sha256()
         shared = self._root / "tb_plugin" / "kinetoscope_tb" / "web" / "formulas.json"
-        for path in sorted([*self.source.glob("deno.*"), *self.source.glob("src/**/*.*"), shared]):
+        for path in sorted(
+            [*self.source.glob("deno.*"), self.source / "minify.ts", *self.source.glob("src/**/*.*"), shared]
+        ):
             digest.update(path.relative_to(self._root).as_posix().encode() + path.read_bytes())
         return digest.hexdigest()
 
@@ -59,15 +62,15 @@ class Page:
     def build(self) -> bool:
         """Build the bundle; returns whether that succeeded."""
         # Plain "deno" is found since pip, build and uv put the build environment's programs first on PATH.
-        completed = subprocess.run(
-            [*COMMAND, f"--output={self.stamp.parent / 'index.js'}", "src/index.tsx"],
-            cwd=self.source,
-            env={"DENO_TLS_CA_STORE": "system,mozilla", **os.environ},
-            check=False,
+        page = str(self.stamp.parent / "index.js")
+        env = {"DENO_TLS_CA_STORE": "system,mozilla", **os.environ}
+        commands = [[*BUNDLE, f"--output={page}", "src/index.tsx"], [*MINIFY, page]]
+        is_built = all(
+            subprocess.run(command, cwd=self.source, env=env, check=False).returncode == 0 for command in commands
         )
-        if completed.returncode == 0:
+        if is_built:
             self.stamp.write_text(self.digest())
-        return completed.returncode == 0
+        return is_built
 
 
 class BuildHook(BuildHookInterface[Any]):

@@ -1,28 +1,11 @@
 import { deepStrictEqual as same, ok, strictEqual as is } from "node:assert/strict";
-import { highestOfEach, largest, slice, sums, ticks } from "../src/charts/chart_geometry.ts";
+import { highestOfEach, ticks } from "../src/charts/chart_geometry.ts";
 
 Deno.test("ticks are round, begin at zero and reach the largest value", () => {
   same(ticks(177.6), [0, 50, 100, 150, 200]);
   same(ticks(1), [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
   same(ticks(0), [0, 1]);
   ok(ticks(987).at(-1)! >= 987);
-});
-
-Deno.test("a whole ring is still an arc", () => {
-  const outline = slice(0, 1);
-  ok(outline.startsWith("M0.00 -100.00A100 100 0 1 1 "));
-  ok(!outline.includes("NaN"));
-});
-
-Deno.test("running sums start at zero", () => same(sums([1, 2, 3]), [0, 1, 3, 6]));
-
-Deno.test("the largest rows are named, the others are one share, missing and zero are none", () => {
-  same(largest(Uint32Array.of(0, 1, 2, 3, 4), [1, 5, null, 3, 0], 2), [
-    { row: 1, value: 5 },
-    { row: 3, value: 3 },
-    { row: null, value: 1 },
-  ]);
-  same(largest(Uint32Array.of(0), [7], 10), [{ row: 0, value: 7 }]);
 });
 
 Deno.test("with less room than steps the highest of each group is drawn", () => {

@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { frameOf, framesOf, stackLine } from "../src/format/stacks.ts";
+import { frameOf, framesOf, shortFrame, stackLine } from "../src/format/stacks.ts";
 
 Deno.test("a frame names a function, a file and a line, or it is a name alone", () => {
   same(frameOf("a/b (c).py(12): <lambda>"), {
@@ -29,4 +29,9 @@ Deno.test("a stack on one line is its innermost frame that isn't PyTorch's", () 
   is(lines("/usr/lib/site-packages/torch/nn/a.py(3): f", "/usr/lib/site-packages/b/c.py(4): g"), "g c.py:4 · 2 frames");
   is(lines("torch/a.py(3): f"), "f a.py:3");
   is(lines("<built-in mm>"), "<built-in mm>");
+});
+
+Deno.test("a short frame has no folders", () => {
+  is(shortFrame("a/net.py(7): forward"), "net.py:7 forward");
+  is(shortFrame("<built-in function len>"), "<built-in function len>");
 });

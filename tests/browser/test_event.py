@@ -23,7 +23,7 @@ def screenshot(page: Page, path: Path) -> None:
     """Saves a screenshot, and fails if the page is not accessible."""
     page.get_by_role("region", name="Event at byte").scroll_into_view_if_needed()
     page.screenshot(path=path)
-    assert page.locator("td.detail").evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+    assert page.locator(".row-drawer").evaluate("box => box.scrollWidth <= box.clientWidth")
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
 

@@ -121,11 +121,11 @@ def test_times_and_device_go_to_all_that_take_them(app: App, queries: list[dict[
 def test_an_opened_row_shows_the_views_about_it(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
     part(page, "Lives").locator("tr.row", has_text="beta").click()
-    detail = part(page, "Stacks")
+    detail = page.locator("details.about", has_text="Stacks")
     expect(detail.locator("tr.row")).to_have_count(3)
     assert [query["name"] for query in queries if query["view"] == "stacks"] == ["lives beta"]
     detail.locator("tr.row").nth(2).click()
-    expect(detail.locator("td.detail")).to_be_visible()
+    expect(detail.locator(".row-drawer")).to_be_visible()
     page.wait_for_function("location.hash.includes('stacks.row=2') && location.hash.includes('lives.row=1')")
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, FrameLocator, Page, expect
 
-from browser.app import ENTRY, address, watched
+from browser.app import ENTRY, App, address, watched
 from browser.traces import training, write
 from contract.running import serving
 
@@ -139,3 +139,15 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
     shell.screenshot(path=artifacts / f"loading-{state}.png")
     shell.unroute("**/view?*")
     expect(shell.locator("tr.row").first).to_be_visible()
+
+
+MOST_BYTES = 120_000  # that the page's own files may take on the wire
+
+
+def test_the_page_is_small(app: App):
+    """What the server sends of the page's files in all; the answers about traces aren't among them."""
+    responses = []
+    app.page.on("response", lambda response: "/static/" in response.url and responses.append(response))
+    app.open("kernels", row="0", open="1")
+    assert [response.url.rpartition("/")[2] for response in responses] == ["index.js"]
+    assert sum(response.request.sizes()["responseBodySize"] for response in responses) <= MOST_BYTES

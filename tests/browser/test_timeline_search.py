@@ -117,7 +117,7 @@ def test_a_row_of_a_view_shows_its_slices_and_links_back(app: App, view: str, na
     expect(page.get_by_role("heading", level=1)).to_have_text("Timeline")
     expect(count(page)).to_have_text(re.compile(f"^{matches} results?$"))
     page.go_back()
-    expect(page.locator("td.detail")).to_be_visible()
+    expect(page.locator(".row-drawer")).to_be_visible()
 
 
 def test_a_table_that_is_drawn_before_the_labels_of_its_kernels_gets_them(app: App):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from browser.app import App
 
@@ -142,10 +142,17 @@ def test_the_width_of_boxes_can_be_another_column(app: App):
     expect(page.locator(".flame figcaption")).to_contain_text("300.0 µs in all")
 
 
+def call_stacks(page: Page) -> Locator:
+    """The call stacks in the drawer, unfolded."""
+    about = page.locator("details.about", has_text="Call stacks")
+    about.locator("summary").first.click()
+    return about
+
+
 def test_an_operator_tells_from_where_it_was_called(app: App, clipboard: Callable[[], str]):
     page = app.open("operators", run="modules", filter="linear")
     page.locator("tr.row").click()
-    about = page.get_by_role("region", name="Call stacks")
+    about = call_stacks(page)
     about.locator("tr.row").click()
     expect(about.locator(".stack li")).to_have_text(["nn.Module: Linear_0", "nn.Module: Net_0", "main train.py:9"])
     about.get_by_role("button", name="Copy stack").click()
@@ -159,8 +166,9 @@ def test_trees_and_stacks_are_accessible(app: App, view: str, scheme: str):
     page = app.open(view, run="modules")
     page.locator("tr.row").nth(1).click()
     if view == "operators":
-        page.get_by_role("region", name="Call stacks").locator("tr.row").first.click()
-        expect(page.locator(".stack li")).not_to_have_count(0)
+        about = call_stacks(page)
+        about.locator("tr.row").first.click()
+        expect(about.locator(".stack li")).not_to_have_count(0)
     app.settle()
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()

@@ -94,7 +94,7 @@ def test_cards_and_sheets_are_accessible(app: App, artifacts: Path, scheme: str)
     expect(page.get_by_role("dialog")).to_be_visible()
     assert Axe().run(page).violations_count == 0
     page = app.open("kernels", run="made", row="0", open="1")
-    expect(page.locator("td.detail")).to_be_visible()
+    expect(page.locator(".row-drawer")).to_be_visible()
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
 

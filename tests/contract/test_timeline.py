@@ -80,6 +80,13 @@ def test_slices_are_found_and_told_and_lead_to_each_other(asked):
     assert of_row["count"] == 2
 
 
+def test_the_calls_behind_a_row_have_their_origins_and_a_slowest_one(asked):
+    row = asked("timeline/row", find=json.dumps({"view": "kernels", "name": "ampere_sgemm_128x64_tn"}))
+    assert (row["durations"]["count"], row["durations"]["total_ns"]) == (2, 600_000)
+    assert asked("timeline/slice", slice=str(row["durations"]["slowest"]))["dur_ns"] == row["slowest"]["dur_ns"]
+    assert [(one["kind"], one["text"], one["calls"]) for one in row["origins"]] == [("operator", "aten::mm", 2)]
+
+
 def test_an_area_is_a_table(asked, meta):
     tracks = ",".join(str(place) for place, track in enumerate(meta["tracks"]) if track["part"] == "work")
     table = asked("timeline/area", from_ns="0", to_ns="1000000", tracks=tracks)
@@ -141,6 +148,7 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
     for route, query in (
         ("timeline/slice", {"slice": "0"}),
         ("timeline/find", {"find": '{"text":"a"}'}),
+        ("timeline/row", {"find": '{"view":"kernels","name":"a"}'}),
         ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
         ("timeline/path", {"from_ns": "0", "to_ns": "1"}),
         ("timeline/path_shares", {"from_ns": "0", "to_ns": "1"}),

@@ -164,6 +164,7 @@ VALID = {
     "/timeline/tiles": {**PLACE, "k": "0.20.0,1.10.3", "find": FIND},
     "/timeline/counters": {**PLACE, "k": "0.20.0"},
     "/timeline/slice": {**PLACE, "slice": "1"},
+    "/timeline/row": {**PLACE, "find": '{"view": "operators", "name": "aten::mm"}'},
     "/timeline/find": {**PLACE, "find": FIND, "at_ns": "5", "direction": "next"},
     "/timeline/area": {**PLACE, **AREA, "tracks": "0,1"},
     "/timeline/path": {**PLACE, **AREA},

@@ -108,6 +108,45 @@ export interface Provenance {
   is_forward: boolean;
 }
 
+/** How long slices last; the last three are the numbers of slices. */
+export interface DurationStats {
+  count: number;
+  total_ns: number;
+  mean_ns: number;
+  min_ns: number;
+  p50_ns: number;
+  p95_ns: number;
+  max_ns: number;
+  bins: { from_ns: number[]; to_ns: number[]; count: number[] };
+  fastest: number;
+  median: number;
+  slowest: number;
+}
+
+/** A part of the calls behind a row, such as those of one operator. */
+export interface CallShare {
+  kind: "operator" | "module" | "line" | "input" | "launch";
+  text: string;
+  calls: number;
+  total_ns: number;
+  /** Of a line of the program. */
+  stack: string | null;
+  /** How many modules of a class. */
+  instances: number | null;
+}
+
+/** What the calls behind a row have in common. */
+export interface RowFacts {
+  state: "ready";
+  /** Null where no call is in the timeline. */
+  durations: DurationStats | null;
+  slowest: SliceSummary | null;
+  origins: CallShare[];
+  inputs: CallShare[];
+  steps: { name: string; calls: number; total_ns: number }[];
+  roof: { roof_frac: number; bound_by: string; time_frac: number } | null;
+}
+
 /** All facts of a slice. */
 export interface SliceFacts extends SliceSummary {
   state: "ready";
@@ -132,19 +171,7 @@ export interface SliceFacts extends SliceSummary {
   collective: Record<string, unknown> | null;
   /** Of a kernel that a graph replayed: its operator, module, layer, and how they are known. */
   replayed: Record<string, unknown> | null;
-  same_name: {
-    count: number;
-    total_ns: number;
-    mean_ns: number;
-    min_ns: number;
-    p50_ns: number;
-    p95_ns: number;
-    max_ns: number;
-    bins: { from_ns: number[]; to_ns: number[]; count: number[] };
-    fastest: number;
-    median: number;
-    slowest: number;
-  };
+  same_name: DurationStats;
   /** Rows of other views that this slice is counted in. */
   rows: { view: string; filter: string }[];
 }

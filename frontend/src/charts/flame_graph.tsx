@@ -186,36 +186,23 @@ function Functions({ flame, isMatch }: { flame: Flame; isMatch: ((row: number) =
   const { ready, functions, chosen, name } = flame;
   const matching = isMatch ? functions.filter(({ row }) => isMatch(row)) : functions;
   const shown = matching.slice(0, MOST_FUNCTIONS);
-  const choose = (at: FunctionTime | undefined) => at && scope.go({ of: String(at.row), zoom: "", chains: "" });
-  const place = shown.findIndex((one) => one.name === name);
-  const onKeyDown = (event: KeyboardEvent) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    choose(shown[place + by]);
-  };
   return (
     <div class="functions">
       <p class="quiet">
         {shown.length < matching.length ? `${decimal(shown.length)} of ` : ""}
-        {plural(matching.length, "function")}: self, total
+        {plural(matching.length, "function")} by self time
       </p>
-      <ol role="listbox" aria-label="Functions" tabIndex={0} onKeyDown={onKeyDown}>
+      <select
+        size={2}
+        aria-label="Functions"
+        onChange={({ currentTarget: { value } }) => scope.go({ of: value, zoom: "", chains: "" })}
+      >
         {shown.map((one) => (
-          <li
-            key={one.name}
-            role="option"
-            aria-selected={one.name === name}
-            data-tip={[ready.nameOf(one.row), placeOf(ready, one.row)].filter(Boolean).join("\n")}
-            onClick={() => choose(one)}
-          >
-            <span>{ready.nameOf(one.row).replace(BUILT_IN, "$1")}</span>
-            <span>{quantity(one.self, chosen.kind)}</span>
-            <span>{quantity(one.total, chosen.kind)}</span>
-          </li>
+          <option key={one.name} value={one.row} selected={one.name === name} title={placeOf(ready, one.row)}>
+            {quantity(one.self, chosen.kind)} {ready.nameOf(one.row).replace(BUILT_IN, "$1")}
+          </option>
         ))}
-      </ol>
+      </select>
     </div>
   );
 }

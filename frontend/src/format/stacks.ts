@@ -19,10 +19,18 @@ export function frameOf(text: string): Frame {
 
 export const framesOf = (stack: string): Frame[] => stack.split("\n").map(frameOf);
 
+const placeOf = (file: string, line: number) => `${file.split(/[/\\]/).at(-1)}:${line}`;
+
+/** A frame without the folders of its file: `train.py:12 step`. */
+export function shortFrame(text: string): string {
+  const { called, file, line } = frameOf(text);
+  return file ? `${placeOf(file, line)} ${called}` : called;
+}
+
 /** What to show of a stack on one line: its innermost frame that isn't PyTorch's, and how many there are. */
 export function stackLine(stack: string): string {
   const frames = framesOf(stack);
   const { called, file, line } = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
-  const place = file ? ` ${file.split(/[/\\]/).at(-1)}:${line}` : "";
+  const place = file && ` ${placeOf(file, line)}`;
   return `${called}${place}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
 }

@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import type { Table } from "../api/types.ts";
-import { type DrawnColumn, type Ready, tsv } from "./columns.ts";
+import { type DrawnColumn, isProse, isText, type Ready, tsv } from "./columns.ts";
 import { exact, quantity } from "../format/numbers.ts";
 import { useTableScope } from "./table_scope.ts";
 import { slicesIn } from "../app/router.ts";
-import { copy } from "../ui/copy.ts";
+import { Copy, DetailsHead, Fact } from "../ui/details.tsx";
 import { EventDetail } from "../ui/event_detail.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 import { Stack } from "../ui/stack.tsx";
@@ -12,58 +12,64 @@ import { Stack } from "../ui/stack.tsx";
 /** The column with the byte offset of a row's event in the file. */
 const PLACE = "first_byte";
 
-const AMOUNTS = ["duration", "bytes", "instant"];
+const LONG = 40; // letters that a table may not show
 
-/** A value of the row, rounded and exact. */
-function Value({ column: { title, kind, values }, row }: { column: DrawnColumn; row: number }) {
+function valueText({ kind, values }: DrawnColumn, row: number) {
   const value = values[row];
-  const isAmount = AMOUNTS.includes(kind) && typeof value === "number";
-  return (
-    <div class={kind === "stack" || String(value).length > 40 ? "wide" : ""}>
-      <dt>{title}</dt>
-      <dd>
-        {kind === "stack" && typeof value === "string"
-          ? <Stack text={value} />
-          : isAmount
-          ? `${quantity(value, kind)} `
-          : exact(value, kind)}
-        {isAmount && <span class="quiet">({exact(value, kind)})</span>}
-      </dd>
-    </div>
-  );
+  if (kind === "stack" && typeof value === "string") return <Stack text={value} />;
+  return typeof value === "number" ? quantity(value, kind) : exact(value, kind);
 }
 
-/** One row in full, and below that what belongs to it. */
-export function RowDetail(
-  { ready, table, row, children }: { ready: Ready; table: Table; row: number; children: ComponentChildren },
-) {
+interface RowDetailProps {
+  ready: Ready;
+  table: Table;
+  row: number;
+  /** The columns that the table shows. */
+  inSight: DrawnColumn[];
+  children?: ComponentChildren;
+}
+
+/** What the table doesn't show of a row, and below that what belongs to it. */
+export function RowDetail({ ready, table, row, inSight, children }: RowDetailProps) {
   const place = table.data[PLACE]?.[row];
   const slices = slicesIn(table.view, (column) => table.data[column]?.[row] ?? null);
   const scope = useTableScope();
   const isShown = scope.get("open") === "event";
+  const [first] = ready.columns;
+  const name = first?.kind === "text" ? String(first.values[row] ?? "") : ready.nameOf(row);
+  const isLong = (column: DrawnColumn) =>
+    isText(column) && !isProse(column) && String(column.values[row]).length > LONG;
+  const others = ready.columns.filter((column) =>
+    (column !== first || column.kind === "stack") && column.values[row] !== null &&
+    (!inSight.includes(column) || isLong(column))
+  );
   return (
-    <>
-      <dl>
-        {ready.columns.map((column) => <Value key={column.name} column={column} row={row} />)}
-      </dl>
-      <button type="button" onClick={() => copy(ready.nameOf(row))}>Copy name</button>{" "}
-      <button type="button" onClick={() => copy(tsv(table.columns, table.data, Uint32Array.of(row)))}>Copy row</button>
-      {slices && (
-        <>
-          {" "}
-          <ShowInTimeline slices={slices} />
-        </>
+    <article class="details" aria-label={name}>
+      <DetailsHead short={first?.shown?.(row) ?? name} full={name}>
+        <div class="buttons">
+          <Copy text={name} label="Copy name" />
+          <Copy text={tsv(table.columns, table.data, Uint32Array.of(row))} label="Copy row" />
+          {slices && <ShowInTimeline slices={slices} />}
+        </div>
+      </DetailsHead>
+      {others.length > 0 && (
+        <dl class="facts">
+          {others.map((column) => (
+            <Fact key={column.name} title={column.title} tip={exact(column.values[row], column.kind)}>
+              {valueText(column, row)}
+            </Fact>
+          ))}
+        </dl>
       )}
+      {children}
       {typeof place === "number" && (
-        <>
-          {" "}
-          <button type="button" onClick={() => scope.go({ open: isShown ? "1" : "event" })}>
+        <section aria-label="The recorded event">
+          <button type="button" aria-expanded={isShown} onClick={() => scope.go({ open: isShown ? "1" : "event" })}>
             {isShown ? "Hide" : "Show"} the event at byte {place}
           </button>
           {isShown && <EventDetail offset={place} />}
-        </>
+        </section>
       )}
-      {children}
-    </>
+    </article>
   );
 }

@@ -27,38 +27,28 @@ export function linesOf(text: string, room: number, widthOf: (text: string) => n
 /** Pixels of a row with sentences of so many lines. */
 export const heightOf = (lines: number): number => Math.max(ROW, lines * LINE + AROUND);
 
-/** Where the rows lie, and the opened one's detail below it. */
+/** Where the rows lie. */
 export class Layout {
   /** The upper edge of each row and, last, the lower one of all; null: all are of one height. */
   readonly #edges: Float64Array | null = null;
 
-  /** `heights` is by place; null: every row is ROW high. `opened` is -1 if none is. */
-  constructor(readonly count: number, heights: number[] | null, readonly opened: number, readonly detail: number) {
+  /** `heights` is by place; null: every row is ROW high. */
+  constructor(readonly count: number, heights: number[] | null) {
     if (!heights) return;
     this.#edges = new Float64Array(count + 1);
     heights.forEach((height, place) => this.#edges![place + 1] = this.#edges![place]! + height);
   }
 
-  #edge(place: number): number {
+  top(place: number): number {
     return this.#edges ? this.#edges[Math.min(place, this.count)]! : place * ROW;
   }
 
   height(place: number): number {
-    return this.#edge(place + 1) - this.#edge(place);
+    return this.top(place + 1) - this.top(place);
   }
 
-  top(place: number): number {
-    return this.#edge(place) + (this.opened >= 0 && place > this.opened ? this.detail : 0);
-  }
-
-  /** The place of the row at a height; that of the opened one in its detail. */
+  /** The place of the row at a height. */
   at(y: number): number {
-    const place = this.#placeAt(y);
-    if (this.opened < 0 || place <= this.opened) return place;
-    return Math.max(this.opened, this.#placeAt(y - this.detail));
-  }
-
-  #placeAt(y: number): number {
     if (!this.#edges) return Math.floor(y / ROW);
     let low = 0, high = this.count;
     while (low + 1 < high) {

@@ -27,7 +27,7 @@ export function SavePicture({ title }: { title: string }) {
       <button
         type="button"
         aria-label={`Save ${title} as SVG`}
-        data-tip="Save this chart as a vector image, for print and editing"
+        data-tip="Save as a vector image"
         onClick={() => download(name("svg"), picture().svg, "image/svg+xml")}
       >
         SVG
@@ -35,7 +35,7 @@ export function SavePicture({ title }: { title: string }) {
       <button
         type="button"
         aria-label={`Save ${title} as PNG`}
-        data-tip="Save this chart as a bitmap, for slides and messages"
+        data-tip="Save as a bitmap"
         onClick={() => void pngOf(picture()).then((dots) => download(name("png"), dots, "image/png"))}
       >
         PNG
@@ -63,20 +63,20 @@ export function SaveRows({ table, rows }: { table: Table; rows: Uint32Array }) {
   return (
     <span class="rows">
       <span class="quiet copied" role="status">{status}</span>
-      <button type="button" onClick={copyRows} data-tip="The rows shown, in ns, bytes and fractions, for a spreadsheet">
+      <button type="button" onClick={copyRows} data-tip="Copy these rows for a spreadsheet">
         Copy
       </button>
       <button
         type="button"
         onClick={() => save("csv", csv(columns, data, rows), "text/csv")}
-        data-tip="The rows shown as a CSV file, in ns, bytes and fractions"
+        data-tip="Save these rows: ns, bytes, fractions"
       >
         CSV
       </button>
       <button
         type="button"
         onClick={() => save("json", json(table, rows), "application/json")}
-        data-tip="The rows shown as a JSON file, in the form of kinetoscope view --format json"
+        data-tip="As kinetoscope view --format json"
       >
         JSON
       </button>

@@ -1,5 +1,6 @@
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
@@ -15,8 +16,10 @@ const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
+const NARROW = 1100; // pixels of a page whose drawer covers the table
+
 const KEY_PX = 16;
-const WIDTH_KEYS = "Drag its edge to resize it, or press Alt with ← →; double-click the edge to undo.";
+const WIDTH_KEYS = "Drag its edge or press Alt with ← → to resize it; double-click the edge to undo.";
 
 /** Follows the pointer with a line, and makes the column so wide when it is released. */
 function dragEdge(event: PointerEvent, heading: HTMLElement, widen: (by: number) => void) {
@@ -37,7 +40,7 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
   const place = keys.findIndex(({ name }) => name === column.name);
   const descending = keys[place]?.descending;
   const arrow = place < 0 ? "" : (descending ? "▼" : "▲") + (keys.length > 1 ? "₁₂"[place] : "");
-  const tip = [column.doc, column.bar?.meaning, "Click to sort; shift-click to sort by this second.", WIDTH_KEYS];
+  const tip = [column.doc, column.bar?.meaning, "Click sorts, shift-click sorts by this second.", WIDTH_KEYS];
   const widen = (by: number) => setWidth(scope, column.name, heading.current!.offsetWidth + by);
   const onKeyDown = (event: KeyboardEvent) => {
     const by = event.altKey && { ArrowLeft: -KEY_PX, ArrowRight: KEY_PX }[event.key];
@@ -76,24 +79,11 @@ function Heading({ column, keys }: { column: DrawnColumn; keys: Rows["keys"] }) 
   );
 }
 
-/** What is below an opened row. Reports its height, since the table must know where the next rows begin. */
-function Detail(
-  { width, onHeight, children }: { width: number; onHeight: (height: number) => void; children: ComponentChildren },
-) {
-  const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => box.current && onHeight(box.current.offsetHeight));
-    observer.observe(box.current!);
-    return () => observer.disconnect();
-  }, []);
-  return <div ref={box} style={{ width: `${width}px` }}>{children}</div>;
-}
-
 /** The pointer handlers of all rows: a click opens or folds, hovering sets the cell's tooltip. */
 function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding | null, toggle: (at: number) => void) {
   const placeOf = (target: EventTarget | null, body: EventTarget) => {
     const row = target instanceof Element ? target.closest<HTMLElement>("tr.row") : null;
-    return row?.parentElement === body ? Number(row.dataset.place) : -1; // not a row of a table in the detail
+    return row?.parentElement === body ? Number(row.dataset.place) : -1;
   };
   const onClick = ({ target, currentTarget }: MouseEvent) => {
     const place = placeOf(target, currentTarget!);
@@ -157,12 +147,11 @@ interface BodyProps {
   folding: Folding | null;
   isMoving: boolean;
   toggle: (place: number) => void;
-  /** What stands below the opened row. */
-  children: ComponentChildren;
+  isOpen: boolean;
 }
 
 /** The visible rows; elements are reused, so that scrolling creates and moves none. */
-function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle, children }: BodyProps) {
+function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle, isOpen }: BodyProps) {
   const { layout, first, last, span, chosen } = visible;
   const pointer = usePointer(columns, order, folding, toggle);
   const drawn = Array.from(order.subarray(first, last), (row, i) => {
@@ -172,7 +161,7 @@ function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle
       key: place % span,
       ...{ columns, columnWidths, row, place, top: layout.top(place), height: layout.height(place) },
       isChosen: place === chosen,
-      ...{ isExpanded: isUnfolded ?? place === layout.opened, level: folding?.level(row) ?? null, isUnfolded },
+      ...{ isExpanded: isUnfolded ?? (isOpen && place === chosen), level: folding?.level(row) ?? null, isUnfolded },
     };
   });
   // Moving an element costs as much as creating one: the order of elements is restored once scrolling stops.
@@ -180,16 +169,6 @@ function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle
   return (
     <tbody role="rowgroup" style={{ height: `${layout.top(order.length)}px` }} {...pointer}>
       {drawn.map(({ key, ...props }) => <Row key={key} {...props} />)}
-      {layout.opened >= 0 && (
-        <tr
-          key="detail"
-          role="row"
-          aria-level={2}
-          style={{ top: `${layout.top(layout.opened) + layout.height(layout.opened)}px` }}
-        >
-          <td role="gridcell" class="detail">{children}</td>
-        </tr>
-      )}
     </tbody>
   );
 }
@@ -228,8 +207,8 @@ interface TableProps {
   ready: Ready;
   rows: Rows;
   label: string;
-  /** What an opened row shows. */
-  detail: (row: number) => ComponentChildren;
+  /** What the drawer shows of a row, beside these columns of the table. */
+  detail: (row: number, inSight: DrawnColumn[]) => ComponentChildren;
   /** How to fold rows that lie in each other. */
   folding?: Folding | null;
 }
@@ -242,18 +221,20 @@ export function DataTable(
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
-  const [height, setHeight] = useState(0);
   const columnWidths = useWidths(columns, order, folding, size.width);
   const whole = columnWidths.reduce((sum, width) => sum + width, 0);
   const chosen = scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1;
   const high = useMemo(() => heights(columns, columnWidths, order), [columns, columnWidths, order]);
-  const layout = new Layout(order.length, high, scope.get("open") ? chosen : -1, height);
+  const layout = new Layout(order.length, high);
   const visible = visibleRows(order.length, scrolledRow, size.height, chosen, layout);
-  const { toggle, onKeyDown } = useRowSelection(scope, order, scroller, layout, folding);
+  const { toggle, move, close, onKeyDown } = useRowSelection(scope, order, scroller, layout, folding);
+  const isOpen = chosen >= 0 && scope.get("open") !== "";
   useReveal(scroller, layout, chosen, scope.get("row"));
   const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, scope]);
+  let right = 0;
+  const inSight = innerWidth < NARROW ? [] : columns.filter((_, i) => (right += columnWidths[i]!) < size.width + 2);
   return (
-    <div class={`fading ${whole > size.width && hasMore ? "more" : ""}`}>
+    <div class={`fading ${whole > size.width && hasMore ? "more" : ""} ${isOpen ? "opened" : ""}`}>
       <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>
         <table
           role="treegrid"
@@ -265,13 +246,14 @@ export function DataTable(
           style={{ width: `${whole}px`, "--columns": columnWidths.map((width) => `${width}px`).join(" ") }}
         >
           {head}
-          <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle }}>
-            {layout.opened >= 0 && (
-              <Detail width={Math.min(size.width, whole)} onHeight={setHeight}>{detail(order[chosen]!)}</Detail>
-            )}
-          </Body>
+          <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle, isOpen }} />
         </table>
       </div>
+      {isOpen && (
+        <Drawer label={label} place={chosen} count={order.length} move={move} close={close}>
+          {detail(order[chosen]!, inSight)}
+        </Drawer>
+      )}
     </div>
   );
 }

@@ -49,26 +49,27 @@ export function useRowSelection(
   layout: Layout,
   folding: Folding | null,
 ) {
-  const select = (place: number, open = false) => {
-    if (place < 0 || place >= order.length) return;
-    scope.go({ row: String(order[place]), open: open ? "1" : "" });
-  };
+  const close = () => scope.go({ open: "" }, "push");
   // A held key repeats faster than the page is drawn: the place is that of the address, not of the last drawing.
   const placeNow = () => (scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1);
-  const toggle = (place: number) => select(place, !(place === placeNow() && scope.get("open")));
+  const toggle = (place: number) => {
+    if (place === placeNow() && scope.get("open")) close();
+    else if (order[place] !== undefined) scope.go({ row: String(order[place]), open: "1" }, "push");
+  };
   const move = (by: number) => {
     if (!order.length) return;
     const place = Math.max(0, Math.min(placeNow() + by, order.length - 1));
-    select(place);
+    scope.go({ row: String(order[place]) });
     // Only for keys: a clicked row is visible, and must not move under the pointer.
     reveal(scroller.current!, layout, place);
   };
-  useKeys({ j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) }, scope.box);
+  const keys = { j: () => move(1), k: () => move(-1), Enter: () => toggle(placeNow()) };
+  useKeys(scope.get("open") ? { ...keys, Escape: close } : keys, scope.box);
   const onKeyDown = (event: KeyboardEvent) => {
     const act = stepsOf(order, placeNow(), folding, move)[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || !act) return;
     event.preventDefault();
     act();
   };
-  return { toggle, onKeyDown };
+  return { toggle, move, close, onKeyDown };
 }

@@ -20,7 +20,7 @@ export function FilterBox({ problem }: { problem: string }) {
         placeholder="Filter: words, -without, re:pattern"
         aria-label="Filter rows"
         aria-invalid={problem ? "true" : undefined}
-        data-tip="Rows with all words, in any text column; -word excludes, re: starts a regular expression"
+        data-tip="Rows with all words; -word excludes, re: starts a pattern"
         onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
         onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
       />
@@ -51,26 +51,6 @@ export function Columns({ ready }: { ready: Ready }) {
         <button type="button" class="link" onClick={() => scope.go({ hidden: "", widths: "" })}>Restore all</button>
       </div>
     </details>
-  );
-}
-
-/** How many of the largest rows a picture names. */
-export const useTop = (): number => Math.min(50, Math.max(1, Number(useTableScope().get("top")) || 10));
-
-export function TopN() {
-  const top = useTop();
-  const { go } = useTableScope();
-  return (
-    <label data-tip="Number of rows in the charts">
-      Top{" "}
-      <input
-        type="number"
-        min={1}
-        max={50}
-        value={top}
-        onInput={({ currentTarget: { value } }) => go({ top: value === "10" ? "" : value })}
-      />
-    </label>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Ready } from "./columns.ts";
+import type { DrawnColumn, Ready } from "./columns.ts";
 import { sortRows } from "./order.ts";
 import { type TableScope, useTableScope } from "./table_scope.ts";
 import { depthFor, inPreorder, pathTo, type Tree, unfolded, withRelatives } from "./tree.ts";
@@ -63,7 +63,7 @@ interface TreeTableProps {
   tree: Tree;
   rows: Rows;
   label: string;
-  detail: (row: number) => ComponentChildren;
+  detail: (row: number, inSight: DrawnColumn[]) => ComponentChildren;
 }
 
 /** A tree table; rows that match a filter are shown with their ancestors. */

@@ -1,13 +1,10 @@
-import { useEffect, useState } from "preact/hooks";
 import type { Failed, RawEvent } from "../api/types.ts";
 import { type TracePlace, useEvent } from "../app/answers.ts";
 import { retry } from "../app/router.ts";
 import { eventFields, type Field, truncateText } from "../format/event_fields.ts";
 import { plural } from "../format/numbers.ts";
-import { copy } from "./copy.ts";
+import { Copy } from "./details.tsx";
 import { ProgressLine } from "./status.tsx";
-
-const SHOWN_MS = 2000;
 
 /** Literal text from the trace; very long texts are cut, with a note. */
 function Text({ text }: { text: string }) {
@@ -35,21 +32,6 @@ const Fields = ({ fields }: { fields: Field[] }) => (
   </dl>
 );
 
-function CopyOriginal({ text }: { text: string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  useEffect(() => {
-    if (!isCopied) return;
-    const timer = setTimeout(() => setIsCopied(false), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [isCopied]);
-  return (
-    <p>
-      <button type="button" onClick={() => copy(text).then(() => setIsCopied(true))}>Copy the original</button>{" "}
-      <span class="quiet" role="status">{isCopied ? `${plural(text.length, "character")} copied` : ""}</span>
-    </p>
-  );
-}
-
 function Parts({ value }: { value: Record<string, unknown> }) {
   const { name, category, fields, args } = eventFields(value);
   return (
@@ -75,7 +57,7 @@ function EventView({ event: { offset, length, text, value, problem } }: { event:
       <p class="quiet">
         Bytes {offset} to {offset + length - 1} of the decompressed file, {plural(length, "byte")}
       </p>
-      <CopyOriginal text={text} />
+      <Copy text={text} label="Copy the original" confirmation={`${plural(text.length, "character")} copied`} />
     </>
   );
 }
@@ -87,8 +69,7 @@ function EventProblem({ offset, failed: { code, message } }: { offset: number; f
       <h2>{isNone ? `No event begins at byte ${offset}` : "The event can't be shown"}</h2>
       {isNone && (
         <p>
-          Not every diagnostic is about an event in the file: this one may be about a damaged place, or about the whole
-          file.
+          This diagnostic may be about a damaged place, or about the whole file.
         </p>
       )}
       <p class={isNone ? "quiet" : ""}>{message}</p>

@@ -1,7 +1,7 @@
 import { openInEditor } from "../app/editor.ts";
 import { plural } from "../format/numbers.ts";
 import { type Frame, framesOf } from "../format/stacks.ts";
-import { copy } from "./copy.ts";
+import { Copy } from "./details.tsx";
 
 const DRAWN = 200;
 
@@ -30,7 +30,7 @@ export function Stack({ text }: { text: string }) {
         ))}
       </ol>
       {left > 0 && <p class="quiet">and {plural(left, "more frame")}: copy the stack</p>}
-      <button type="button" onClick={() => copy(text)}>Copy stack</button>
+      <Copy text={text} label="Copy stack" />
     </div>
   );
 }

@@ -103,7 +103,7 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
             ready={ready}
             rows={rows}
             label={`${entry.title} compared`}
-            detail={(row) => <RowDetail ready={ready} table={table} row={row}>{null}</RowDetail>}
+            detail={(row, inSight) => <RowDetail {...{ ready, table, row, inSight }} />}
           />
         )
         : (

@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
-import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
+import { isReport } from "../api/report.ts";
+import type { Query, Table, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
 import {
@@ -13,11 +14,9 @@ import {
   openTab,
   pageOf,
   parametersOf,
+  slicesIn,
 } from "../app/router.ts";
-import { Bars } from "../charts/bars.tsx";
-import { largest } from "../charts/chart_geometry.ts";
 import { Curves } from "../charts/curve_chart.tsx";
-import { Donut, parts } from "../charts/donut.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
@@ -26,43 +25,18 @@ import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shownColumns } from "../table/column_choice.ts";
-import { omitColumns, prepareTable, type Ready } from "../table/columns.ts";
+import { type DrawnColumn, omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
-import { Columns, FilterBox, Sums, TopN, useTop } from "../table/tools.tsx";
+import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
-import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
-
-const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
-const MAX_OTHER_SHARE = 0.5; // with a larger share in "other", a ring is useless
-
-/** The largest rows of each column that is worth a picture, of the rows that the filter lets through. */
-function Charts({ ready, rows: { rows }, picture }: DrawnTable & { picture: PictureOf<"bars"> }) {
-  const top = useTop();
-  const charted = ready.columns.filter(({ name }) => picture.lengths.includes(name));
-  return (
-    <div class="charts" role="group" aria-label="Largest rows">
-      {charted.map(({ name, title, kind, values }) => {
-        const isPart = ADDITIVE.has(kind);
-        const all = largest(rows, values as (number | null)[], top);
-        const shares = isPart ? all : all.filter(({ row }) => row !== null);
-        const whole = isPart ? all.reduce((sum, { value }) => sum + value, 0) : null;
-        const other = all.find(({ row }) => row === null)?.value ?? 0;
-        const named = shares.filter(({ row }) => row !== null).length;
-        const note = `the largest ${named} of ${plural(rows.length, "row")}`;
-        const drawn = { title, kind, note, parts: parts(shares, ready.nameOf) };
-        const isRing = whole !== null && other <= MAX_OTHER_SHARE * whole;
-        return isRing ? <Donut key={name} {...drawn} /> : <Bars key={name} {...drawn} whole={whole} />;
-      })}
-    </div>
-  );
-}
+import { RowCalls } from "./row_facts.tsx";
 
 /** The picture above a table. */
 function Picture(drawn: DrawnTable) {
@@ -72,8 +46,6 @@ function Picture(drawn: DrawnTable) {
       return <Heatmap {...drawn} picture={picture} />;
     case "histogram":
       return <Histogram {...drawn} picture={picture} />;
-    case "bars":
-      return <Charts {...drawn} picture={picture} />;
     case "roofline":
       return <RooflineChart {...drawn} picture={picture} />;
     case "treemap":
@@ -88,11 +60,17 @@ function Picture(drawn: DrawnTable) {
 function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
   const scope = useTableScope(), hidden = scope.get("hidden");
   const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
-  const detail = (row: number) => (
-    <RowDetail ready={ready} table={table} row={row}>
-      <Details table={table} row={row} />
-    </RowDetail>
-  );
+  const detail = (row: number, inSight: DrawnColumn[]) => {
+    // Not again for a row in a drawer.
+    const slices = entry.place.kind !== "detail" &&
+      slicesIn(entry.id, (column) => table.data[column]?.[row] ?? null);
+    return (
+      <RowDetail {...{ ready: whole, table, row, inSight }}>
+        {!isReport && slices && slices.find && <RowCalls find={slices.find} />}
+        <Details table={table} row={row} />
+      </RowDetail>
+    );
+  };
   const shown = { ready, rows, detail, label: entry.title };
   return ready.tree ? <TreeTable {...shown} tree={ready.tree} /> : <DataTable {...shown} />;
 }
@@ -107,20 +85,27 @@ function keyOf(detail: ViewEntry, { key }: ViewEntry, { data }: Table, row: numb
 
 /** The views about one row. */
 function Details({ table, row }: { table: Table; row: number }) {
-  const { entry } = useTableScope();
+  const scope = useTableScope(), { entry } = scope, open = scope.get("open");
   // What the panel already reports as missing isn't repeated in each row.
   const tabs = entries.value.flatMap((one) => one.tabs);
   const isReported = (id: string) =>
     tabs.some((tab) => id in missing.value && missing.value[tab.id] === missing.value[id]);
   const details = detailsOf(entry.id).filter(({ id }) => !isReported(id));
   const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  // A lone one is unfolded until somebody folds it.
+  const isOpen = (id: string) => open === id || (open === "1" && details.length === 1);
   return rowDetails.map(({ detail, about }) =>
     about && (
-      <section key={`${detail.id} ${row}`} class="about" aria-label={detail.title}>
-        <h2>{detail.title}</h2>
-        <p class="quiet">{prose(detail.doc)}</p>
-        <View entry={detail} about={about} />
-      </section>
+      <details
+        key={`${detail.id} ${row}`}
+        class="about"
+        open={isOpen(detail.id)}
+        onToggle={({ currentTarget }) =>
+          currentTarget.open !== isOpen(detail.id) && scope.go({ open: currentTarget.open ? detail.id : "folded" })}
+      >
+        <summary data-tip={detail.doc}>{detail.title}</summary>
+        {isOpen(detail.id) && <View entry={detail} about={about} />}
+      </details>
     )
   );
 }
@@ -156,7 +141,6 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
       <FilterBox problem={rows.problem} />
       {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <Parameters entry={entry} fixed={fixed} />
-      {entry.picture?.kind === "bars" && <TopN />}
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
       <Columns ready={ready} />

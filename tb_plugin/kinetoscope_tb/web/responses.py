@@ -14,7 +14,7 @@ from werkzeug.wrappers import Request, Response
 from ..engine import Engine, NotReady
 from ..errors import KinetoscopeError, TraceError
 from . import encode
-from .assets import asset
+from .assets import asset, compressed_asset
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +70,11 @@ def page_file(request: Request) -> Response:
     Raises:
         NotFound: There is no such file.
     """
-    content, media_type = asset(request.path.partition("/static/")[2])
-    response: Response = http_util.Respond(request, content, media_type)
+    name = request.path.partition("/static/")[2]
+    content, media_type = asset(name)
+    compressed = compressed_asset(name)
+    encoding = None if compressed is None else "gzip"
+    response: Response = http_util.Respond(request, compressed or content, media_type, content_encoding=encoding)
     return response
 
 

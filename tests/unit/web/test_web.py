@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.app import routes
-from kinetoscope_tb.web.assets import asset
+from kinetoscope_tb.web.assets import asset, compressed_asset
 from support.build import TraceBuilder
 
 LONG_S = 30
@@ -158,3 +159,13 @@ def test_only_files_inside_the_folder_are_given_out(tmp_path):
     for name in ("../secret", "..\\secret", str(tmp_path / "secret"), "", ".", "index.js/", "index.js\0"):
         with pytest.raises(NotFound):
             asset(name, tmp_path / "static")
+
+
+def test_a_compressed_file_is_used_unless_the_file_was_built_again(tmp_path):
+    assert compressed_asset("index.js", tmp_path) is None
+    (tmp_path / "index.js").write_text("js")
+    assert compressed_asset("index.js", tmp_path) is None
+    (tmp_path / "index.js.gz").write_bytes(b"gz")
+    assert compressed_asset("index.js", tmp_path) == b"gz"
+    os.utime(tmp_path / "index.js.gz", (0, 0))
+    assert compressed_asset("index.js", tmp_path) is None

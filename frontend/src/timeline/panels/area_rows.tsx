@@ -2,7 +2,7 @@
 
 import type { Find } from "../../api/timeline_types.ts";
 import type { Table, ViewEntry } from "../../api/types.ts";
-import type { Ready } from "../../table/columns.ts";
+import type { DrawnColumn, Ready } from "../../table/columns.ts";
 import { pageView } from "../../api/pictures.ts";
 import { RowDetail } from "../../table/row_detail.tsx";
 import { useRows } from "../../table/rows.ts";
@@ -32,8 +32,8 @@ function FindRow({ table: { data }, row }: { table: Table; row: number }) {
 
 export function AreaRows({ table, ready, entry }: { table: Table; ready: Ready; entry: ViewEntry }) {
   const rows = useRows(ready, entry);
-  const detail = (row: number) => (
-    <RowDetail ready={ready} table={table} row={row}>
+  const detail = (row: number, inSight: DrawnColumn[]) => (
+    <RowDetail {...{ ready, table, row, inSight }}>
       <FindRow table={table} row={row} />
     </RowDetail>
   );

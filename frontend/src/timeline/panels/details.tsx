@@ -1,6 +1,6 @@
 /** The details of the selected slice. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
 import { openView, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
@@ -17,28 +17,11 @@ import { alignBy } from "../state/alignment.ts";
 import { detail, jumpTo, selection, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
-import { copy } from "../../ui/copy.ts";
+import { Copy, DetailsHead, Fact, Part } from "../../ui/details.tsx";
 import { EventDetail } from "../../ui/event_detail.tsx";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
-const SHOWN_MS = 2000;
 const LONGEST = 60;
-
-/** A button that copies the name and confirms it. */
-function CopyName({ name }: { name: string }) {
-  const [isCopied, setIsCopied] = useState(false);
-  useEffect(() => {
-    if (!isCopied) return;
-    const timer = setTimeout(() => setIsCopied(false), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [isCopied]);
-  return (
-    <>
-      <button type="button" onClick={() => copy(name).then(() => setIsCopied(true))}>Copy name</button>
-      <span class="quiet" role="status">{isCopied ? "Copied" : ""}</span>
-    </>
-  );
-}
 
 /** Which of several targets of an arrow this is. */
 function FlowText() {
@@ -59,16 +42,7 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
   const { name, category, previous, next } = facts;
   const go = (slice: number | null) => slice !== null && void jumpTo(source.id, slice);
   return (
-    <header>
-      <h2>
-        <i class="swatch" style={{ background: colorOf(category) }} aria-hidden="true" />
-        <code>{readableName(name) || "(no name)"}</code>
-      </h2>
-      {readableName(name) !== name && (
-        <p class="full-name">
-          <code>{name}</code>
-        </p>
-      )}
+    <DetailsHead short={readableName(name)} full={name} color={colorOf(category)}>
       <div class="buttons">
         <button
           type="button"
@@ -86,19 +60,12 @@ function Head({ facts, source }: { facts: SliceFacts; source: Source }) {
         >
           Next ›
         </button>
-        <CopyName name={name} />
+        <Copy text={name} label="Copy name" />
       </div>
       <FlowText />
-    </header>
+    </DetailsHead>
   );
 }
-
-const Fact = ({ title, text, tip }: { title: string; text: string; tip?: string }) => (
-  <div data-tip={tip}>
-    <dt>{title}</dt>
-    <dd>{text}</dd>
-  </div>
-);
 
 const stepText = ({ phase, name }: Step) => `${stepNoun([phase])} ${name}`;
 
@@ -118,23 +85,22 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
   const isInstant = dur_ns === 0;
   return (
     <dl class="facts">
-      <Fact title="Category" text={category} />
-      {!isInstant && <Fact title="Duration" text={quantity(dur_ns, "duration")} tip={exact(dur_ns, "duration")} />}
+      <Fact title="Category">{category}</Fact>
+      {!isInstant && <Fact title="Duration" tip={exact(dur_ns, "duration")}>{quantity(dur_ns, "duration")}</Fact>}
       {!isInstant && self_ns !== null && (
         <Fact
           title="Self"
-          text={`${quantity(self_ns, "duration")} (${percent(self_ns / dur_ns)} %)`}
           tip={`${exact(self_ns, "duration")}: its duration without the slices nested in it on its track`}
-        />
+        >
+          {quantity(self_ns, "duration")} ({percent(self_ns / dur_ns)} %)
+        </Fact>
       )}
-      {step && !isInstant && <Fact title="Share" text={shareText(facts, step)} />}
-      <Fact
-        title={isInstant ? "When" : "Start"}
-        text={startText(start_ns, step)}
-        tip={`${exact(start_ns, "instant")} since the recording's origin`}
-      />
-      <Fact title="On" text={track ? `${track.process} · ${track.name}` : "unknown track"} />
-      {!is_finished && <Fact title="End" text="not recorded: it was still running when the recording ended" />}
+      {step && !isInstant && <Fact title="Share">{shareText(facts, step)}</Fact>}
+      <Fact title={isInstant ? "When" : "Start"} tip={`${exact(start_ns, "instant")} since the recording's origin`}>
+        {startText(start_ns, step)}
+      </Fact>
+      <Fact title="On">{track ? `${track.process} · ${track.name}` : "unknown track"}</Fact>
+      {!is_finished && <Fact title="End">not recorded: it was still running when the recording ended</Fact>}
     </dl>
   );
 }
@@ -143,8 +109,7 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
 function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
   if (!rows.length) return null;
   return (
-    <section aria-label="In other views">
-      <h3>In other views</h3>
+    <Part title="In other views">
       <ul class="elsewhere">
         {rows.map(({ view, filter }) => (
           <li key={`${view} ${filter}`}>
@@ -154,7 +119,7 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
           </li>
         ))}
       </ul>
-    </section>
+    </Part>
   );
 }
 

@@ -3,18 +3,10 @@
 import type { ComponentChildren } from "preact";
 import { valueText } from "../../format/event_fields.ts";
 import { decimal, label, plural, quantity } from "../../format/numbers.ts";
+import { Part } from "../../ui/details.tsx";
 import { Stack } from "../../ui/stack.tsx";
 import type { Arrow, Provenance, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { SliceLink, SliceList } from "./slice_link.tsx";
-
-function Part({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <section aria-label={title}>
-      <h3>{title}</h3>
-      {children}
-    </section>
-  );
-}
 
 /** A list of titles with their slices; missing slices are left out. */
 function Named({ rows }: { rows: (readonly [string, SliceSummary | null])[] }) {

@@ -1,20 +1,21 @@
-import type { NamedTime, PartialRead, Progress } from "../../api/types.ts";
-import { decimal, exact, percent, quantity, scaled, scaleFor, shorten } from "../../format/numbers.ts";
+import type { PartialRead, Progress } from "../../api/types.ts";
+import { decimal, percent, quantity, shorten } from "../../format/numbers.ts";
 import { ProgressLine } from "../../ui/status.tsx";
 import { Card } from "./card.tsx";
 
 const NAME_LENGTH = 44;
 
-function Kinds({ kinds }: PartialRead) {
-  const most = Math.max(...kinds.map(({ events }) => events));
+/** Names with a number of events, and the time of those that have one. */
+function Named({ rows, none }: { rows: { name: string; count: number; total_ns?: number }[]; none: string }) {
+  if (!rows.length) return <p class="quiet">{none}</p>;
   return (
     <table class="average">
       <tbody>
-        {kinds.map(({ kind, events }) => (
-          <tr key={kind}>
-            <th scope="row">{kind.charAt(0).toUpperCase() + kind.slice(1)}</th>
-            <td class={`number ${events ? "" : "quiet"}`}>{events ? decimal(events) : "none yet"}</td>
-            <td class="bar">{events > 0 && <i class="counted" style={{ width: `${100 * events / most}%` }} />}</td>
+        {rows.map(({ name, count, total_ns }) => (
+          <tr key={name}>
+            <th scope="row" data-tip={name}>{shorten(name, NAME_LENGTH)}</th>
+            <td class="number">{count ? decimal(count) : "none yet"}</td>
+            {total_ns !== undefined && <td class="number">{quantity(total_ns, "duration")}</td>}
           </tr>
         ))}
       </tbody>
@@ -22,30 +23,7 @@ function Kinds({ kinds }: PartialRead) {
   );
 }
 
-function Longest({ rows, none }: { rows: NamedTime[]; none: string }) {
-  if (!rows.length) return <p class="quiet">{none}</p>;
-  const scale = scaleFor("duration", rows.map(({ total_ns }) => total_ns));
-  return (
-    <table class="average">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col" class="number">Events</th>
-          <th scope="col" class="number">{scale.unit}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ name, count, total_ns }) => (
-          <tr key={name}>
-            <th scope="row" data-tip={name.length > NAME_LENGTH ? name : undefined}>{shorten(name, NAME_LENGTH)}</th>
-            <td class="number">{decimal(count)}</td>
-            <td class="number" data-tip={exact(total_ns, "duration")}>{scaled(total_ns, scale)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function Counts({ events, steps, step_ns, span_ns }: PartialRead) {
   const tiles = [
@@ -91,14 +69,13 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
       <section class="verdict partial" aria-label="Partial">
         <p class="sentence">Only the {part}: these numbers will change.</p>
         <p>
-          PyTorch writes host events first and device events last, so a part of the file can't show how the time splits.
-          The overview appears when the whole file is read.
+          Device events come last in the file, so how the time splits is known when all of it is read.
         </p>
       </section>
       <Counts {...partial} />
       <div class="pair">
         <Card title="Events by kind, so far" note={part}>
-          <Kinds {...partial} />
+          <Named rows={partial.kinds.map(({ kind, events }) => ({ name: capital(kind), count: events }))} none="" />
         </Card>
         <Card title="Metadata of the file">
           {partial.facts.length
@@ -115,10 +92,10 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
       </div>
       <div class="pair">
         <Card title="Longest operators so far" note="each with its callees, so they overlap">
-          <Longest rows={partial.operators} none="No operator read yet." />
+          <Named rows={partial.operators} none="No operator read yet." />
         </Card>
         <Card title="Longest kernels so far" note={part}>
-          <Longest rows={partial.kernels} none="No kernel read yet." />
+          <Named rows={partial.kernels} none="No kernel read yet." />
         </Card>
       </div>
     </>

@@ -18,7 +18,11 @@ BINS = 40
 
 def duration_stats(timeline: Timeline, number: int) -> dict[str, Any]:
     """Statistics of all slices with the name and category of this one."""
-    same = np.flatnonzero(timeline.label == timeline.label[number])
+    return stats_of(timeline, np.flatnonzero(timeline.label == timeline.label[number]))
+
+
+def stats_of(timeline: Timeline, same: Ints) -> dict[str, Any]:
+    """Statistics of some slices, at least one."""
     dur = timeline.dur_ns[same]
     order = np.argsort(dur, kind="stable")
     total = int(dur.sum())

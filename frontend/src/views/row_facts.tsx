@@ -1,0 +1,121 @@
+/** What the calls behind a row have in common: what launched them, with which shapes, how long they take, and when. */
+
+import type { ComponentChildren } from "preact";
+import type { Find } from "../api/row_slices.ts";
+import type { Failed, Loading } from "../api/types.ts";
+import type { CallShare, RowFacts } from "../api/timeline_types.ts";
+import { useResource } from "../app/resource.ts";
+import { go, missing, openTimeline, openView, trace, viewEntry } from "../app/router.ts";
+import { decimal, plural, quantity } from "../format/numbers.ts";
+import { shortFrame } from "../format/stacks.ts";
+import { Part } from "../ui/details.tsx";
+import { Durations, SmallBars } from "../ui/durations.tsx";
+import { Stack } from "../ui/stack.tsx";
+import { ProgressLine } from "../ui/status.tsx";
+
+const TITLES = { operator: "Operator", module: "Module", line: "Python", input: "Input", launch: "Grid × block" };
+const VIEWS: Partial<Record<CallShare["kind"], string>> = { operator: "operators", module: "modules" };
+const OF_HOST = new Set(["Operator", "Runtime"]);
+
+/** The text, with the stack to unfold, or as a link to its rows. */
+function ShareText({ kind, text, stack, instances }: CallShare) {
+  const view = VIEWS[kind] ?? "";
+  if (stack) {
+    return (
+      <details>
+        <summary data-tip={text}>{shortFrame(text)}</summary>
+        <Stack text={stack} />
+      </details>
+    );
+  }
+  return (
+    <>
+      {viewEntry(view) && !(view in missing.value)
+        ? <button type="button" class="link" onClick={() => openView(view, text)}>{text}</button>
+        : text}
+      {instances !== null && instances > 1 && ` · ${plural(instances, "instance")}`}
+    </>
+  );
+}
+
+const Shares = ({ rows, textOf }: { rows: CallShare[]; textOf: (row: CallShare) => ComponentChildren }) => (
+  <dl class="named origins">
+    {rows.map((row, i) => (
+      <div key={`${row.kind} ${row.text}`}>
+        <dt>{row.kind !== rows[i - 1]?.kind && TITLES[row.kind]}</dt>
+        <dd>
+          <ShareText {...row} />
+        </dd>
+        <dd class="quiet">{textOf(row)}</dd>
+      </div>
+    ))}
+  </dl>
+);
+
+function Steps({ steps }: { steps: RowFacts["steps"] }) {
+  const tipOf = (i: number) => {
+    const { name, calls, total_ns } = steps[i]!;
+    return `step ${name}: ${quantity(total_ns, "duration")} in ${plural(calls, "call")}`;
+  };
+  return (
+    <Part title="By step">
+      <SmallBars
+        heights={steps.map(({ total_ns }) => total_ns)}
+        tipOf={tipOf}
+        ends={[`step ${steps[0]!.name}`, steps.at(-1)!.name]}
+        label="Time by step"
+      />
+    </Part>
+  );
+}
+
+const Roof = ({ roof: { roof_frac, bound_by, time_frac } }: { roof: NonNullable<RowFacts["roof"]> }) => (
+  <Part title="Roofline">
+    <p>
+      <b>{Math.round(100 * roof_frac)} %</b> of what the device can reach; {bound_by}-bound
+      {time_frac < 0.99 && <span class="quiet">{` · known for ${Math.round(100 * time_frac)} % of the GPU time`}</span>}
+    </p>
+  </Part>
+);
+
+function Calls({ durations, slowest, origins, inputs, steps, roof }: RowFacts) {
+  if (!durations || !slowest) return null;
+  const { count, total_ns } = durations;
+  const { slice, start_ns, dur_ns, category } = slowest;
+  const showSlowest = () => {
+    openTimeline({ find: null, range: { from: start_ns, to: start_ns + dur_ns } });
+    go({ slice: String(slice) });
+  };
+  return (
+    <>
+      {origins.length > 0 && (
+        <Part title={OF_HOST.has(category) ? "Called from" : "Launched by"}>
+          <Shares rows={origins} textOf={(row) => `${Math.round(100 * row.total_ns / total_ns)} %`} />
+        </Part>
+      )}
+      {inputs.length > 0 && (
+        <Part title="Shapes and launch">
+          <Shares rows={inputs} textOf={({ calls }) => plural(calls, "call")} />
+        </Part>
+      )}
+      <Part title={count > 1 ? `Its ${decimal(count)} calls by duration` : "Its call"}>
+        {count > 1 && <Durations stats={durations} />}
+        <button type="button" class="link" onClick={showSlowest}>
+          {count > 1 ? "Slowest call" : "The call"} in the timeline <span aria-hidden="true">→</span>
+        </button>
+      </Part>
+      {steps.length > 0 && <Steps steps={steps} />}
+      {roof && <Roof roof={roof} />}
+    </>
+  );
+}
+
+/** The facts about the calls that a row of a view stands for. */
+export function RowCalls({ find }: { find: Find }) {
+  const { version, ...place } = trace.value;
+  const query = { ...place, stamp: version, find: JSON.stringify(find) };
+  const answer = useResource<RowFacts | Loading | Failed>({ route: "timeline/row", query });
+  if (answer?.state === "ready") return <Calls {...answer} />;
+  if (answer?.state === "failed") return <p class="quiet">{answer.message}</p>;
+  return <ProgressLine progress={answer?.progress ?? null} />;
+}

@@ -1,0 +1,200 @@
+"""What the calls behind a row of a view have in common: where they came from, what they worked on, and how long.
+
+The operator of device work is the one that launched it, and that of a host event the one around it. Module and Python
+line are those of the operator, as in the views of modules and call stacks. Lines are those of the program itself: the
+innermost frame that belongs to no library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...arrays.nesting import nearest
+from ...measures.calls.call_tree import Rows
+from ...measures.calls.kernel_work import KernelWork
+from ...measures.calls.module_calls import ModuleCalls
+from ...measures.graphs.attribution import with_replayed_calls
+from ...measures.python.call_stacks import Stacks
+from ...measures.python.frames import SEPARATOR
+from ...names.matrix_work import DTYPES
+from ...names.python_frames import is_of_library
+from ...trace import Trace
+from ...trace.row_filters import Events
+from ..core.model import Timeline
+from .duration_stats import stats_of
+from .slice_summary import slice_summary
+
+MOST = 6  # of each list
+_MOST_STACKS = 200  # that are read for their lines
+_INPUTS = ("input_shapes", "input_types")
+_LAUNCH = ("grid", "block", "registers_per_thread")
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Where host events come from, computed once per trace.
+
+    Args:
+        trace: The trace with the calls that its graphs replay.
+        module: Of each host event the number of its module, or NONE.
+        classes: The class of each module.
+        stacks: The stacks of host events.
+        operator: Of each host event the operator around it, or NONE.
+    """
+
+    trace: Trace
+    module: Rows
+    classes: list[str]
+    stacks: Stacks
+    operator: Rows
+
+    @classmethod
+    def of(cls, trace: Trace) -> Origins:
+        """The origins of a trace's host events."""
+        trace = with_replayed_calls(trace)
+        modules, host = ModuleCalls.of(trace), trace.host_events
+        parent = host["parent"].to_numpy()
+        around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
+        classes = [name.of_class or name.shown for name in modules.names]
+        return cls(trace, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
+
+
+def row_facts(timeline: Timeline, events: Events, origins: Origins) -> dict[str, Any]:
+    """What the page shows of the calls behind a row; docs/http_api.md defines each field."""
+    calls = _calls(timeline, events, origins)
+    if calls.is_empty():
+        return {"durations": None, "slowest": None, "origins": [], "inputs": [], "steps": [], "roof": None}
+    durations = stats_of(timeline, calls["slice"].to_numpy())
+    return {
+        "durations": durations,
+        "slowest": slice_summary(timeline, durations["slowest"]),
+        "origins": [*_operators(calls, origins.trace), *_modules(calls, origins), *_lines(calls, origins.stacks)],
+        "inputs": [*_shapes(calls, origins.trace), *_launches(calls, origins.trace)],
+        "steps": _steps(calls, origins.trace),
+        "roof": _roof(calls, origins.trace),
+    }
+
+
+def _calls(timeline: Timeline, events: Events, origins: Origins) -> pl.DataFrame:
+    """The slices of the events.
+
+    Each has its step, its device row, the operator that it belongs to (`operator`), and the host event whose inputs,
+    module and stack are its own (`source`).
+    """
+    parts = [_calls_of(timeline, frame, np.asarray(rows), origins) for frame, rows in events.items()]
+    calls = pl.concat(parts) if parts else _calls_of(timeline, "others", np.empty(0, np.int32), origins)
+    return calls.filter(pl.col("slice") >= 0).unique("slice", maintain_order=True)
+
+
+def _calls_of(timeline: Timeline, frame: str, events: NDArray[np.integer], origins: Origins) -> pl.DataFrame:
+    table = getattr(origins.trace, frame)
+    rows: Rows = events[events >= 0].astype(np.int32)
+    slices, none = timeline.slices_of(frame, rows), np.full(rows.size, NONE, np.int32)
+    columns = {"slice": slices, "dur_ns": gather(timeline.dur_ns, slices)}
+    columns |= dict.fromkeys(("source", "operator", "device", "step"), none)
+    if frame == "host_events":
+        columns |= {"source": rows, "operator": gather(origins.operator, rows)}
+    elif frame in ("device_events", "launches"):
+        columns |= dict.fromkeys(("source", "operator"), table["op"].to_numpy()[rows])
+    if frame == "device_events":
+        columns["device"] = rows
+    if "step" in table.columns:
+        columns["step"] = table["step"].to_numpy()[rows]
+    return pl.DataFrame({name: pl.Series(values, dtype=pl.Int64) for name, values in columns.items()})
+
+
+def _texts(values: pl.Series, rows: pl.Series) -> pl.Series:
+    return values.gather(rows.replace(NONE, None)).cast(pl.String)
+
+
+def _largest(kind: str, calls: pl.DataFrame, *also: pl.Expr) -> list[dict[str, Any]]:
+    """The calls by `text`, those with most time first; calls without a text are left out."""
+    sums = pl.len().cast(pl.Int64).alias("calls"), pl.col("dur_ns").sum().alias("total_ns")
+    counted = calls.filter(pl.col("text").is_not_null()).group_by("text").agg(*sums, *also)
+    largest = counted.sort("total_ns", "text", descending=[True, False]).head(MOST)
+    return [{"kind": kind, "stack": None, "instances": None, **row} for row in largest.to_dicts()]
+
+
+def _operators(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
+    return _largest("operator", calls.with_columns(text=_texts(trace.host_events["name"], calls["operator"])))
+
+
+def _modules(calls: pl.DataFrame, origins: Origins) -> list[dict[str, Any]]:
+    """Modules by class, with the number of instances that the calls are of."""
+    module = pl.Series(gather(origins.module, calls["source"].to_numpy().astype(np.int32)), dtype=pl.Int64)
+    texts = _texts(pl.Series(origins.classes, dtype=pl.String), module)
+    return _largest(
+        "module", calls.with_columns(module=module, text=texts), pl.col("module").n_unique().alias("instances")
+    )
+
+
+def _lines(calls: pl.DataFrame, stacks: Stacks) -> list[dict[str, Any]]:
+    """The lines of the program that the calls come from, each with the stack that takes most of its time."""
+    number = pl.Series("number", gather(stacks.number, calls["source"].to_numpy().astype(np.int32)), pl.Int64)
+    by_stack = calls.with_columns(number).filter(pl.col("number") >= 0).group_by("number")
+    times = by_stack.agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("dur_ns").sum().alias("total_ns"))
+    largest = times.sort("total_ns", "number", descending=[True, False]).head(_MOST_STACKS)
+    texts = [text or "" for text in stacks.texts(largest["number"].to_numpy().astype(np.int32))]
+    lines = [next((frame for frame in text.split(SEPARATOR) if not is_of_library(frame)), "") for text in texts]
+    merged = (
+        largest.with_columns(pl.Series("text", lines, pl.String), pl.Series("stack", texts, pl.String))
+        .filter(pl.col("text") != "")
+        .group_by("text", maintain_order=True)
+        .agg(pl.col("calls").sum(), pl.col("total_ns").sum(), pl.col("stack").first())
+    )
+    rows = merged.sort("total_ns", "text", descending=[True, False]).head(MOST).to_dicts()
+    return [{"kind": "line", "instances": None, **row} for row in rows]
+
+
+def _shapes(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
+    """The shapes of inputs, without those at the end that are of no tensor, and the number format of the first."""
+    shapes, types = (_texts(trace.host_events[name], calls["source"]) for name in _INPUTS)
+    trimmed = shapes.str.replace(r"(, \[\])+\]$", "]").str.replace(r"^\[(.*)\]$", "${1}")
+    formats = {name: number_format for name, (number_format, _) in DTYPES.items()}
+    first = types.str.extract(r'^\["([^"]+)').replace_strict(formats, default="").fill_null("")
+    text = (trimmed + " " + first).str.strip_chars()
+    return _largest("input", calls.with_columns(text=text).filter(~trimmed.is_in(["", "[]"])))
+
+
+def _launches(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
+    """Grids and blocks of kernels."""
+    grid, block, registers = (_texts(trace.device_events[name], calls["device"]) for name in _LAUNCH)
+    text = grid + " × " + block + ", " + registers + " registers"
+    return _largest("launch", calls.with_columns(text=text))
+
+
+def _steps(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
+    """Calls and time of each step in order of time; nothing where the trace has fewer than two steps."""
+    if trace.steps.height < 2:
+        return []
+    sums = calls.group_by("step").agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("dur_ns").sum().alias("total_ns"))
+    steps = trace.steps.select(pl.col("name").cast(pl.String)).with_row_index("step").cast({"step": pl.Int64})
+    joined = steps.join(sums, on="step", how="left", maintain_order="left")
+    return joined.select("name", pl.col("calls", "total_ns").fill_null(0)).to_dicts()
+
+
+def _roof(calls: pl.DataFrame, trace: Trace) -> dict[str, Any] | None:
+    """How near the kernels of the calls come to the device's limits; None where no roof is known."""
+    host = calls.filter(pl.col("device") < 0)["source"]
+    device = trace.device_events.with_row_index("row")
+    is_own = pl.col("row").cast(pl.Int64).is_in(calls["device"].implode()) | pl.col("op").is_in(
+        host.filter(host >= 0).cast(pl.Int32).implode()
+    )
+    kernels = device.filter((pl.col("kind") == "kernel") & is_own)
+    if kernels.is_empty():
+        return None
+    known = [group for group in KernelWork.of(trace, kernels).groups if group.roof_ns is not None and group.time_ns]
+    total = sum(group.time_ns for group in known)
+    if not total:
+        return None
+    return {
+        "roof_frac": sum(group.roof_ns or 0.0 for group in known) / total,
+        "bound_by": known[0].bound_by,
+        "time_frac": total / int(kernels["dur_ns"].sum()),
+    }
