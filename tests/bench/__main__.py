@@ -4,6 +4,7 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
+    make bench ARGS="--priorities"                  a warm view beside background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
@@ -36,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import indexing
+import priorities
 import timelines
 import training
 from generate import write
@@ -212,6 +214,7 @@ def main() -> None:
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
+    parser.add_argument("--priorities", action="store_true", help="measure nothing but views beside background work")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
@@ -244,6 +247,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             indexing.report_indexing(Path(folder), arguments.rounds, verdict, measured)
         return
+    if arguments.priorities:
+        with tempfile.TemporaryDirectory() as folder:
+            priorities.report_priorities(Path(folder), verdict, measured)
+        return
     if arguments.graphs:
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
         return
@@ -273,6 +280,7 @@ def main() -> None:
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
         report_timelines(Path(folder), arguments)
         indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
+        priorities.report_priorities(Path(folder, "priorities"), verdict, measured)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 
