@@ -57,6 +57,10 @@ class Event(NamedTuple):
         return self.start_ns + (self.dur_ns or 0)
 
 
+new_event = tuple.__new__
+"""Makes an `Event` of all its values in a third of its own constructor's time: `new_event(Event, (kind, …))`."""
+
+
 class _Ring:
     """The latest events of one thread."""
 
@@ -83,6 +87,10 @@ class EventLog:
         self.listener: Callable[[Event], None] | None = None
         """Called with each event, on the thread that adds it."""
 
+    def tid(self) -> int:
+        """Return this thread's native id, without a system call after the first time."""
+        return self._ring().tid
+
     def begin(self, event: Event) -> bool:
         """Register an open range: until it is added, `window_events` returns it with its duration so far.
 
@@ -96,7 +104,9 @@ class EventLog:
     def end(self, event: Event, kind: str) -> None:
         """Add the range that `begin` registered, which ends now."""
         self._open.pop(id(event), None)
-        self.add(event._replace(kind=kind, dur_ns=max(0, time.time_ns() - event.start_ns)))
+        _kind, name, categories, tid, start_ns, _dur_ns, args = event
+        dur_ns = max(0, time.time_ns() - start_ns)
+        self.add(new_event(Event, (kind, name, categories, tid, start_ns, dur_ns, args)))
 
     def add(self, event: Event) -> None:
         """Add an event; if there are too many, the thread's oldest one is dropped."""

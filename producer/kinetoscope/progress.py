@@ -74,21 +74,33 @@ class ProgressCounter:
         self.start = start = start or Progress()
         """The progress at the start."""
         self._progress: Progress | None = start
-        self.epoch, self.batch, self.batch_in_epoch = start.epoch, start.batch, start.batch_in_epoch
-        self.here = self.here_in_epoch = 0
-        """How many of the current epoch's batches were counted here: the number of the next batch for schedules.
+        self.epoch, self.batch = start.epoch, start.batch
+        self._epoch_batch, self._epoch_here = start.batch - start.batch_in_epoch, 0
+        self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
+        self._token, self._token_in_epoch = start.token, start.token_in_epoch
+        self._clock_ns = clock_ns
+        self.last_ns = 0
+        """When the last batch ended, on that clock."""
+        self.begin()
+
+    @property
+    def here(self) -> int:
+        """How many batches were counted here: the number of the next batch for schedules."""
+        return self.batch - self.start.batch
+
+    @property
+    def here_in_epoch(self) -> int:
+        """The same for the current epoch.
 
         In the epoch in which a training resumes from a checkpoint, it begins with 0 there; later epochs are counted as
         a whole.
         """
-        self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
-        self._token, self._token_in_epoch = start.token, start.token_in_epoch
-        self._total_ns, self._epoch_ns, self._batch_ns = (
-            round(seconds * 1e9) for seconds in (start.total_wct, start.epoch_wct, start.batch_wct)
-        )
-        self._clock_ns = clock_ns
-        self.last_ns = clock_ns()
-        """When the last batch ended, on that clock."""
+        return self.here - self._epoch_here
+
+    @property
+    def batch_in_epoch(self) -> int:
+        """Completed batches of the current epoch."""
+        return self.batch - self._epoch_batch
 
     @property
     def progress(self) -> Progress:
@@ -102,9 +114,9 @@ class ProgressCounter:
                 sample_in_epoch=self._sample_in_epoch,
                 token=self._token,
                 token_in_epoch=self._token_in_epoch,
-                total_wct=self._total_ns / 1e9,
-                epoch_wct=self._epoch_ns / 1e9,
-                batch_wct=self._batch_ns / 1e9,
+                total_wct=(self.last_ns - self._origin_ns) / 1e9,
+                epoch_wct=(self.last_ns - self._epoch_origin_ns) / 1e9,
+                batch_wct=(self.last_ns - self._previous_ns) / 1e9,
             )
         return self._progress
 
@@ -119,7 +131,12 @@ class ProgressCounter:
 
     def begin(self) -> None:
         """Begin the first batch now."""
-        self.last_ns = self._clock_ns()
+        self.last_ns = now_ns = self._clock_ns()
+        # Each batch begins where the last one ended, so sums of durations are differences of times.
+        self._origin_ns, self._epoch_origin_ns, self._previous_ns = (
+            now_ns - round(seconds * 1e9)
+            for seconds in (self.start.total_wct, self.start.epoch_wct, self.start.batch_wct)
+        )
 
     def end_batch(self, samples: int | None = None, tokens: int | None = None) -> int:
         """Count a batch, which begins where the last one ended; return how many ns it took.
@@ -135,15 +152,9 @@ class ProgressCounter:
             self._add(samples or 0, tokens or 0)
         self._progress = None
         self.batch += 1
-        self.batch_in_epoch += 1
-        self.here += 1
-        self.here_in_epoch += 1
-        now_ns = self._clock_ns()
-        batch_ns, self.last_ns = now_ns - self.last_ns, now_ns
-        self._batch_ns = batch_ns
-        self._total_ns += batch_ns
-        self._epoch_ns += batch_ns
-        return batch_ns
+        self._previous_ns = previous_ns = self.last_ns
+        self.last_ns = now_ns = self._clock_ns()
+        return now_ns - previous_ns
 
     def _add(self, samples: int, tokens: int) -> None:
         if samples < 0 or tokens < 0:
@@ -159,6 +170,6 @@ class ProgressCounter:
             return False
         self._progress = None
         self.epoch += 1
-        self.batch_in_epoch = self.here_in_epoch = 0
-        self._sample_in_epoch = self._token_in_epoch = self._epoch_ns = 0
+        self._epoch_batch, self._epoch_here, self._epoch_origin_ns = self.batch, self.here, self.last_ns
+        self._sample_in_epoch = self._token_in_epoch = 0
         return True

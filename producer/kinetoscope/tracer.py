@@ -202,7 +202,7 @@ class Tracer:
             current_step=self._counter.current_step,
         )
         self._curves.attach(self._trace_writer.rank_and_folder, self._supervisor.step_consumers)
-        self._annotations.log.listener = self._supervisor.on_event
+        self._annotations.log.listener = self._supervisor.take_event
         sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
         keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
@@ -253,12 +253,12 @@ class Tracer:
         self._loop = StepLoop(
             self._counter,
             self._ranges,
+            self._actions,
             self._controller,
             self._supervisor,
             self._owner,
             self._error_log,
             chores,
-            is_per_epoch=self._actions.is_per_epoch,
         )
 
     @property

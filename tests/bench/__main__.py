@@ -4,6 +4,7 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
+    make bench ARGS="--priorities"                  a warm view beside background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--forms"                       JSON beside Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 import indexing
+import priorities
 import timelines
 import training
 from forms import report_forms
@@ -215,6 +217,7 @@ def main() -> None:
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
+    parser.add_argument("--priorities", action="store_true", help="measure nothing but views beside background work")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
@@ -250,6 +253,10 @@ def main() -> None:
     if arguments.forms:
         report_forms(arguments.rounds * PAIRS_A_ROUND)
         return
+    if arguments.priorities:
+        with tempfile.TemporaryDirectory() as folder:
+            priorities.report_priorities(Path(folder), verdict, measured)
+        return
     if arguments.graphs:
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
         return
@@ -280,6 +287,7 @@ def main() -> None:
         report_forms(arguments.rounds * PAIRS_A_ROUND)
         report_timelines(Path(folder), arguments)
         indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
+        priorities.report_priorities(Path(folder, "priorities"), verdict, measured)
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 

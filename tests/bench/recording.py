@@ -24,11 +24,13 @@ from typing import NamedTuple, TypeVar
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 import torch
-from torch.profiler import ProfilerAction, profile, tensorboard_trace_handler
+from torch.profiler import ProfilerAction, profile, record_function, tensorboard_trace_handler
 
-from kinetoscope import Tracer
+from kinetoscope import Tracer, cyclic
 
-MOST_OUTSIDE, MOST_INSIDE, MOST_HELD = 1.005, 1.02, 0.5
+MOST_OUTSIDE, MOST_INSIDE, MOST_HELD = 1.005, 1.02, 0.3
+MOST_STEP_US, MOST_MARKER_US = 25, 5
+MARKERS = 2000  # of each kind in a row
 BATCH, WIDTH, LAYERS = 64, 256, 8
 WARMUP = 1
 UNMEASURED = 3  # steps at the beginning of each loop, whose caches are another's
@@ -186,7 +188,7 @@ def pairs(rounds: int, first: Callable[[], T], second: Callable[[], T]) -> Itera
 
 def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[Cost, Cost]]:
     """Steps that a Tracer is told of and doesn't record, and bare ones."""
-    with Tracer(folder, schedule=lambda _: ProfilerAction.NONE) as tracer:
+    with Tracer(folder, schedule=cyclic(wait=1 << 40)) as tracer:
 
         def told() -> Cost:
             return loop(training, steps, tracer.step)
@@ -217,6 +219,30 @@ def inside(
         return list(pairs(rounds, one_of_ours, one_of_torchs))
 
 
+def a_call_us(function: Callable[[], object]) -> float:
+    """The processor's time that a call takes this thread, of many in a row."""
+    began = time.thread_time_ns()
+    for _ in range(MARKERS):
+        function()
+    return (time.thread_time_ns() - began) / MARKERS / 1e3
+
+
+def markers(rounds: int, folder: Path, schedule: Callable[[int], ProfilerAction] | None) -> list[tuple[float, float]]:
+    """What a range costs, a marker and torch's own, with such a schedule."""
+    with Tracer(folder, schedule=schedule, max_window_s=WAITS_S, scalars=False) as tracer:
+        marker = tracer.marker("part")
+
+        def ours() -> None:
+            with marker:
+                pass
+
+        def torchs() -> None:
+            with record_function("part"):
+                pass
+
+        return list(pairs(rounds, lambda: a_call_us(ours), lambda: a_call_us(torchs)))
+
+
 def quartiles(values: list[float], scale: float, digits: int) -> str:
     """The median of some values, and their quartiles."""
     low, middle, high = (f"{value * scale:.{digits}f}" for value in statistics.quantiles(values, n=4))
@@ -245,6 +271,20 @@ def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: s
     sys.stdout.flush()
 
 
+def report_bound(what: str, values_us: list[float], most_us: float) -> None:
+    """Print a median time with its quartiles, and whether it is within its bound."""
+    verdict = "ok" if statistics.median(values_us) <= most_us else "TOO MUCH"
+    print(f"{what:58} {quartiles(values_us, 1, 1)} µs; at most {most_us} µs: {verdict}")
+
+
+def report_markers(what: str, both: list[tuple[float, float]]) -> None:
+    """Print what a marker costs, and how that compares with torch's own range."""
+    report_bound(what, [ours for ours, _ in both], MOST_MARKER_US)
+    print(f"    record_function there: {quartiles([theirs for _, theirs in both], 1, 1)} µs,")
+    print(f"    marker / record_function: {quartiles([ours / theirs for ours, theirs in both], 1, 2)}×")
+    sys.stdout.flush()
+
+
 def report_recording(rounds: int, steps: int) -> None:
     """Measure and print all of it."""
     logging.getLogger("kinetoscope").setLevel(logging.ERROR)
@@ -253,6 +293,10 @@ def report_recording(rounds: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         beside = outside(training, rounds * 4, steps, Path(name, "outside"))
         report_steps("a step outside a window / a bare one", beside, MOST_OUTSIDE, "a bare step")
+        report_bound("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in beside], MOST_STEP_US)
+        idle = markers(rounds, Path(name, "idle"), cyclic(wait=1 << 40))
+        report_markers("a marker outside a window", idle)
+        report_markers("a marker in a window", markers(rounds, Path(name, "markers"), None))
         both = inside(training, rounds, steps, Path(name, "inside"))
         stacks = inside(training, rounds, steps, Path(name, "stacks"), with_stack=True)
     costs = [(a.a_step, b.a_step) for a, b in both]

@@ -34,6 +34,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import replace_file
+from ..events import COUNTER, INSTANT, Event
 from ..scheduling.request import WORK
 from ..untrusted_files import append_plain, make_folder_below, open_plain, touch_plain
 
@@ -53,6 +54,7 @@ _MOST_READ_BYTES = 64 << 20  # even a file that exceeded its limit in one write 
 _LATEST_EVERY_BYTES, _MOST_LATEST_BYTES = 1 << 15, 1 << 14
 _TOUCH_S = 2.0
 _MOST_WAITING = 100_000
+_EVENTS = ("m", "i", "c")
 MOST_NEWS = 20
 """How many pieces of news `status` shows."""
 
@@ -188,10 +190,16 @@ class JournalWriter:
     Args:
         header: The first line, which describes the process.
         open_markers: Returns the labels of the open markers, the outermost first.
+        has_events: Returns whether to write the program's events.
     """
 
-    def __init__(self, header: Mapping[str, Any], open_markers: Callable[[], list[str]]) -> None:
-        self._header = dict(header)
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        open_markers: Callable[[], list[str]],
+        has_events: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._header, self._has_events = dict(header), has_events
         self._open_markers = open_markers
         self._waiting: deque[tuple[Any, ...]] = deque(maxlen=_MOST_WAITING)
         self._news: deque[tuple[Any, ...]] = deque(maxlen=MOST_NEWS)
@@ -211,6 +219,17 @@ class JournalWriter:
     def take(self) -> Callable[[Step], None]:
         """Appends a step to the buffer. Implemented in C, since it is called at each step."""
         return self._waiting.append
+
+    def take_event(self, event: Event) -> None:
+        """Append an event of the program to the buffer. A tensor on a device isn't read for this, to avoid waiting."""
+        kind, name, _categories, tid, start_ns, dur_ns, args = event
+        if kind == COUNTER:
+            numbers = {key: value if isinstance(value, int | float) else None for key, value in (args or {}).items()}
+            self._waiting.append(("c", name, start_ns, numbers))
+        elif kind == INSTANT:
+            self._waiting.append(("i", name, tid, start_ns))
+        else:
+            self._waiting.append(("m", name, tid, start_ns, dur_ns))
 
     def note(self, kind: str, value: object) -> None:
         """Add a piece of news."""
@@ -279,11 +298,13 @@ class JournalWriter:
         if shown != self._written_open:
             self._written_open = shown
             self.add("o", shown, time.time_ns())
-        lines = []
+        lines, has_events = [], self._has_events()
         while self._waiting:
             line = self._waiting.popleft()
             if line[0] == "s":
                 self._step = line[1:4]
+            elif not has_events and line[0] in _EVENTS:
+                continue
             lines.append(_step_text(*line[1:4]) if line[0] == "s" else _text(line))
             self._bytes_since_latest += len(lines[-1])
             if self._bytes_since_latest >= _LATEST_EVERY_BYTES:

@@ -12,16 +12,17 @@ import inspect
 import logging
 import os
 import sys
-import threading
 import time
 from collections import deque
 from contextvars import ContextVar
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from torch.profiler import ProfilerAction
 
+from .. import process_id
 from ..errors import UsageError
-from ..events import COUNTER, INSTANT, MAX_OPEN, NATIVE, RANGE, Event, EventLog
+from ..events import COUNTER, INSTANT, MAX_OPEN, NATIVE, RANGE, Event, EventLog, new_event
 from ..output.external_events import json_events
 from .profiler_ranges import Ranges, itt_mark
 
@@ -112,21 +113,22 @@ class Annotations:
     @property
     def is_open(self) -> bool:
         """Whether annotations are accepted; never in forked processes."""
-        return self._owner is not None and self._owner[0] == os.getpid()
+        return self._owner is not None and self._owner[0] == process_id.pid
 
     def begin(self, marker: Marker) -> OpenMarker | None:
         """Open a marker; None if it isn't recorded."""
         owner = self._owner
-        if owner is None or owner[0] != os.getpid():
+        if owner is None or owner[0] != process_id.pid:
             return None
         actions = marker.actions
         if actions is not None and self.phase not in actions:
             return None
-        event = Event(RANGE, marker.label, marker.categories, threading.get_native_id(), time.time_ns(), 0, marker.args)
+        values = (RANGE, marker.label, marker.categories, self.log.tid(), time.time_ns(), 0, marker.args)
+        event = new_event(Event, values)
         if not self.log.begin(event):
             self._warn(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
             return None
-        is_native = owner[1] == threading.get_ident() and marker.args is None and not _in_coroutine()
+        is_native = owner[1] == get_ident() and marker.args is None and not _in_coroutine()
         return OpenMarker(event, self.ranges.begin(marker.label, marker.categories) if is_native else None)
 
     def end(self, open_marker: OpenMarker | None) -> None:
@@ -135,7 +137,7 @@ class Annotations:
             return
         kind = RANGE
         if open_marker.range is not None:
-            if self._owner is not None and self._owner != (os.getpid(), threading.get_ident()):
+            if self._owner is not None and self._owner != (process_id.pid, get_ident()):
                 # Only the training's thread may end torch.profiler's range, so that happens later.
                 self.ranges.abandon(open_marker.range)
             else:
@@ -146,7 +148,7 @@ class Annotations:
     def instant(self, name: str, categories: tuple[str, ...] = (), args: Mapping[str, Any] | None = None) -> None:
         """Record an instant."""
         if self.is_open:
-            tid, now = threading.get_native_id(), time.time_ns()
+            tid, now = self.log.tid(), time.time_ns()
             stored_args = dict(args) if args and self.phase in ACTIONS else None  # otherwise no window will contain it
             self.log.add(Event(INSTANT, name, categories, tid, now, None, stored_args))
             itt_mark(name)
@@ -162,7 +164,7 @@ class Annotations:
         except (TypeError, ValueError, RuntimeError) as error:
             self._warn(f"Counter {name!r} was left out: {error}")
             return
-        self.log.add(Event(COUNTER, name, (), threading.get_native_id(), time.time_ns(), None, args))
+        self.log.add(Event(COUNTER, name, (), self.log.tid(), time.time_ns(), None, args))
 
     def add_trace(self, trace: str | os.PathLike[str] | Iterable[Mapping[str, Any]]) -> None:
         """Add a trace of another tool to the next saved window."""

@@ -26,6 +26,11 @@ _BACKENDS = (  # module, name, and whether it has graph dependencies and counter
 _ENVIRONMENT = "environment"
 
 
+def has_custom_profiler(profiler: Any) -> bool:
+    """Whether a torch.profiler.profile may record with an in-process backend besides kineto."""
+    return bool(getattr(getattr(profiler, "experimental_config", None), "custom_profiler_config", ""))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TorchFeatures:
     """Tracer's options of the same names."""

@@ -108,6 +108,11 @@ def validate_schedule(schedule: Schedule | None) -> Schedule | None:
     return schedule
 
 
+def is_pure(schedule: Schedule | None) -> bool:
+    """Whether a schedule depends on nothing but the step: `cyclic` and torch.profiler.schedule; others may count."""
+    return isinstance(schedule, Cyclic) or getattr(schedule, "__qualname__", "") == "schedule.<locals>.schedule_fn"
+
+
 def is_per_epoch(schedule: Schedule | None) -> bool:
     """Whether a schedule restarts in each epoch."""
     return getattr(schedule, "per", "run") == "epoch"
@@ -158,8 +163,7 @@ def steps_needed(schedule: Schedule | None) -> int | None:
     """Return how many steps a loop must complete before a window is saved; None if it can't be known in advance."""
     if isinstance(schedule, Cyclic):
         return schedule.steps_needed
-    # torch.profiler.schedule returns pure functions; others may count their calls.
-    if schedule is None or getattr(schedule, "__qualname__", "") != "schedule.<locals>.schedule_fn":
+    if schedule is None or not is_pure(schedule):
         return None
     return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
 

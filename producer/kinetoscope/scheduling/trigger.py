@@ -90,6 +90,9 @@ class JobView(Protocol):
     def rank_and_size(self) -> tuple[int, int] | None:
         """Return this process's rank and the world size; None while they are unknown."""
 
+    def current_step(self) -> int:
+        """Return the number of the current step."""
+
     def is_selected_rank(self) -> bool:
         """Return whether this process records if a request names no ranks."""
 
@@ -121,7 +124,6 @@ class Triggers:
         self._plan: Plan | None = None
         self._is_running = False
         self._number = 0
-        self._completed = 0
         self._is_signalled = False
         self._previous = ProfilerAction.NONE
         self._follows_window = self._skips_window = False
@@ -132,6 +134,11 @@ class Triggers:
         return self._plan if self._is_running else None
 
     # Any thread
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is no plan, no request, and no window to leave out: the schedule alone counts."""
+        return self._plan is None and not self._requests and not self._skips_window
 
     def request(self, request: Request) -> None:
         """Request a window. If one is planned or open, it counts for this request too."""
@@ -155,8 +162,8 @@ class Triggers:
         A window of the schedule has precedence; the plan moves behind it, on all ranks alike. If the schedule's next
         window follows directly, the plan replaces it, and the schedule continues with the one after that.
         """
-        before, self._previous, self._completed = self._previous, scheduled, step
-        if self._plan is None and not self._requests and not self._skips_window:
+        before, self._previous = self._previous, scheduled
+        if self.is_quiet:
             return scheduled  # as in most steps of a training
         self._follows_window = before is ProfilerAction.RECORD_AND_SAVE
         action = self._planned(step, scheduled)
@@ -253,7 +260,7 @@ class Triggers:
     def _propose(self, request: Request, step_s: float) -> None:
         logs = self._job.logs()
         if logs:
-            plan = Plan(first_step(request, self._completed, step_s, is_alone=False), request)
+            plan = Plan(first_step(request, self._job.current_step(), step_s, is_alone=False), request)
             text = logs[-1].propose(self._number, plan.to_text())
             self._number += 1
             self._follow(text)

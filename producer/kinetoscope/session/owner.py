@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import threading
+from threading import get_ident
 
+from .. import process_id
 from ..errors import UsageError
 
 
@@ -28,12 +28,12 @@ class Owner:
     @property
     def is_alive(self) -> bool:
         """Whether this process is the owner's."""
-        return self.ids is not None and self.ids[0] == os.getpid()
+        return self.ids is not None and self.ids[0] == process_id.pid
 
     @property
     def is_forked(self) -> bool:
         """Whether this process was forked from the owner's: it may leave the Tracer's `with` too, but owns nothing."""
-        return self.ids is not None and self.ids[0] != os.getpid()
+        return self.ids is not None and self.ids[0] != process_id.pid
 
     def check(self, what: str) -> None:
         """Check that this thread is the owner.
@@ -44,7 +44,7 @@ class Owner:
         Raises:
             UsageError: It isn't.
         """
-        if self.ids == (os.getpid(), threading.get_ident()):
+        if self.ids == (process_id.pid, get_ident()):
             return
         if self.ids is None:
             raise UsageError(f"A Tracer can't {what} outside its `with`.")
@@ -52,4 +52,4 @@ class Owner:
 
 
 def _here() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
+    return process_id.pid, get_ident()

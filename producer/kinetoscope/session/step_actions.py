@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from torch.profiler import ProfilerAction
 
 from ..errors import ScheduleError
-from ..scheduling.schedule import is_per_epoch, no_window_reason, validate_schedule
+from ..scheduling.schedule import is_per_epoch, is_pure, no_window_reason, validate_schedule
+
+_LOOK_AHEAD = 32
+"""How many steps of a pure schedule are evaluated at once: in a row a call takes 0.3 µs, in a training, whose data has
+driven it from the caches, 8."""
 
 if TYPE_CHECKING:
     from ..job.selection import Selection
@@ -40,6 +44,9 @@ class StepActions:
     ) -> None:
         self._schedule, self._limit = validate_schedule(schedule), limit
         self._selection, self._counter, self._supervisor = selection, counter, supervisor
+        self._is_pure = is_pure(schedule) and not limit.is_set
+        self.idle_until = 0
+        """By the schedule alone, there is nothing to do in the steps before this one; 0 if each has to be asked for."""
         self.is_per_epoch = is_per_epoch(schedule)
         """Whether the schedule restarts in each epoch, with which a window then ends at the latest."""
 
@@ -68,7 +75,13 @@ class StepActions:
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
         if self._limit.is_set:
             action = self._limit.limited(action)
+        self.idle_until = counter.batch + self._idle_steps(self._schedule, step) if self._is_pure else 0
         return self._supervisor.action(counter.batch, action)
+
+    def _idle_steps(self, schedule: Schedule, step: int) -> int:
+        """Return how many steps from this one on a pure schedule leaves out; at most `_LOOK_AHEAD`."""
+        none = ProfilerAction.NONE
+        return next((ahead for ahead in range(_LOOK_AHEAD) if schedule(step + ahead) is not none), _LOOK_AHEAD)
 
     def no_window_reason(self) -> str:
         """Return why the steps so far led to no window."""

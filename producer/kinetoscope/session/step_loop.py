@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from threading import get_ident
 from typing import TYPE_CHECKING, TypeVar
 
 from torch.autograd.profiler import record_function
 
+from .. import process_id
 from ..errors import UsageError
 from ..profiling.recorder import is_inside_optimizer
 from .batches import Count, count_of, length, wait_name
@@ -19,12 +21,13 @@ if TYPE_CHECKING:
     from ..profiling.profiler_ranges import Ranges
     from ..progress import ProgressCounter
     from .owner import Owner
+    from .step_actions import StepActions
     from .supervisor import Supervisor
     from .window_controller import WindowController
 
 T = TypeVar("T")
 
-_CHORES_EVERY_S = 0.2
+_CHORES_EVERY_NS = 200_000_000
 
 _CHECKED_STEPS = 3
 """How many steps are checked for a wrong place: such a call is wrong from the first step on."""
@@ -36,30 +39,29 @@ class StepLoop:
     Args:
         counter: The counter of steps and epochs.
         ranges: The range of the current step.
+        actions: What to do in each step.
         controller: Opens and closes windows between two steps.
         supervisor: Supervises the steps.
         owner: The thread that may step.
         error_log: Records errors.
         chores: Functions that are called between two steps now and then.
-        is_per_epoch: Whether the schedule restarts in each epoch.
     """
 
     def __init__(
         self,
         counter: ProgressCounter,
         ranges: Ranges,
+        actions: StepActions,
         controller: WindowController,
         supervisor: Supervisor,
         owner: Owner,
         error_log: ErrorLog,
         chores: Sequence[Callable[[], None]],
-        *,
-        is_per_epoch: bool,
     ) -> None:
-        self._counter, self._ranges, self._controller = counter, ranges, controller
+        self._counter, self._ranges, self._actions, self._controller = counter, ranges, actions, controller
         self._supervisor, self._owner, self._error_log = supervisor, owner, error_log
-        self._chores, self._is_per_epoch = chores, is_per_epoch
-        self._chores_due_s = 0.0
+        self._chores, self._chores_due_ns = chores, 0
+        self._checked_until = counter.batch + _CHECKED_STEPS
 
     def steps(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
         """Yield the loader's batches and count them; see `Tracer.steps`.
@@ -104,21 +106,30 @@ class StepLoop:
         Raises:
             UsageError: On another thread, outside the Tracer's `with`, or in a hook of an optimizer.
         """
-        counter, controller = self._counter, self._controller
-        if counter.here < _CHECKED_STEPS and is_inside_optimizer():
+        counter, controller, supervisor = self._counter, self._controller, self._supervisor
+        if counter.batch < self._checked_until and is_inside_optimizer():
             raise UsageError(
                 "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
                 "of the loop, after optimizer.step()."
             )
-        self._owner.check("count steps")
+        if self._owner.ids != (process_id.pid, get_ident()):
+            self._owner.check("count steps")
         was_idle = controller.is_idle
         if is_last or not was_idle:
             self._ranges.end_step()
         dur_ns = counter.end_batch(samples, tokens)
-        self._supervisor.end_step(counter.batch - 1, dur_ns, samples, tokens, is_idle=was_idle)
-        if time.monotonic() >= self._chores_due_s:
+        start_ns, now_ns = supervisor.step_start_ns, time.time_ns()
+        supervisor.step_start_ns = now_ns
+        step = ("s", counter.batch - 1, start_ns, now_ns, dur_ns, samples, tokens)
+        for take in supervisor.step_consumers:
+            take(step)
+        (supervisor.add_duration if was_idle else supervisor.add_profiled_duration)(now_ns - start_ns)
+        if counter.last_ns >= self._chores_due_ns:
             self._do_chores()
-        controller.move(closes=is_last and counter.end_epoch() and self._is_per_epoch)
+        is_idle = was_idle and not is_last and counter.batch < self._actions.idle_until
+        if is_idle and supervisor.end_signal is None and supervisor.triggers.is_quiet:
+            return  # as in most steps of a training
+        controller.move(closes=is_last and counter.end_epoch() and self._actions.is_per_epoch)
         if is_last or not was_idle or not controller.is_idle:  # mostly, nothing changes
             self._resume(goes_on=not is_last)
 
@@ -134,7 +145,7 @@ class StepLoop:
         self._end_epoch(goes_on=self._ranges.is_step_open)
 
     def _end_epoch(self, *, goes_on: bool) -> None:
-        if self._counter.end_epoch() and self._is_per_epoch:
+        if self._counter.end_epoch() and self._actions.is_per_epoch:
             self._ranges.end_step(is_complete=False)
             self._controller.move(closes=True)
             self._resume(goes_on=goes_on)
@@ -147,7 +158,7 @@ class StepLoop:
             self._ranges.resume()
 
     def _do_chores(self) -> None:
-        self._chores_due_s = time.monotonic() + _CHORES_EVERY_S
+        self._chores_due_ns = time.monotonic_ns() + _CHORES_EVERY_NS
         with self._error_log.catch("Periodic work of the recording failed"):
             for chore in self._chores:
                 chore()

@@ -15,7 +15,6 @@ from torch.profiler import ProfilerAction
 
 from .._version import __version__
 from ..errors import UsageError
-from ..events import COUNTER, INSTANT
 from ..job.job_store import default_store
 from ..job.rank_info import is_distributed
 from ..journal.journal import JournalWriter
@@ -81,15 +80,19 @@ class Supervisor:
         self._trace_writer, self._error_log = trace_writer, error_log
         self._accepts_requests, self._guards_signals = accepts_requests, guards_signals
         self._has_journal = accepts_requests or guards_signals
-        self._journal = JournalWriter({"version": __version__, "listens": accepts_requests}, open_markers)
-        self._triggers = Triggers(_JobView(trace_writer), self._journal.note, slow_step)
+        header = {"version": __version__, "listens": accepts_requests}
+        self._journal = JournalWriter(header, open_markers, self._has_events)
+        self.triggers = Triggers(_JobView(trace_writer, current_step), self._journal.note, slow_step)
+        """The requests for windows."""
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
-        self._hang_detector = HangDetector(self._journal.note, current_step, self._triggers.pace.median_ns)
+        self._hang_detector = HangDetector(self._journal.note, current_step, self.triggers.pace.median_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
-        self._step_start_ns = 0
-        self._add_duration = self._triggers.pace.add_duration if slow_step is None else self._triggers.add_duration
+        self.step_start_ns = 0
+        """When the current step began, in Unix time."""
+        self.add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
+        """Adds the duration of a step without a profiler; preferably implemented in C."""
         self.step_consumers: list[Callable[[Step], None]] = [self._journal.take] if self._has_journal else []
         """The functions that get each complete step; preferably implemented in C, for less overhead."""
         self.end_signal: str | None = None
@@ -110,7 +113,7 @@ class Supervisor:
             if self._accepts_requests:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
-                tasks.append(Task("Looking for requests", self._triggers.poll, 1.0))
+                tasks.append(Task("Looking for requests", self.triggers.poll, 1.0))
             if self._guards_signals:
                 self._guard = SignalGuard(save, self._set_end_signal)
                 self._guard.begin()
@@ -145,25 +148,9 @@ class Supervisor:
     def _set_end_signal(self, reason: str) -> None:
         self.end_signal = reason
 
-    def end_step(self, number: int, dur_ns: int, samples: int | None, tokens: int | None, *, is_idle: bool) -> None:
-        """Record that a step is complete.
-
-        Args:
-            number: The step.
-            dur_ns: The time since the previous step's end.
-            samples: How many it had, if the program counts them.
-            tokens: The same.
-            is_idle: Whether it ran without a profiler.
-        """
-        start, now = self._step_start_ns, time.time_ns()
-        self._step_start_ns = now
-        step = ("s", number, start, now, dur_ns, samples, tokens)
-        for take in self.step_consumers:
-            take(step)
-        if is_idle:
-            self._add_duration(now - start)
-        else:
-            self._triggers.pace.profiled_ns = now - start
+    def add_profiled_duration(self, dur_ns: int) -> None:
+        """Add the duration of a step with a profiler."""
+        self.triggers.pace.profiled_ns = dur_ns
 
     def open_journal(self) -> None:
         """Open the journal if that wasn't possible before; to be called periodically between steps, and at the end."""
@@ -172,14 +159,14 @@ class Supervisor:
 
     def begin_step(self) -> None:
         """Begin the next step now, not at the end of the last one: the time between is the recording's own."""
-        self._step_start_ns = time.time_ns()
+        self.step_start_ns = time.time_ns()
 
     def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
         """Return the action of `step`: a request's if there is one, else the schedule's.
 
         A rank that isn't selected does nothing unless a request names it.
         """
-        action = self._triggers.action(step, scheduled) if self._accepts_requests else scheduled
+        action = self.triggers.action(step, scheduled) if self._accepts_requests else scheduled
         if action is ProfilerAction.NONE or self._trace_writer.selection.is_selected or self.plan is not None:
             return action
         return ProfilerAction.NONE
@@ -187,7 +174,7 @@ class Supervisor:
     @property
     def plan(self) -> Plan | None:
         """The plan for which the profiler runs."""
-        return self._triggers.running
+        return self.triggers.running
 
     @property
     def reason(self) -> str:
@@ -223,21 +210,16 @@ class Supervisor:
         """
         if not self._accepts_requests:
             raise UsageError("This Tracer accepts no requests: it has requests=False.")
-        self._triggers.request(request)
+        self.triggers.request(request)
 
-    def on_event(self, event: Event) -> None:
-        """Add an event of the program to the journal. A tensor on a device isn't read for this, to avoid waiting."""
-        if not self._has_journal or not (self._trace_writer.selection.is_selected or self.plan is not None):
-            return
-        name, tid, start_ns = event.name, event.tid, event.start_ns
-        if event.kind == COUNTER:
-            values = event.args or {}
-            numbers = {key: value if isinstance(value, int | float) else None for key, value in values.items()}
-            self._journal.add("c", name, start_ns, numbers)
-        elif event.kind == INSTANT:
-            self._journal.add("i", name, tid, start_ns)
-        else:
-            self._journal.add("m", name, tid, start_ns, event.dur_ns)
+    @property
+    def take_event(self) -> Callable[[Event], None] | None:
+        """Adds an event of the program to the journal; None if there is none."""
+        return self._journal.take_event if self._has_journal else None
+
+    def _has_events(self) -> bool:
+        """Whether the program's events belong in the journal: this process may record."""
+        return self._trace_writer.selection.is_selected or self.plan is not None
 
     def note(self, kind: str, value: object) -> None:
         """Add a piece of news to the journal."""
@@ -250,7 +232,7 @@ class Supervisor:
         self._trace_writer.note_end_signal(signal)
 
     def _on_request_signal(self, handler: SignalHandler) -> None:
-        self._triggers.signal()
+        self.triggers.signal()
         if handler.has_program_handler:
             handler.call_program_handler()
 
@@ -284,8 +266,8 @@ def _facts(rank_info: RankInfo, folder: Path) -> dict[str, Any]:
 class _JobView:
     """The process's place among the others, for its triggers."""
 
-    def __init__(self, trace_writer: TraceWriter) -> None:
-        self._trace_writer = trace_writer
+    def __init__(self, trace_writer: TraceWriter, current_step: Callable[[], tuple[int, int]]) -> None:
+        self._trace_writer, self._current_step = trace_writer, current_step
         # Each process of a job creates its Tracers in the same order: the n-th of each belong together.
         self._number = next(_count)
         self._folder_log: FolderLog | None = None
@@ -294,6 +276,9 @@ class _JobView:
     def rank_and_size(self) -> tuple[int, int] | None:
         rank_and_folder = self._trace_writer.rank_and_folder()
         return None if rank_and_folder is None else (rank_and_folder[0].global_rank, rank_and_folder[0].world_size)
+
+    def current_step(self) -> int:
+        return self._current_step()[0]
 
     def is_selected_rank(self) -> bool:
         return self._trace_writer.selection.is_selected

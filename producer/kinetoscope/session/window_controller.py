@@ -16,6 +16,7 @@ from torch.profiler import ProfilerAction
 
 from ..errors import ProfilerBusyError
 from ..profiling.recorder import Recorder
+from ..profiling.torch_features import has_custom_profiler
 from ..profiling.trace_export import export_trace
 from .last_window import LastWindow
 
@@ -187,6 +188,7 @@ class WindowController:
         if begins or self.is_idle:
             self._trace_writer.reason = self._supervisor.reason
         if begins:
+            self._ranges.is_direct = not has_custom_profiler(self.profiler)
             self._supervisor.begin_window(self._counter.batch, self._options_now().to_json())
             self._window_first = self._counter.batch
         self._ranges.is_recording = recorder is not None and recorder.is_recording

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .answers import LoadingProgress, NotReady, compute, result_within
 from .future_cache import FutureCache, Pending
+from .processes import Processes
+from .read_queue import LARGE_BYTES
 from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of, span_place
 from .workers import Workers, is_done
 
@@ -30,6 +32,7 @@ Result = TypeVar("Result")
 MOST_RUNS = 4  # in memory
 MOST_RESULTS = 64  # of one run
 MOST_READERS = 8
+FEW = 16  # recordings that threads read, unless they are large: a process takes a second to start
 
 
 def _results() -> FutureCache[Hashable, Pending[Any]]:
@@ -72,7 +75,10 @@ class RunCache:
 
     def __init__(self, cache: Cache | None, patience_s: float) -> None:
         self._cache, self._patience_s = cache, patience_s
-        self._readers = Workers(min(MOST_READERS, os.cpu_count() or 1))
+        most = min(MOST_READERS, os.cpu_count() or 1)
+        self._few = ExecutorFactory(lambda: _Threads(readers), most)
+        self._many = ExecutorFactory(lambda: processes, most)
+        readers, processes = Workers(most), Processes(most)
         self._loaders, self._analysts = Workers(2), Workers(2)
         self._entries: FutureCache[Hashable, _RunEntry] = FutureCache(MOST_RUNS)
 
@@ -117,9 +123,10 @@ class RunCache:
             entry.done = done
 
         entry.begun_at = time.monotonic()
-        threads = ExecutorFactory(lambda: _Threads(self._readers), min(MOST_READERS, os.cpu_count() or 1))
+        is_small = len(files) <= FEW and sum(one.bytes for one in files) < LARGE_BYTES
+        executors = self._few if is_small else self._many
         notes: list[str] = []
-        return ranks_of(listing, file, files, load_summaries(files, self._cache, threads, note, notes.append), notes)
+        return ranks_of(listing, file, files, load_summaries(files, self._cache, executors, note, notes.append), notes)
 
 
 def _progress(entry: _RunEntry) -> LoadingProgress:

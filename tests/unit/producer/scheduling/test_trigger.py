@@ -46,6 +46,9 @@ class Rank:
     def rank_and_size(self):
         return self.rank_info
 
+    def current_step(self):
+        return len(self.actions) - 1
+
     def is_selected_rank(self):
         return self.is_chosen_one
 
@@ -313,7 +316,7 @@ def test_a_plan_of_an_earlier_attempt_is_no_plan_of_this_one_however_soon_it_beg
 
     def started(rank, attempt):
         monkeypatch.setattr(supervisor, "_count", iter([0]))  # each process makes its first recorder
-        job = supervisor._JobView(RankInfo(rank, tmp_path / "run", attempt))
+        job = supervisor._JobView(RankInfo(rank, tmp_path / "run", attempt), lambda: (0, 0))
         triggers = Triggers(job, lambda *_: None)
         triggers.action(0, NONE)
         triggers.add_duration(10**9)
