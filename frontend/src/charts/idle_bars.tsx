@@ -1,6 +1,7 @@
 /** Idle time by cause: a sentence that is the answer, and a bar for each device whose parts add up to the time. */
 
 import type { PictureOf } from "../api/types.ts";
+import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, scaled, scaleFor, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -18,11 +19,11 @@ const PARTS: Record<string, [string, string]> = {
   late_annotation_ns: ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"],
   late_python_ns: ["Host in Python", "var(--curve-1)"],
   late_unrecorded_ns: ["Host, nothing recorded", "var(--other)"],
-  launch_latency_ns: ["Launch latency", "var(--line)"],
+  launch_latency_ns: ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"],
   dependency_ns: ["Waiting for another stream", "var(--communication)"],
   blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
-  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--other) 50%, var(--surface))"],
+  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"],
   unexplained_ns: ["Unexplained", "var(--warning)"],
 };
 
@@ -39,7 +40,7 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only: [column, 
   return (data[column] ?? []).flatMap((found: Value, row): Bar[] => {
     if (found !== value) return [];
     const step = data.step?.[row];
-    const label = `GPU ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
+    const label = `${deviceNoun()} ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
     const drawn = parts.map((name) => {
       const [title, color] = PARTS[name] ?? [name, "var(--other)"];
       return { title, color, value: number(name, row) };

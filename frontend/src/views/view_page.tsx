@@ -135,7 +135,7 @@ function NoRows({ entry }: { entry: ViewEntry }) {
   const chosen = Object.keys(parametersOf(entry));
   if (!chosen.length) {
     return (
-      <Notice title={`${entry.title}: no rows`}>
+      <Notice title={entry.title}>
         <p>{entry.hint}</p>
       </Notice>
     );

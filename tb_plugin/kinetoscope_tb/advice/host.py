@@ -42,7 +42,7 @@ _NO_WAIT_OF_SERVERS = (
     "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
     "`--async-scheduling` (vLLM), no `--disable-overlap-schedule` (SGLang)."
 )
-_FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
+_FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or {graphs}, larger batches, fused operators."
 _MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
 _SYNTAX = {
     "aten::_local_scalar_dense": ".item(), float() or a print of a tensor",
@@ -194,7 +194,7 @@ def _of_capture(facts: Facts) -> Unknown:
 
 def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
-        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER
+        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER.format(graphs=facts.terms.graphs)
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f"{how_to_record(facts.server)} "
         return f"{more}Look at what the host does between iterations: the view Limits names it."
