@@ -177,7 +177,11 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
     return (
       <>
         {picture.kind === "lines" ? <Curves {...drawn} picture={picture} /> : <IdleBars {...drawn} picture={picture} />}
-        <FoldedRows drawn={drawn} fixed={fixed} of={picture.kind === "lines" ? "the curve" : "devices and streams"} />
+        <FoldedRows
+          drawn={drawn}
+          fixed={fixed}
+          of={picture.kind === "lines" ? "the curve" : picture.only ? "devices and streams" : "devices"}
+        />
       </>
     );
   }

@@ -387,6 +387,7 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
+        `memory_addresses`: any allocation with an address;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device.
         """
         if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
@@ -401,6 +402,8 @@ class Trace:
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
         if part == "work":
             return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
+        if part == "memory_addresses":
+            return bool((self.memory["address"] != 0).any())
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":
