@@ -403,7 +403,7 @@ class Trace:
         if part == "work":
             return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
         if part == "memory_addresses":
-            return bool((self.memory["address"] != 0).any())
+            return bool((~self.memory["address"].is_in([0, -1])).any())
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":
