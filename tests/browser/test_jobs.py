@@ -120,6 +120,7 @@ def close(value: float) -> Any:
 
 def test_why_is_my_gpu_idle(visit: Any):
     me = visit(INFERENCE)
+    expect(me.page.get_by_label("Verdict")).to_contain_text("scipy/ndimage/_interpolation.py:739 zoom")
     me.click(me.entry("Idle"))
     idle = me.row("idle")
     parts = {

@@ -14,6 +14,7 @@ from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.idle_culprits import pieces_by_culprit
 from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
@@ -81,7 +82,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "data_loading",
         f"{text.share(share)} of {facts.every} waits for data.",
         f"{facts.part(waiting)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.",
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{_loading_function(facts)}",
         "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
         if is_single
         else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
@@ -90,6 +91,19 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "gaps" if facts.has_device else "steps",
         "data loading" if facts.has_device else "",
     )
+
+
+def _loading_function(facts: Facts) -> str:
+    """The function that the host is in for most of the idle time that waits for data; empty without Python stacks."""
+    if not facts.has_device or facts.trace.python_calls.is_empty():
+        return ""
+    pieces = pieces_by_culprit(facts.trace).filter(pl.col("activity") == "data loading")
+    by_function = pieces.group_by("host", "source").agg(pl.col("dur_ns").sum()).sort("dur_ns", "host", "source")
+    host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
+    share = longest / max(1, int(by_function["dur_ns"].sum()))
+    if host is None or source is None or share < _HALF:
+        return ""
+    return f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
