@@ -45,7 +45,7 @@ PICTURES: dict[str, tuple[str, str, int, dict[str, str]]] = {
     "annotations": ("dlrm", "annotations_by_name", 460, {}),
     "kernels": ("owlv2", "kernels", 560, {}),
     "gpu_activity": ("resnet50", "gpu_activity", 640, {}),
-    "memory_curve": ("owlv2", "memory_curve", 860, {}),
+    "memory_curve": ("owlv2", "memory_curve", 960, {}),
     "ranks": ("dlrm", "rank_steps", 560, {}),
     "compare": ("resnet50", "overview", 640, EARLIER),
 }
@@ -81,9 +81,12 @@ def empty(browser: Browser, real: Server) -> Iterator[Page]:
 def test_the_pictures_of_the_guide(empty: Page, artifacts: Path, name: str):
     run, view, height, more = PICTURES[name]
     _, worker, span = TRACES[run]
+    empty.set_viewport_size({"width": 1360, "height": max(860, height)})
     page = App(empty).open(view, run=run, worker=worker, span=span, **more)
     expect(page.locator("main tr.row, main .card, main table").first).to_be_visible()
     expect(page.locator("main .skeleton, main .failed")).to_have_count(0)
+    if name == "overview":
+        expect(page.get_by_role("slider", name="If data loading took")).to_be_visible()
     left = 0 if name == "overview" else PANEL
     docs = REPOSITORY / "docs"
     path = (docs if name == "overview" else docs / "pictures") / f"{name}.png"
