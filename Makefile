@@ -10,7 +10,7 @@ PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 w
 CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs watch wheels clean
+.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs pictures watch wheels clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -63,6 +63,9 @@ bench: $(VENV)/develop.installed  ## measure against torch-tb-profiler, HTA and 
 
 docs: $(VENV)/develop.installed  ## write docs/metrics.md from the definitions in the code
 	$(BIN)/kinetoscope views --format markdown > docs/metrics.md
+
+pictures: $(VENV)/develop.installed  ## take the pictures of docs again, of real traces in a browser
+	UPDATE_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser/test_pictures.py tests/browser/test_timeline_pictures.py
 
 watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
 	cd frontend && $(BIN)/deno task watch

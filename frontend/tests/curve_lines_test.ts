@@ -64,6 +64,13 @@ Deno.test("stacked lines lie on top of those before them, and keep their own val
   same(panel!.lines.map(({ drawn }) => drawn), [[0, 2048, 1024], [0, 6144, 5120]]);
 });
 
+Deno.test("stacked lines that are always 0 are left out, and the others keep their colors", () => {
+  const stacked = { ...picture, is_stacked: true };
+  const zero = { ...table, data: { ...table.data, allocated_bytes: [0, 0, 0, 0, 0] } };
+  const [panel] = panels(zero, prepareTable(zero, { ...entry, picture: stacked } as unknown as ViewEntry), stacked);
+  same(panel!.lines.map(({ name, ink }) => [name, ink]), [["reserved_bytes", 1]]);
+});
+
 Deno.test("a value holds until the next row", () => {
   same([-1, 0, 999, 1000, 2999, 9000].map((time) => rowAt([0, 1000, 3000], time)), [-1, 0, 0, 1, 1, 2]);
   const [panel] = drawn;

@@ -126,18 +126,18 @@ class Treemap:
 
 @dataclass(frozen=True)
 class Stacked:
-    """A bar for each device whose parts add up to a whole, under a sentence about the largest part.
+    """A bar for each row whose parts add up to a whole, under a sentence about them.
 
     Args:
         whole: The column of the whole.
         parts: The columns of the parts; the first one is the busy time.
-        only: A column and the value of the rows that are drawn.
+        only: A column and the value of the rows that are drawn; None: all rows are.
     """
 
     kind: ClassVar = "stacked"
     whole: str
     parts: tuple[str, ...]
-    only: tuple[str, str]
+    only: tuple[str, str] | None = None
 
 
 Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Stacked

@@ -146,7 +146,7 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
         case Treemap(area, name, group):
             return (area,), (name, group)
         case Stacked(whole, parts, only):
-            return (whole, *parts), only[:1]
+            return (whole, *parts), only[:1] if only else ()
     return (), ()
 
 

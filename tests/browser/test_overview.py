@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
@@ -17,6 +17,7 @@ from browser.traces import write
 from contract.running import serving
 from support.machine import MS, Machine
 from support.real_traces import FOLDER, MISSING
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +29,14 @@ MADE = {"run": "made", "worker": "rank0", "span": "5"}
 
 
 def answer(base_url: str, view: str, **query: str) -> dict[str, list]:
-    """The columns of a view."""
-    with urllib.request.urlopen(
-        f"{base_url}/data/plugin/pytorch_profiler/view?{urlencode({'view': view, **query})}"
-    ) as answer:
-        return json.load(answer)["data"]
+    """The columns of a view, once they are computed."""
+    url = f"{base_url}/data/plugin/pytorch_profiler/view?{urlencode({'view': view, **query})}"
+
+    def ask() -> dict[str, Any]:
+        with urllib.request.urlopen(url) as answer:
+            return json.load(answer)
+
+    return wait_for(ask, is_right=lambda got: got["state"] != "loading")["data"]
 
 
 def test_the_verdict_is_the_first_advice_and_its_link_opens_its_rows(app: App, base_url: str):

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from browser.app import App
-from browser.traces import REPOSITORY, sources
+from browser.traces import sources
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -47,7 +47,6 @@ def is_drawn(page: Page, view: dict) -> None:
     expect(page.locator("main .failed")).to_have_count(0)
 
 
-ABOVE_THE_FILES_PATH = {"x": 0, "y": 0, "width": 1360, "height": 530}
 SOURCES = [source.name for source in sources()]
 
 
@@ -164,35 +163,3 @@ def test_a_broken_trace_says_which_and_why(app: App, artifacts: Path):
     page.screenshot(path=artifacts / "broken.png")
     page.get_by_label("Run").select_option("made")
     expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
-
-
-def test_the_picture_in_the_readme(app: App, base_url: str, artifacts: Path):
-    where = place(base_url, "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made")
-    for scheme in ("dark", "light"):
-        app.page.emulate_media(color_scheme=scheme)
-        page = app.open(**where)
-        page.screenshot(path=artifacts / f"readme-{scheme}.png")
-    if os.environ.get("UPDATE_SCREENSHOTS"):
-        page.screenshot(path=REPOSITORY / "docs" / "overview.png", clip=ABOVE_THE_FILES_PATH)
-
-
-GUIDE = {
-    "operators": ("resnet50_num_workers_0", 560),
-    "kernels": ("resnet50_num_workers_0", 560),
-    "idle": ("resnet50_num_workers_0", 860),
-    "memory_curve": ("resnet50_num_workers_0", 640),
-    "modules": ("single_process", 640),
-    "gpu_activity": ("resnet50_num_workers_0", 640),
-    "launches": ("resnet50_num_workers_0", 640),
-}
-
-
-@pytest.mark.parametrize("view", GUIDE)
-def test_the_pictures_in_the_guide(app: App, base_url: str, artifacts: Path, view: str):
-    source, height = GUIDE[view]
-    where = place(base_url, source if source in SOURCES else "made")
-    page = app.open(view, **where)
-    expect(page.locator("main .skeleton")).to_have_count(0)
-    clip = {"x": 208, "y": 0, "width": 1152, "height": height}
-    path = REPOSITORY / "docs" / "pictures" / f"{view}.png" if os.environ.get("UPDATE_SCREENSHOTS") else None
-    page.screenshot(path=path or artifacts / f"guide-{view}.png", clip=clip)

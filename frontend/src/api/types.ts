@@ -80,7 +80,7 @@ export type Picture =
     peak_bandwidth: string;
     number_format: string;
   }
-  | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] };
+  | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
 /** How a row, by the key of its table, finds its slices in the timeline. */

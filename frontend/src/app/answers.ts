@@ -31,6 +31,12 @@ export function cachedTable(view: string): Table | null {
   return answer?.state === "ready" ? answer as Table : null;
 }
 
+/** What people call the devices: a GPU, unless the page knows that its vendor makes others. */
+export function deviceNoun(): string {
+  const units = cachedTable("gpus")?.data.matrix_units?.[0];
+  return !units || /^(tensor|matrix) cores$/.test(String(units)) ? "GPU" : "Device";
+}
+
 export interface ShownAnswer {
   /** The last answer to this very request; null before the first. */
   answer: ViewAnswer | null;

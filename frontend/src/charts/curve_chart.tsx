@@ -118,16 +118,16 @@ function Grid({ frame, values }: { frame: Frame; values: Axis }) {
 
 /** The lines' names where they end, moved apart from each other. */
 function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
-  const ends = panel.lines.map(({ title, drawn }, line) => {
+  const ends = panel.lines.map(({ title, drawn, ink }) => {
     const last = drawn.findLast((value) => value !== null)!;
-    return { title, line, y: frame.y(last) + 4 };
+    return { title, ink, y: frame.y(last) + 4 };
   }).sort((a, b) => a.y - b.y);
   for (let i = 1; i < ends.length; i++) ends[i]!.y = Math.max(ends[i]!.y, ends[i - 1]!.y + 14);
-  const over = Math.max(0, (ends.at(-1)?.y ?? 0) - frame.base);
+  for (let i = ends.length - 1, most = frame.base; i >= 0; i--, most -= 14) ends[i]!.y = Math.min(ends[i]!.y, most);
   return (
     <g aria-hidden="true">
-      {ends.map(({ title, line, y }) => (
-        <text key={title} class={`name line${line % LINES}`} x={frame.right + 6} y={y - over}>{title}</text>
+      {ends.map(({ title, ink, y }) => (
+        <text key={title} class={`name line${ink % LINES}`} x={frame.right + 6} y={y}>{title}</text>
       ))}
     </g>
   );
@@ -177,7 +177,8 @@ function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
     frame.base,
   ]);
   if (panel.isStacked) { // each area covers those of the lines below it
-    return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${i}`} d={area} />).reverse();
+    return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${panel.lines[i]!.ink}`} d={area} />)
+      .reverse();
   }
   return (
     <>
@@ -280,7 +281,13 @@ function usePointer(
   return { text, show, handlers };
 }
 
-function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted & { values: Axis; size: Size }) {
+function Plot(
+  { panel, frame, values, shared, size: { width, height }, title }: Plotted & {
+    values: Axis;
+    size: Size;
+    title: string;
+  },
+) {
   const box = useRef<HTMLDivElement>(null);
   const { pointed, canZoom } = shared;
   const { text, show, handlers } = usePointer({ panel, frame, shared }, box);
@@ -292,7 +299,7 @@ function Plot({ panel, frame, values, shared, size: { width, height } }: Plotted
       class="plot"
       role="slider"
       tabIndex={0}
-      aria-label={`${panel.title || "Curve"} over time; ${keys}`}
+      aria-label={`${[title, panel.title].filter(Boolean).join(": ")} over time; ${keys}`}
       aria-valuemin={0}
       aria-valuemax={panel.times.length - 1}
       aria-valuenow={pointed ? Math.max(0, rowAt(panel.times, pointed.time)) : 0}
@@ -327,9 +334,9 @@ function Pointed({ panel, frame, pointed: { time, since } }: { panel: Panel; fra
         />
       )}
       <line class="pointed" x1={x} x2={x} y1={frame.top} y2={frame.base} />
-      {row >= 0 && panel.lines.map(({ name, drawn }, line) =>
+      {row >= 0 && panel.lines.map(({ name, drawn, ink }) =>
         drawn[row] !== null && (
-          <circle key={name} class={`dot line${line % LINES}`} cx={x} cy={frame.y(drawn[row]!)} r="3" />
+          <circle key={name} class={`dot line${ink % LINES}`} cx={x} cy={frame.y(drawn[row]!)} r="3" />
         )
       )}
     </g>
@@ -362,6 +369,7 @@ export function Curves({ picture, table, ready, entry }: DrawnTable & { picture:
             frame={frameOf(axes[i]!, ends, size)}
             values={axes[i]!}
             size={size}
+            title={entry.title}
             shared={{ pointed, setPointed, canZoom }}
           />
         </figure>

@@ -8,6 +8,8 @@ import { roundStep } from "./chart_geometry.ts";
 export interface Line {
   name: string;
   title: string;
+  /** The number of its color; of stacked lines it doesn't depend on which others there are. */
+  ink: number;
   values: (number | null)[];
   /** Where the line is drawn: the values, on top of those of the lines before it if they are stacked. */
   drawn: (number | null)[];
@@ -49,7 +51,7 @@ function groups(series: DrawnColumn[], count: number): Map<string, number[]> {
 const stacked = (lines: { values: (number | null)[] }[]): number[] =>
   lines[0]!.values.map((_, row) => lines.reduce((sum, { values }) => sum + (values[row] ?? 0), 0));
 
-/** One panel for each series and unit; lines without any value are left out. */
+/** One panel for each series and unit; lines without any value are left out, and stacked ones that are always 0. */
 export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">): Panel[] {
   const time = table.columns.find(({ kind }) => kind === "instant")!;
   const drawn = ready.columns.filter(({ name }) => picture.values.includes(name));
@@ -68,9 +70,10 @@ export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">):
       times: at(table.data[time.name]!) as number[],
       lines: drawn.filter((column) => column.kind === kind)
         .map(({ name, title, values }) => ({ name, title, values: at(values) as (number | null)[] }))
-        .filter(({ values }) => values.some((value) => value !== null))
+        .filter(({ values }) => values.some((value) => picture.is_stacked ? value : value !== null))
         .map((line, i, lines) => ({
           ...line,
+          ink: picture.is_stacked ? picture.values.indexOf(line.name) : i,
           drawn: picture.is_stacked ? stacked(lines.slice(0, i + 1)) : line.values,
         })),
       marks: marked,

@@ -1,7 +1,8 @@
-/** Idle time by cause: a sentence that is the answer, and a bar for each device whose parts add up to the time. */
+/** Idle time by cause, or what communication is exposed: a sentence, and a bar for each device that adds up to the time. */
 
 import type { PictureOf } from "../api/types.ts";
-import { exact, percent, scaled, scaleFor, type Value } from "../format/numbers.ts";
+import { deviceNoun } from "../app/answers.ts";
+import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 
@@ -18,34 +19,65 @@ const PARTS: Record<string, [string, string]> = {
   late_annotation_ns: ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"],
   late_python_ns: ["Host in Python", "var(--curve-1)"],
   late_unrecorded_ns: ["Host, nothing recorded", "var(--other)"],
-  launch_latency_ns: ["Launch latency", "var(--line)"],
+  launch_latency_ns: ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"],
   dependency_ns: ["Waiting for another stream", "var(--communication)"],
   blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
-  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--other) 50%, var(--surface))"],
+  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"],
   unexplained_ns: ["Unexplained", "var(--warning)"],
+  computation_ns: ["Computation", "var(--kernel)"],
+  exposed_communication_ns: ["Exposed communication", "var(--communication)"],
+  exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
+  idle_ns: ["Idle", "var(--other)"],
 };
 
 interface Bar {
   label: string;
   whole: number;
+  busy: number;
+  /** Communication, and how much of it no computation hides; only where that is the question. */
+  communication?: number;
+  exposed: number;
   parts: { title: string; color: string; value: number }[];
 }
 
-const idleOf = ({ whole, parts }: Bar) => whole - (parts.find(({ title }) => title === "Busy")?.value ?? 0);
+const idleOf = ({ whole, busy }: Bar) => whole - busy;
+const timeOf = (ns: number) => quantity(ns, "duration");
 
-function barsIn({ table: { data } }: DrawnTable, { whole, parts, only: [column, value] }: PictureOf<"stacked">): Bar[] {
+function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: PictureOf<"stacked">): Bar[] {
+  const [column, value] = only ?? [whole];
   const number = (name: string, row: number) => Number(data[name]?.[row] ?? 0);
   return (data[column] ?? []).flatMap((found: Value, row): Bar[] => {
-    if (found !== value) return [];
+    if (only && found !== value) return [];
     const step = data.step?.[row];
-    const label = `GPU ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
+    const label = `${deviceNoun()} ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
     const drawn = parts.map((name) => {
       const [title, color] = PARTS[name] ?? [name, "var(--other)"];
       return { title, color, value: number(name, row) };
     });
-    return [{ label, whole: number(whole, row), parts: drawn.filter(({ value }) => value > 0) }];
+    return [{
+      label,
+      whole: number(whole, row),
+      busy: drawn[0]!.value,
+      ...(data.communication_ns && { communication: number("communication_ns", row) }),
+      exposed: number("exposed_communication_ns", row),
+      parts: drawn.filter(({ value }) => value > 0),
+    }];
   });
+}
+
+/** The answer: how much of the communication costs time. */
+function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar: Bar }) {
+  return (
+    <p class="answer">
+      {communication
+        ? `${label}: computation hides ${percent(1 - exposed / communication)} % of communication. ${
+          timeOf(exposed)
+        } of ` +
+          `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
+        : `${label} computes for ${percent(busy / whole)} % of the time. No communication was recorded.`}
+    </p>
+  );
 }
 
 /** The answer: how long the device was idle, and the cause of most of that. */
@@ -86,7 +118,7 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
   const scale = scaleFor("duration", [idleOf(first)]);
   return (
     <figure class="card idle-bars">
-      <Sentence bar={first} />
+      {first.communication === undefined ? <Sentence bar={first} /> : <Exposure bar={first} />}
       {bars.slice(0, MOST_BARS).map((bar) => <Row key={bar.label} bar={bar} isLabeled={bars.length > 1} />)}
       <ul>
         {first.parts.map(({ title, color, value }) => (

@@ -8,17 +8,24 @@ import { decimal, plural } from "../format/numbers.ts";
 import { copy } from "../ui/copy.ts";
 import { useContext } from "../views/overview/overview.tsx";
 
-function HealthBadge() {
+/** How many problems the trace has, the most serious first; null while it loads. */
+export function healthCounts(): string[] | null {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
-  const { loss = 0, warning = 0, note = 0 } = state.findings;
-  const counts = [
-    loss && `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}`,
-    warning && plural(warning, "warning"),
-    note && plural(note, "note"),
+  const { loss, warning, note } = state.findings;
+  return [
+    loss ? `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}` : "",
+    warning ? plural(warning, "warning") : "",
+    note ? plural(note, "note") : "",
   ].filter(Boolean);
+}
+
+function HealthBadge() {
+  const counts = healthCounts();
+  if (!counts) return null;
+  const isSerious = counts[0] && !counts[0].includes("note");
   return (
-    <button type="button" class={`badge ${loss || warning ? "some" : ""}`} onClick={() => openView("health")}>
+    <button type="button" class={`badge ${isSerious ? "some" : ""}`} onClick={() => openView("health")}>
       Trace health: {counts.join(", ") || "nothing to note"}
     </button>
   );

@@ -14,12 +14,12 @@ import {
   openView,
   placeIn,
   spanLabel,
-  traceState,
 } from "../app/router.ts";
 import { decimal, quantity } from "../format/numbers.ts";
 import { letters } from "../ui/keys.ts";
 import { CaptureButton } from "./capture.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
+import { healthCounts } from "./head.tsx";
 import { Selector } from "./selector.tsx";
 
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
@@ -54,11 +54,8 @@ function Choices() {
 
 /** The number beside an entry: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
-  const state = traceState.value;
-  if (state?.state === "ready" && tabs.some(({ id }) => id === "health")) {
-    const { loss = 0, warning = 0 } = state.findings;
-    return loss + warning ? decimal(loss + warning) : "✓";
-  }
+  const counts = tabs.some(({ id }) => id === "health") && healthCounts();
+  if (counts) return counts[0] ?? "✓";
   const table = figure && cachedTable(figure.view);
   if (!table) return "";
   const column = table.columns.find(({ name }) => name === figure.column);

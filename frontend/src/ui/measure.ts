@@ -36,7 +36,11 @@ function fitting(text: string, room: number, size: number): number {
 }
 
 /** The text with its middle left out, so that it fits. */
-export const fitText = (text: string, room: number, size = 13): string => shorten(text, fitting(text, room, size));
+export function fitText(text: string, room: number, size = 13): string {
+  let length = fitting(text, room, size), short = shorten(text, length);
+  while (length > 6 && textWidth(short, size) > room) short = shorten(text, --length);
+  return short;
+}
 
 /** The text without its end, so that it fits: for readable names, which begin with what matters. */
 export function cutText(text: string, room: number, size = 13): string {

@@ -120,7 +120,7 @@ function NoRows({ entry }: { entry: ViewEntry }) {
   const chosen = Object.keys(parametersOf(entry));
   if (!chosen.length) {
     return (
-      <Notice title={`${entry.title}: no rows`}>
+      <Notice title={entry.title}>
         <p>{entry.hint}</p>
       </Notice>
     );
@@ -161,7 +161,11 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
     return (
       <>
         {picture.kind === "lines" ? <Curves {...drawn} picture={picture} /> : <IdleBars {...drawn} picture={picture} />}
-        <FoldedRows drawn={drawn} fixed={fixed} of={picture.kind === "lines" ? "the curve" : "devices and streams"} />
+        <FoldedRows
+          drawn={drawn}
+          fixed={fixed}
+          of={picture.kind === "lines" ? "the curve" : picture.only ? "devices and streams" : "devices"}
+        />
       </>
     );
   }

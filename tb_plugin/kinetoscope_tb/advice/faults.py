@@ -153,9 +153,9 @@ class Faults:
     def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
         numbers: _Numbers = frozenset().union(*map(_rests_on, withheld))
         row = self.about(numbers)
-        names = text.listed([f"`{each.rule}`" for each in withheld])
-        title = row.title if is_headline else f"Nothing is said of {names}: {self._part(numbers)} is doubtful."
-        return replace(row, title=title, evidence=f"{row.evidence} Not said for that reason: {names}.")
+        names = text.listed([each.rule.replace("_", " ") for each in withheld])
+        title = row.title if is_headline else f"No advice on {names}: {self._part(numbers)} is doubtful."
+        return replace(row, title=title, evidence=f"{row.evidence} Advice withheld for that reason: {names}.")
 
     def _is_withheld(self, advice: Advice) -> bool:
         return not self.bears(_rests_on(advice), WITHHELD * self._share_of_step(advice))

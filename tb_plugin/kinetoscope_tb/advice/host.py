@@ -14,6 +14,7 @@ from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.idle_culprits import pieces_by_culprit
 from ..names.kernels import is_data_loading
 from . import text
 from .facts import Facts, described, is_optimizer
@@ -42,7 +43,7 @@ _NO_WAIT_OF_SERVERS = (
     "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
     "`--async-scheduling` (vLLM), no `--disable-overlap-schedule` (SGLang)."
 )
-_FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or CUDA graphs, larger batches, fused operators."
+_FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or {graphs}, larger batches, fused operators."
 _MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
 _SYNTAX = {
     "aten::_local_scalar_dense": ".item(), float() or a print of a tensor",
@@ -81,7 +82,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "data_loading",
         f"{text.share(share)} of {facts.every} waits for data.",
         f"{facts.part(waiting)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.",
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{_loading_function(facts)}",
         "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
         if is_single
         else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
@@ -90,6 +91,19 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "gaps" if facts.has_device else "steps",
         "data loading" if facts.has_device else "",
     )
+
+
+def _loading_function(facts: Facts) -> str:
+    """The function that the host is in for most of the idle time that waits for data; empty without Python stacks."""
+    if not facts.has_device or facts.trace.python_calls.is_empty():
+        return ""
+    pieces = pieces_by_culprit(facts.trace).filter(pl.col("activity") == "data loading")
+    by_function = pieces.group_by("host", "source").agg(pl.col("dur_ns").sum()).sort("dur_ns", "host", "source")
+    host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
+    share = longest / max(1, int(by_function["dur_ns"].sum()))
+    if host is None or source is None or share < _HALF:
+        return ""
+    return f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -195,7 +209,7 @@ def _of_capture(facts: Facts) -> Unknown:
 
 def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
-        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER
+        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER.format(graphs=facts.terms.graphs)
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f"{how_to_record(facts.server)} "
         return f"{more}Look at what the host does between iterations: the view Limits names it."

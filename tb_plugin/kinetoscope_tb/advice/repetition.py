@@ -112,8 +112,8 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     is_busy = "are" if facts.waits == "wait" else "is"
     yield Advice(
         "repeated_gap",
-        f"{facts.subject} {is_busy} idle in the same places of {facts.every}, for {facts.percent(size)} of it: the "
-        f"largest gap lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
+        f"{facts.subject} {is_busy} idle for {facts.percent(size)} of {facts.every} in gaps that recur: the largest "
+        f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
         f"{text.listed([_described(facts, gap) for gap in found[:_NAMED]])} recur{_others(facts, found)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",
         f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a node "
@@ -155,14 +155,14 @@ def _known(facts: Facts, gap: Gap) -> str:
     before, after = (int(device["launch"][row]) for row in (gap.before, gap.after))
     if before == after != NONE:
         call = trace.launches["name"][after]
-        return f"Both rows around the largest gap belong to one `{call}`: neither the host nor launching holds it up."
+        return f"Both GPU events around the largest gap belong to one `{call}`: neither host nor launching holds it up."
     start = int(device["start_ns"][gap.after])
     where = host_at(facts, start - gap.typical_ns // 2)
     calls = trace.launches
     known = "Work is queued meanwhile"
     if after != NONE:
         early = text.time(start - int(calls["start_ns"][after]))
-        known = f"The row behind the largest gap was launched by `{calls['name'][after]}` {early} before it began"
+        known = f"The work after the largest gap was launched by `{calls['name'][after]}` {early} before it began"
     return known + (f"; the host is {where} meanwhile." if where else ".")
 
 

@@ -21,7 +21,7 @@ CLASSES = (
     "device communication",
     "copy",
     "launch latency",
-    "between rows",
+    "between GPU events",
     "unexplained wait",
     "data loading",
     "host communication",

@@ -63,7 +63,7 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_rows_without_correlation",
             unlinked.height,
-            "Device rows have no link to their launching call. They count in totals, but for no operator and no step.",
+            "GPU events have no link to their launching call. They count in totals, but for no operator and no step.",
             int(unlinked["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
         )
     if before:
@@ -78,7 +78,7 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_rows_without_launch",
             linked.height - before,
-            "Device rows lack their launching call, though calls around it were recorded: the profiler lost it, or "
+            "GPU events lack their launching call, though calls around it were recorded: the profiler lost it, or "
             "the file was cut. They count in totals, but for no operator and no step.",
         )
 
@@ -89,7 +89,7 @@ def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "launches_outside_operators",
             rows,
-            "Device rows were launched outside any operator, by code that calls the runtime directly or replays a "
+            "GPU events were launched outside any operator, by code that calls the runtime directly or replays a "
             "graph; operator tables show their time as unattributed.",
             level="note",
         )

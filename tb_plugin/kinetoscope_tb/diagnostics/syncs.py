@@ -80,7 +80,7 @@ def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "sync_overlaps_kernel",
             running.height,
-            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The device rows of "
+            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The GPU events of "
             "these waits are too long; kernels and steps are right.",
             int(running["offset"].min()),  # type: ignore[arg-type]
             "note",

@@ -387,6 +387,7 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
+        `memory_categories`: any allocation whose category can be told: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
         """
@@ -402,6 +403,9 @@ class Trace:
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
         if part == "work":
             return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
+        if part == "memory_categories":
+            has_addresses = bool((~self.memory["address"].is_in([0, -1])).any())
+            return has_addresses or self.meta.top.get("memoryTimeline") is True
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":

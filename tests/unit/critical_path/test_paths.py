@@ -75,7 +75,7 @@ def test_a_device_that_is_behind_is_followed_back_to_the_launch_that_it_waited_f
         ("runtime call", "cudaLaunchKernel", 10, 5),
         ("launch latency", "a", 15, 3),
         ("computation", "a", 18, 60),
-        ("between rows", "b", 78, 1),
+        ("between GPU events", "b", 78, 1),
         ("computation", "b", 79, 60),
     ]
 
@@ -90,7 +90,7 @@ def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
     for number, at in enumerate((20, 40, 60, 80)):
         us(builder, "kernel", f"k{number}", at, 17, 1)
     us(builder, "kernel", "last", 98, 90, 1)
-    names = [name for part, name, *_ in path(builder) if part != "between rows"]
+    names = [name for part, name, *_ in path(builder) if part != "between GPU events"]
     assert names == ["ProfilerStep#1", "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
 
 
@@ -117,7 +117,7 @@ def test_a_row_that_overlaps_a_longer_one_waited_for_it_only_to_begin():
     assert [part for part in path(built(*rows, step=40)) if part[2] >= 10] == [
         ("computation", "long", 10, 40),
         ("computation", "short", 50, 5),
-        ("between rows", "next", 55, 2),
+        ("between GPU events", "next", 55, 2),
         ("computation", "next", 57, 40),
     ]
 
@@ -146,7 +146,7 @@ def test_a_copy_to_pageable_memory_waits_in_its_call_for_what_runs_before():
     copy = {"name": "cudaMemcpyAsync"}
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 2, copy), ("memcpy", 81, 2, 2))
     parts = [part for part, *_ in path(builder)[3:]]
-    assert parts == ["computation", "between rows", "copy", "runtime call", "between operators"]
+    assert parts == ["computation", "between GPU events", "copy", "runtime call", "between operators"]
 
 
 def test_a_stream_that_was_told_to_wait_follows_the_other_one():
@@ -161,7 +161,7 @@ def test_a_stream_that_was_told_to_wait_follows_the_other_one():
     segments = critical_path_segments(builder.build()).sort("start_ns")
     assert path(builder)[3:] == [
         ("computation", "a", 16, 90),
-        ("between rows", "ncclDevKernel_AllReduce", 106, 3),
+        ("between GPU events", "ncclDevKernel_AllReduce", 106, 3),
         ("device communication", "ncclDevKernel_AllReduce", 109, 60),
     ]
     assert segments["is_inferred"].to_list() == [False] * 4 + [True, False]

@@ -181,7 +181,7 @@ def test_a_verdict_that_a_fault_could_flip_is_not_given():
     first, rest = advice(Facts(cut), diagnose(cut))
     assert (first.rule, first.confidence, first.view) == ("recording_faults", "cannot_tell", "health")
     assert "100 of 250 launches (40.0 %) have no GPU event" in first.evidence
-    assert "Not said for that reason: `host_bound`." in first.evidence
+    assert "Advice withheld for that reason: host bound." in first.evidence
     assert "Record fewer steps at a time" in first.action
     assert rest.rule == "nothing_to_fix"
     assert "stands out" not in rest.title

@@ -1,5 +1,6 @@
 """Categories of memory: which rule decides for which allocation."""
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 from kinetoscope_tb.measures.memory.categories import CategoryLevels
 from kinetoscope_tb.measures.memory.levels import device_memories
 from kinetoscope_tb.names.memory_categories import CATEGORIES
+from kinetoscope_tb.views.memory.memory_categories import memory_categories
+from kinetoscope_tb.views.memory.memory_curve import memory_curve
 from kinetoscope_tb.views.memory.memory_peak_categories import memory_peak_categories
 from support.build import TraceBuilder
 
@@ -82,3 +85,16 @@ def test_categories_add_up_to_the_allocated_memory(spans):
     assert CategoryLevels.of(trace, memory).levels.sum(axis=1).tolist() == memory.allocated_bytes.tolist()
     peak = memory_peak_categories(trace)
     assert peak["alive_bytes"].sum() == memory.allocated_bytes.max()
+
+
+@given(st.integers(0, 4096), st.none() | st.integers(0, 400), st.none() | st.integers(0, 400))
+def test_categories_are_drawn_over_the_time_of_the_curve_and_add_up_to_it(before, from_ns, to_ns):
+    totals = {"Device Type": 1, "Device Id": 0}
+    builder = step().memory(512, 120, address=8, **totals, **{"Total Allocated": before + 512})
+    trace = builder.memory(-512, 350, address=8, **totals, **{"Total Allocated": before}).build()
+    curve = memory_curve(trace, from_ns=from_ns, to_ns=to_ns)
+    levels = memory_categories(trace, from_ns=from_ns, to_ns=to_ns)
+    sums = levels.select("time_ns", allocated_bytes=pl.sum_horizontal(pl.col("^.*_bytes$")))
+    assert (
+        sums.rows() == curve.select("time_ns", "allocated_bytes").unique("time_ns", keep="last").sort("time_ns").rows()
+    )

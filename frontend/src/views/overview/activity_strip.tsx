@@ -60,7 +60,7 @@ function GapLabel({ gap: { x, width, length, kind }, height }: { gap: WideGap; h
   return (
     <g>
       <rect x={x} y={height - 3} width={width} height={3} style={{ fill: kind.color }} />
-      {height >= 28 && textWidth(quantity(length, "duration"), 11) < width && (
+      {height >= 28 && textWidth(quantity(length, "duration"), 11) < width - 8 && (
         <text x={x + width / 2} y={hasCause ? height / 2 - 4 : height / 2 + 3} text-anchor="middle">
           {quantity(length, "duration")}
           {hasCause && <tspan x={x + width / 2} dy="14">{kind.name}</tspan>}

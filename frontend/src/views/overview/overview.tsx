@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
-import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { deviceNoun, type ShownAnswer, useAnswer } from "../../app/answers.ts";
 import { openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
@@ -77,12 +77,6 @@ const ROWS = 5;
 
 const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
 
-/** What people call the devices: a GPU, if the vendor's matrix units are known. */
-function deviceNoun(gpus: ShownAnswer): string {
-  const units = String(tableOf(gpus)?.data.matrix_units?.[0] ?? "");
-  return /^(tensor|matrix) cores$/.test(units) ? "GPU" : "Device";
-}
-
 function unitOfTable(steps: Table | null): Unit {
   const { step = [], is_complete = [], phase } = steps?.data ?? {};
   return unitOf(step as string[], is_complete as boolean[], phase);
@@ -115,7 +109,7 @@ export function Overview() {
             <AnswerView shown={advice} title="Advice">
               {(table) => <Verdict table={table} unit={unit} />}
             </AnswerView>
-            <ActivityStrip steps={steps} noun={deviceNoun(gpus)} />
+            <ActivityStrip steps={steps} noun={deviceNoun()} />
             <div class="overview">
               <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
               <Breakdown overview={table} steps={steps} unit={unit} />

@@ -39,7 +39,7 @@ def _early(times: Times) -> Iterator[Diagnostic]:
     if not is_early.any():
         return
     count, most, usual = int(is_early.sum()), int(lead.max()), float(np.median(lead[is_early]))
-    fact = f"Device rows begin up to {text.time(most)} (usually {text.time(usual)}) before the call that launched them"
+    fact = f"GPU events begin up to {text.time(most)} (usually {text.time(usual)}) before the call that launched them"
     linked = int(times.is_linked.sum())
     offset = int(np.percentile(lead[times.is_linked], 99))
     if most < limits.JITTER_NS:

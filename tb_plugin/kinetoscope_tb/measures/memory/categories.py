@@ -147,11 +147,13 @@ class CategoryLevels:
     Args:
         levels: One row per record, one column per category; a record's sum is the allocated memory, unless releases
             weren't recorded.
+        before: The levels before the first record.
         pieces: The allocations of the device.
         numbers: The category of each.
     """
 
     levels: Ints
+    before: Ints
     pieces: pl.DataFrame
     numbers: NDArray[np.int8]
 
@@ -162,17 +164,23 @@ class CategoryLevels:
         if trace.meta.top.get("memoryTimeline") is True:
             recorded = map_categories(trace.memory["name"], lambda name: CATEGORY_OF_TORCH.get(name, UNKNOWN))
             recorded = recorded[memory.row].astype(np.int64)
-            return cls(_levels_of(recorded, memory), pieces, recorded[pieces["allocated"].to_numpy()].astype(np.int8))
+            return cls(
+                _levels_of(recorded, memory),
+                np.zeros(len(CATEGORIES), np.int64),
+                pieces,
+                recorded[pieces["allocated"].to_numpy()].astype(np.int8),
+            )
         phases = Phases.of(trace)
         numbers = category_numbers(trace, memory, pieces, phases)
         known = _known_levels(memory, pieces, numbers)
-        rest = memory.allocated_bytes - known.sum(axis=1)
-        earlier = _earlier_levels(memory, pieces)
+        known = np.vstack([np.zeros(len(CATEGORIES), np.int64), known])
+        rest = np.append(memory.before_bytes, memory.allocated_bytes) - known.sum(axis=1)
+        earlier = np.append(memory.before_bytes, _earlier_levels(memory, pieces))
         at_steps = np.searchsorted(memory.time_ns, phases.start) - 1
-        gradients = int(known[at_steps[at_steps >= 0], GRADIENTS].max(initial=0))
+        gradients = int(known[at_steps[at_steps >= 0] + 1, GRADIENTS].max(initial=0))
         known[:, PARAMETERS] = np.where(earlier >= gradients, np.minimum(gradients, np.maximum(rest, 0)), 0)
         known[:, UNKNOWN] = np.maximum(0, rest - known[:, PARAMETERS])
-        return cls(known, pieces, numbers)
+        return cls(known[1:], known[0], pieces, numbers)
 
 
 def _levels_of(numbers: Ints, memory: DeviceMemory) -> Ints:

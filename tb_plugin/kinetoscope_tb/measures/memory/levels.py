@@ -47,6 +47,10 @@ class OfDevice(Table):
 
 IS_RELATIVE = "Whether the trace has no totals, so that allocated memory is the change since the recording began."
 HINT = "No memory was recorded. Pass profile_memory=True to the profiler."
+NO_ADDRESSES = (
+    "No memory was recorded with addresses, which match releases with allocations. Pass profile_memory=True to the "
+    "profiler of torch 1.10 or later."
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,14 @@ def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemor
     memories = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
     matches = [memory for memory in memories if device in (None, memory.name)]
     return sorted(matches, key=lambda memory: (memory.device_type == CPU, memory.device_type, memory.device))
+
+
+def time_range(trace: Trace, memories: list[DeviceMemory], from_ns: int | None, to_ns: int | None) -> tuple[int, int]:
+    """The time to draw: the recording with all records, or the part of it from `from_ns` to `to_ns`."""
+    first = min([trace.window[0], *(int(memory.time_ns[0]) for memory in memories)])
+    last = max([trace.window[1], *(int(memory.time_ns[-1]) + 1 for memory in memories)])
+    begin = first if from_ns is None else min(max(from_ns, first), last)
+    return begin, last if to_ns is None else max(begin, min(to_ns, last))
 
 
 def device_name(device_type: int, device: int) -> str:

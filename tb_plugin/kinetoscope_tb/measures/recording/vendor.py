@@ -20,18 +20,20 @@ class VendorTerms:
         matrix_units: The units that multiply matrices.
         multiprocessors: The units that run blocks of threads.
         memory_calls: Calls that take device memory and give it back.
+        graphs: Launches that are recorded once and replayed.
     """
 
     vendor: str
     matrix_units: str
     multiprocessors: str
     memory_calls: tuple[str, str]
+    graphs: str
 
 
-NVIDIA = VendorTerms("NVIDIA", "tensor cores", "multiprocessors", ("cudaMalloc", "cudaFree"))
-AMD = VendorTerms("AMD", "matrix cores", "compute units", ("hipMalloc", "hipFree"))
-INTEL = VendorTerms("Intel", "XMX engines", "Xe cores", ("urUSMDeviceAlloc", "urUSMFree"))
-UNKNOWN = VendorTerms("", "tensor or matrix cores", "multiprocessors", ("cudaMalloc", "cudaFree"))
+NVIDIA = VendorTerms("NVIDIA", "tensor cores", "multiprocessors", ("cudaMalloc", "cudaFree"), "CUDA graphs")
+AMD = VendorTerms("AMD", "matrix cores", "compute units", ("hipMalloc", "hipFree"), "HIP graphs")
+INTEL = VendorTerms("Intel", "XMX engines", "Xe cores", ("urUSMDeviceAlloc", "urUSMFree"), "SYCL graphs")
+UNKNOWN = VendorTerms("", "tensor or matrix cores", "multiprocessors", ("cudaMalloc", "cudaFree"), "device graphs")
 
 _BY_DEVICE = (
     (AMD, re.compile(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),

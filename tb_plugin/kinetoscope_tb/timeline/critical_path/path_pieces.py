@@ -17,7 +17,7 @@ from ..core.model import Timeline
 from ..details.slice_summary import slice_summaries
 
 Ints = NDArray[np.int64]
-WAITS = ("launch latency", "between rows", "unexplained wait")
+WAITS = ("launch latency", "between GPU events", "unexplained wait")
 """Parts of a path in which nothing runs: they are between slices."""
 
 

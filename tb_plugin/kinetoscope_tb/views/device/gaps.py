@@ -23,15 +23,15 @@ MOST_ROWS = 5_000
 
 
 class Gaps(Table):
-    """One row is one gap of a device from the first step's start to the last one's end; at most the 5 000 longest.
+    """When nothing ran on a device, and why: the 5 000 longest gaps from the first step's start to the last one's end.
 
-    A gap is the time in which no row of any stream runs: between two rows, before the first, behind the last.
+    A gap is the time in which no GPU event of any stream runs: between two of them, before the first, after the last.
     """
 
     key, weight = ("device", "start_ns"), "dur_ns"
 
     device = Column(ID, "Index of the device.")
-    start_ns = Column(INSTANT, "When the last row before it ended; the first step's start where none did.")
+    start_ns = Column(INSTANT, "When the last GPU event before it ended; the first step's start if none did.")
     dur_ns = Column(DURATION, "How long nothing ran on the device, up to the end of the last step.")
     step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
     cause = Column(

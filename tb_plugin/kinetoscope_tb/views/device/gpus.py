@@ -48,7 +48,7 @@ class Gpus(Table):
     tc_time_frac = Column(
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
-        "matrix cores, among kernels for which this is known.",
+        "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time.",
     )
     matrix_units = Column(TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines.")
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
@@ -108,6 +108,7 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
     length = window[1] - window[0]
     blocks, occupancy = kernels["blocks_per_sm"].to_numpy(), kernels["occupancy_frac"].to_numpy()
     uses, is_known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
+    known = inside[is_known].sum()
     running, ending = intervals_of(kernels)
     busy = float(np.sum(np.clip(ending, *window) - np.clip(running, *window)))
     filled = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
@@ -115,7 +116,7 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
         "utilization_frac": _ratio(busy, length) if kernels.height else None,
         "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
         "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
-        "tc_time_frac": _ratio(inside[uses].sum(), inside[is_known].sum()),
+        "tc_time_frac": _ratio(inside[uses].sum(), known) if 2 * known >= inside.sum() else None,
     }
 
 

@@ -60,6 +60,6 @@ VIEW = View(
     entry="Idle",
     place=Part("launches"),
     needs="launches",
-    hint="No runtime calls were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row),
 )

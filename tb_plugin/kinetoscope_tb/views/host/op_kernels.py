@@ -40,8 +40,8 @@ class OpKernels(Table):
         "for calls that launched nothing.",
     )
     calls = Column(COUNT, "Calls of the operator that launched exactly this.")
-    device_rows = Column(COUNT, "Device rows that these calls launched, including nested operators.")
-    device_total_ns = Column(DURATION, "Sum of the durations of these device rows.")
+    device_rows = Column(COUNT, "GPU events that these calls launched, including nested operators.")
+    device_total_ns = Column(DURATION, "Sum of the durations of these GPU events.")
     mean_ns = Column(DURATION, "Device time of one such call: total / calls, rounded to the nanosecond.")
 
 

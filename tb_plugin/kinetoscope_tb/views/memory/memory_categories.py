@@ -10,13 +10,14 @@ import numpy as np
 import polars as pl
 
 from ...measures.memory.categories import CategoryLevels
-from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...measures.memory.levels import NO_ADDRESSES, DeviceMemory, OfDevice, device_memories, time_range
 from ...names.memory_categories import CATEGORIES
 from ...pictures import Lines
 from ...table import BYTES, INSTANT, Column
 from ...trace import Trace
 from ...view import Part, RowTime, View
 
+CATEGORY_COLUMNS = tuple(f"{name.replace(' ', '_')}_bytes" for name in CATEGORIES)
 DRAWN = 600  # parts of the time of which the last and the highest levels are drawn
 
 
@@ -27,7 +28,7 @@ class MemoryCategories(OfDevice):
     """
 
     key = ("device", "time_ns")
-    picture = Lines(tuple(f"{name.replace(' ', '_')}_bytes" for name in CATEGORIES), ("device",), is_stacked=True)
+    picture = Lines(CATEGORY_COLUMNS, ("device",), is_stacked=True)
 
     time_ns = Column(INSTANT, "Time of the record.")
     parameters_bytes = Column(
@@ -53,20 +54,23 @@ class MemoryCategories(OfDevice):
 def memory_categories(
     trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """The levels of one device in order of time."""
-    parts = [_drawn(trace, memory, from_ns, to_ns) for memory in device_memories(trace, device)[:1]]
+    """The levels of one device in order of time, over the same time as the curve of all memory."""
+    begin, end = time_range(trace, device_memories(trace), from_ns, to_ns)
+    parts = [_drawn(trace, memory, begin, end) for memory in device_memories(trace, device)[:1]]
     return MemoryCategories.of(pl.concat([pl.DataFrame(schema=MemoryCategories.schema()), *parts]))
 
 
-def _drawn(trace: Trace, memory: DeviceMemory, from_ns: int | None, to_ns: int | None) -> pl.DataFrame:
-    inside = memory.within(from_ns, to_ns)
-    records = np.arange(max(0, inside.start - 1), inside.stop)
+def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
+    inside = memory.within(begin, end)
+    records = np.arange(inside.start, inside.stop)
     if records.size > 2 * DRAWN:
         records = _highest_and_last(records, memory.time_ns[records], memory.allocated_bytes[records])
-    times = memory.time_ns[records] if from_ns is None else np.maximum(memory.time_ns[records], from_ns)
-    levels = CategoryLevels.of(trace, memory).levels[records]
-    columns = {name: levels[:, i] for i, name in enumerate(list(MemoryCategories.schema())[2:])}
-    return pl.DataFrame({"device": [memory.name] * records.size, "time_ns": times, **columns}).unique(
+    by_category = CategoryLevels.of(trace, memory)
+    last = records[-1:] if records.size else [inside.start - 1]
+    places = np.concatenate([[inside.start - 1], records, last]) + 1  # 0: before the first record
+    columns = dict(zip(CATEGORY_COLUMNS, np.vstack([by_category.before, by_category.levels])[places].T, strict=True))
+    times = np.concatenate([[begin], memory.time_ns[records], [end]])
+    return pl.DataFrame({"device": [memory.name] * places.size, "time_ns": times, **columns}).unique(
         ["device", "time_ns"], keep="last", maintain_order=True
     )
 
@@ -84,8 +88,8 @@ VIEW = View(
     table=MemoryCategories,
     title="By category",
     entry="Memory",
-    needs="memory",
-    hint=HINT,
+    needs="memory_categories",
+    hint=NO_ADDRESSES,
     place=Part("memory_curve"),
     within="moments",
     time=RowTime("time_ns"),

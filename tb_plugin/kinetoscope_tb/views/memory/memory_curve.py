@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
-from ...measures.memory.levels import HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories
+from ...measures.memory.levels import HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories, time_range
 from ...pictures import Lines
 from ...table import BOOL, BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -49,10 +49,7 @@ def memory_curve(
 ) -> pl.DataFrame:
     """The levels of each device in order of time, from its level at `from_ns` to that at `to_ns`."""
     memories = device_memories(trace, device)
-    first = min([trace.window[0], *(int(memory.time_ns[0]) for memory in memories)])
-    last = max([trace.window[1], *(int(memory.time_ns[-1]) + 1 for memory in memories)])
-    begin = first if from_ns is None else min(max(from_ns, first), last)
-    end = last if to_ns is None else max(begin, min(to_ns, last))
+    begin, end = time_range(trace, memories, from_ns, to_ns)
     drawn = [_drawn(trace, memory, begin, end) for memory in memories]
     return MemoryCurve.of(pl.concat([pl.DataFrame(schema=MemoryCurve.schema()), *drawn]))
 

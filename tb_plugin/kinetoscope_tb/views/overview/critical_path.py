@@ -36,8 +36,8 @@ class CriticalPath(Table):
     part = Column(
         TEXT,
         "On a device: computation (kernels), device communication, copy and fill; launch latency (from the call's end "
-        "to the row's start); between rows (the next row was ready, and began at once); unexplained wait (a row began "
-        "over 20 µs after all known waits). On the host: data loading; host communication; operator; "
+        "to the event's start); between GPU events (the next one was ready, and began at once); unexplained wait (an "
+        "event began over 20 µs after all known waits). On the host: data loading; host communication; operator; "
         "runtime call; synchronization (a call returns after the device has finished); between operators (Python, or "
         "waiting).",
     )

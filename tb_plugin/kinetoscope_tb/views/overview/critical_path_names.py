@@ -33,7 +33,7 @@ class CriticalPathNames(Table):
     name = Column(
         TEXT,
         "Kernel, copy, operator, call or annotation; for launch latency and waits the row that waited; by operator: "
-        "the innermost operator around host time, or the one that launched the device row, else as by name.",
+        "the innermost operator around host time, or the one that launched the GPU event, else as by name.",
     )
     part = Column(TEXT, "Part, as in the critical path by part; by operator: `all`.")
     path_ns = Column(DURATION, "Time on the path.")

@@ -21,7 +21,7 @@ class Health(Table):
 
     rule = Column(TEXT, "Id of the rule.")
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
-    count = Column(COUNT, "Number of affected rows or places.")
+    count = Column(COUNT, "Number of affected events or places.", adds_up=False)
     consequence = Column(PROSE, "Consequence for the numbers, and what to do.")
     first_byte = Column(ID, "First affected byte of the decompressed file; missing if it isn't a place in the file.")
 

@@ -1,0 +1,216 @@
+"""The questions that people open a profile with: each is answered within two clicks of the overview, on real traces.
+
+Each test counts its clicks, and compares the figure on the page with the answer of the API.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from browser.app import App, watched
+from contract.running import Server, serving
+from support.real_traces import FOLDER, MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
+
+INFERENCE = {"run": "inference", "worker": "rank0", "span": "1"}
+LAST_RANK = {"run": "dlrm_8gpu_nccl", "worker": "rank0", "span": "1694128201545"}
+MEMORY = {"run": "memory", "worker": "rank0", "span": "1"}
+AFTER = {"run": "resnet50_num_workers_4", "worker": "worker0", "span": "1623212756351"}
+BEFORE = {"run": "resnet50_num_workers_0", "worker": "worker0", "span": "1623143089861"}
+MOST_CLICKS = 2
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A TensorBoard with an inference, a run of eight ranks, a trace with memory, and a training before and after."""
+    folder = tmp_path_factory.mktemp("jobs")
+    for run, file, name in (
+        ("inference", "claims/tracelens_h100_owlv2.json.gz", "rank0.1.pt.trace.json.gz"),
+        ("memory", "single/switch_transformers_a100_torch2.3.json", "rank0.1.pt.trace.json"),
+    ):
+        (folder / run).mkdir()
+        shutil.copy(FOLDER / file, folder / run / name)
+    shutil.copytree(FOLDER / "runs/dlrm_8gpu_nccl", folder / LAST_RANK["run"])
+    shutil.copytree(FOLDER / "runs/resnet50_num_workers_0", folder / BEFORE["run"])
+    shutil.copytree(FOLDER / "claims/resnet50_num_workers_4", folder / AFTER["run"])
+    with serving(f"--logdir={folder}") as server:
+        for place in (INFERENCE, LAST_RANK, MEMORY, AFTER, BEFORE):
+            server.settled("view", view="overview", **place)
+        yield server
+
+
+@dataclass
+class Visit:
+    """Somebody with a question, who begins at the overview of a trace."""
+
+    app: App
+    server: Server
+    place: dict[str, str]
+    clicks: int = field(default=0, init=False)
+
+    @property
+    def page(self) -> Page:
+        return self.app.page
+
+    def click(self, target: Locator) -> None:
+        target.click()
+        self.clicks += 1
+        assert self.clicks <= MOST_CLICKS
+        self.app.settle()
+
+    def entry(self, title: str) -> Locator:
+        """An entry of the panel."""
+        return self.page.get_by_role("navigation", name="Views").get_by_role(
+            "button", name=re.compile(rf"^{title}(?!\w)")
+        )
+
+    def rows(self, view: str) -> dict[str, list[Any]]:
+        """The columns of a view, by the API."""
+        columns: dict[str, list[Any]] = self.server.settled("view", view=view, **self.place).json["data"]
+        return columns
+
+    def row(self, view: str) -> dict[str, Any]:
+        """The first row of a view."""
+        return {name: values[0] for name, values in self.rows(view).items()}
+
+
+@pytest.fixture
+def visit(browser: Browser, jobs: Server) -> Iterator[Any]:
+    context = browser.new_context(
+        base_url=jobs.base.rstrip("/"), viewport={"width": 1440, "height": 900}, color_scheme="light"
+    )
+    page = context.new_page()
+
+    def begin(place: dict[str, str]) -> Visit:
+        app = App(page)
+        app.open("overview", **place)
+        return Visit(app, jobs, place)
+
+    with watched(page, jobs.base):
+        yield begin
+    context.close()
+
+
+def figure(text: str, unit: str) -> float:
+    """The first number of a text, in the base unit."""
+    found = re.search(r"-?[\d\u2009\u202f ]*\d(?:\.\d+)?", text)
+    assert found, text
+    return float(re.sub(r"\s", "", found[0])) * UNITS[unit]
+
+
+def close(value: float) -> Any:
+    """What the page shows of a value: at least three digits."""
+    return pytest.approx(value, rel=2e-3)
+
+
+def test_why_is_my_gpu_idle(visit: Any):
+    me = visit(INFERENCE)
+    expect(me.page.get_by_label("Verdict")).to_contain_text("scipy/ndimage/_interpolation.py:739 zoom")
+    me.click(me.entry("Idle"))
+    idle = me.row("idle")
+    parts = {
+        name: value for name, value in idle.items() if name.endswith("_ns") and name not in ("busy_ns", "window_ns")
+    }
+    answer = me.page.locator(".answer")
+    expect(answer).to_have_text(re.compile(r"^GPU 0 was idle for ([\d.]+) of ([\d.]+) ms \(.*waiting for data\.$"))
+    shown, whole = re.findall(r"[\d.]+", answer.inner_text())[1:3]
+    assert [float(shown), float(whole)] == [
+        close((idle["window_ns"] - idle["busy_ns"]) / 1e6),
+        close(idle["window_ns"] / 1e6),
+    ]
+    assert idle["late_data_loading_ns"] == max(value for name, value in parts.items() if name.startswith("late_"))
+    culprit = me.row("idle_culprits")
+    first = me.page.get_by_role("region", name="Idle time by culprit").locator("tr.row").first
+    expect(first).to_contain_text("zoom_shift")
+    assert "zoom_shift" in culprit["host"]
+    expect(first).to_contain_text(f"{culprit['total_ns'] / 1e6:.1f}")
+
+
+def test_which_kernel_takes_the_time_and_who_launches_it(visit: Any):
+    me = visit(INFERENCE)
+    kernel, launcher = me.row("kernels"), me.row("kernels_by_op")
+    top = me.page.locator(".top").first.locator("tbody tr").first
+    expect(top).to_contain_text("softmax_forward bf16")
+    expect(top).to_contain_text(launcher["op"])
+    assert figure(top.locator("td").first.inner_text(), "ms") == close(kernel["total_ns"])
+    me.click(me.page.locator(".top").first.get_by_role("button", name="softmax_forward"))
+    expect(me.page.get_by_role("heading", level=1)).to_have_text("Kernels")
+    expect(me.page.get_by_role("tabpanel")).to_contain_text(f"{kernel['total_ns'] / 1e6:.1f}")
+
+
+def test_is_communication_hidden(visit: Any):
+    me = visit(LAST_RANK)
+    exposed = me.row("exposed_time")
+    me.click(me.entry("Idle"))
+    me.click(me.page.get_by_role("tab", name="Overlap"))
+    answer = me.page.locator(".answer")
+    expect(answer).to_contain_text(f"computation hides {100 * exposed['overlap_frac']:.1f} % of communication")
+    exposed_ms, whole_ms = re.findall(r"([\d.]+) ms", answer.inner_text())
+    assert float(exposed_ms) == close(exposed["exposed_communication_ns"] / 1e6)
+    assert float(whole_ms) == close(exposed["communication_ns"] / 1e6)
+
+
+def test_which_rank_is_late(visit: Any):
+    me = visit(LAST_RANK)
+    me.click(me.entry("Ranks"))
+    me.click(me.page.get_by_role("tab", name="Communication"))
+    collectives = me.rows("collectives")
+    (late, times), *_ = Counter(collectives["last"]).most_common()
+    rows = me.page.get_by_role("region", name="Collectives").locator("tr.row")
+    expect(rows.filter(has=me.page.get_by_role("gridcell", name=late, exact=True))).to_have_count(times)
+    expect(rows.first).to_contain_text(f"{collectives['total_wait_ns'][0] / 1e6:.2f}")
+
+
+def test_why_does_memory_peak(visit: Any):
+    me = visit(MEMORY)
+    device, category = me.row("memory_devices"), me.row("memory_peak_categories")
+    tile = me.page.locator(".tiles .card").filter(has_text="Peak memory")
+    assert figure(tile.locator("dd").inner_text(), "GiB") == close(device["peak_allocated_bytes"])
+    me.click(me.entry("Memory"))
+    at_peak = me.page.get_by_role("region", name="At the peak by category")
+    row = at_peak.locator("tr.row").first
+    expect(row).to_contain_text(category["operator"])
+    expect(row).to_contain_text(f"{category['alive_bytes'] / 2**30:.3f}")
+    expect(at_peak).to_contain_text(f"Alive {device['peak_allocated_bytes'] / 2**30:.3f} GiB")
+
+
+def test_what_changed(visit: Any):
+    me = visit(AFTER)
+    me.click(me.page.get_by_role("button", name="Compare with…"))
+    wanted = me.page.get_by_role("dialog").get_by_role("listitem").filter(has_text=BEFORE["run"])
+    me.click(wanted.first.get_by_role("button"))
+    place = dict(part.split("=") for part in me.page.url.split("&p.pytorch_profiler.")[1:])
+    base = {name: place[f"base_{name}"] for name in ("run", "worker", "span")}
+    before = Visit(me.app, me.server, base).row("overview")
+    after = me.row("overview")
+    growth = after["mean_ns"] / before["mean_ns"] - 1
+    expect(me.page.locator("main")).to_contain_text(f"{100 * growth:.1f} %".replace("-", "−"))
+
+
+@pytest.mark.parametrize(("place", "scheme"), [(INFERENCE, "light"), (LAST_RANK, "dark"), (MEMORY, "dark")])
+def test_every_entry_is_accessible(visit: Any, place: dict[str, str], scheme: str):
+    me = visit(place)
+    me.page.emulate_media(color_scheme=scheme)
+    entries = me.page.get_by_role("navigation", name="Views").locator("> ul button")
+    violations = {}
+    for at in range(entries.count()):
+        entries.nth(at).click()
+        me.app.settle()
+        for each in Axe().run(me.page).response["violations"]:
+            violations[f"{me.page.url} {each['id']}"] = [node["html"][:200] for node in each["nodes"]]
+    assert not violations
