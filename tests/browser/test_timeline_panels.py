@@ -197,6 +197,18 @@ def test_why_is_my_gpu_idle_here_a_click_on_a_gap_answers(app: App):
     drawn.comes_to(lambda start, end: (start, end) == (224_500, 1_225_500))
 
 
+def test_gaps_are_listed_by_the_hundred_and_beyond_the_longest_ones_where_they_are_visible(app: App):
+    page = app.open("timeline", run="many_gaps", panel="gaps", drawer="420", **{"from": "0", "to": "100000"})
+    gaps = page.get_by_role("list", name="Longest gaps").get_by_role("listitem")
+    expect(gaps).to_have_count(100)
+    expect(drawer(page)).to_contain_text("The 5,000 longest gaps")
+    page.get_by_role("button", name="Show 100 more of 4,900 shorter ones").click()
+    expect(gaps).to_have_count(200)
+    page.get_by_label("Only visible ones").check()
+    expect(gaps).to_have_count(10)  # each of less than 1.2 µs: shorter than all of the 5,000 longest
+    expect(gaps.first).to_contain_text("1.009 µs")
+
+
 def test_without_a_device_the_gaps_say_what_would_show_them(app: App):
     page = app.open("timeline", run="cpu_only", panel="gaps")
     expect(drawer(page)).to_contain_text("not in this trace")

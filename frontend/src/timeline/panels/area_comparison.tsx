@@ -8,6 +8,7 @@ import { duration } from "../model/times.ts";
 import { type Area, type Bookmark, isSameArea } from "../model/url_codec.ts";
 import { type AreaAnswer, useAreaAnswers, workersOf } from "./area_query.ts";
 import { AreaRows, entryOf, findName, useShown } from "./area_rows.tsx";
+import { titleOf } from "../state/bookmarks.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
 import { AnswerView } from "../../ui/status.tsx";
 
@@ -21,7 +22,7 @@ function Basis({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const than = longer ? `${duration(Math.abs(longer))} ${longer > 0 ? "longer" : "shorter"} than` : "as long as";
   return (
     <p class="basis" role="note">
-      The area is {than} the base, <b>{of.letter}</b>. The largest differences of self time come first.
+      The area is {than} the base, <b>{titleOf(of)}</b>. The largest differences of self time come first.
       {!isOnSameTracks(of, chosen) && " The two cover different tracks."}
     </p>
   );

@@ -9,7 +9,15 @@ import { areaForm, AreaForms } from "./area_form.tsx";
 import { AreaPivot } from "./area_pivot.tsx";
 import { workersOf } from "./area_query.ts";
 import { AreaText, BookmarkList } from "./bookmarks.tsx";
-import { addBookmark, baseBookmark, bookmarks, chosenBookmark, compareWith, isFull } from "../state/bookmarks.ts";
+import {
+  addBookmark,
+  baseBookmark,
+  bookmarks,
+  chosenBookmark,
+  compareWith,
+  isFull,
+  titleOf,
+} from "../state/bookmarks.ts";
 import { area, setArea } from "../state/selection.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
 import { zoomToRange } from "../state/viewport_state.ts";
@@ -34,8 +42,10 @@ function BaseChoice() {
         onChange={({ currentTarget: { value } }) => compareWith(value)}
       >
         <option value="">nothing</option>
-        {others.map(({ letter, from, to }) => (
-          <option key={letter} value={letter}>{`${letter}, ${quantity(to - from, "duration")}`}</option>
+        {others.map((one) => (
+          <option key={one.letter} value={one.letter}>
+            {`${titleOf(one)}, ${quantity(one.to - one.from, "duration")}`}
+          </option>
         ))}
       </select>
     </label>
@@ -53,7 +63,7 @@ function Head({ chosen }: { chosen: Area }) {
         data-tip="Bookmark this area (⇧M), to return to it or compare with it"
         onClick={() => addBookmark(chosen)}
       >
-        {chosenBookmark.value ? `Bookmark ${chosenBookmark.value.letter}` : "Bookmark"}
+        {chosenBookmark.value ? `Bookmark ${titleOf(chosenBookmark.value)}` : "Bookmark"}
       </button>
       <button type="button" onClick={() => setArea(null)}>Clear</button>
       <BaseChoice />
