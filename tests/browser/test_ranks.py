@@ -136,7 +136,7 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
 
 
 def test_clocks_of_a_large_run_are_compared_on_request(page: Page, tmp_path: Path) -> None:
-    write(simulated(Truth(ranks=65, steps=1)), tmp_path / "run")
+    write(simulated(Truth(ranks=65, steps=4)), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server:
         page.goto(f"{server.base}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='1', ranks='rank1')}")
         workers = page.get_by_role("button", name="2 of 65 workers")
@@ -145,7 +145,6 @@ def test_clocks_of_a_large_run_are_compared_on_request(page: Page, tmp_path: Pat
         expect(choice.get_by_label("rank1", exact=True)).to_be_checked()
         expect(choice).not_to_contain_text("clock inferred")
         page.get_by_role("button", name="Compare clocks").click(timeout=60_000)
-        workers.click()
         expect(choice).to_contain_text("clock inferred from collectives to", timeout=120_000)
 
 

@@ -140,7 +140,7 @@ function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; on
       {selected && <Explanation gap={selected} source={source} />}
       <p>
         <b>{gapCountText(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
-        {all.length >= MOST && !onlyVisible && ". “Only visible ones” lists the shorter ones of a part"}
+        {all.length >= MOST && !onlyVisible && ". For shorter ones, zoom in and choose Only visible ones."}
       </p>
       <ol class="gaps" aria-label="Longest gaps">
         {gaps.slice(0, shown).map((gap) => (
