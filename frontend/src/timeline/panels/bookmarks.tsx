@@ -55,7 +55,7 @@ export function BookmarkList() {
               {bookmark.letter}
             </button>
             <input
-              type="text"
+              type="search"
               size={12}
               maxLength={60}
               value={bookmark.name}
