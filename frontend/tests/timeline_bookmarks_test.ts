@@ -13,6 +13,7 @@ import {
 
 const mark = (letter: string, from: number, to: number, ...tracks: [string, number][]): Bookmark => ({
   letter,
+  name: "",
   from,
   to,
   tracks: tracks.map(([source, track]) => ({ source, track })),
@@ -22,6 +23,11 @@ Deno.test("bookmarks survive the address, whatever workers are called", () => {
   const marks = [mark("A", 5, 90, ["rank0", 1], ["x~y.z, 50%", 2]), mark("C", -7, 8)];
   same(bookmarksIn(bookmarksText(marks, "rank0"), "rank0"), marks);
   is(bookmarksText([], "rank0"), "");
+});
+
+Deno.test("bookmarks have names of any letters", () => {
+  const marks = ["warm-up", "a~b, c:d 50% é"].map((name, i) => ({ ...mark("AB"[i]!, 5, 90, ["rank0", 1]), name }));
+  same(bookmarksIn(bookmarksText(marks, "rank0"), "rank0"), marks);
 });
 
 Deno.test("what is no mark is left out, and of one letter there is one mark", () => {

@@ -45,6 +45,19 @@ Deno.test("segments side by side on one lane are one bar, what is far out of sig
   same(barsOf(geometry, source, [segment(0, 10, 1), segment(10, 20, 1), far]).map(({ right }) => right), [20]);
 });
 
+Deno.test("a path through a folded thread, or a folded process, is drawn on its line", () => {
+  const all = [...tracks, track("1", "python", 9, null)];
+  const folded = (id: string) =>
+    layoutOf([{ id: "rank0", tracks: all, counters: [] }], { ...options, toggled: new Set([id]) });
+  const of = { ...source, meta: { tracks: all } } as unknown as Source;
+  for (const id of ["a1", "p1"]) {
+    const laid = folded(id), line = laid.lines.find((one) => one.id === id)!;
+    const bars = barsOf({ ...geometry, layout: laid }, of, [segment(0, 100, 1, 2), segment(100, 200, 2, 5)]);
+    same(bars.map(({ left, right }) => [left, right]), [[0, 200]]);
+    same(bars[0]!.y > line.y && bars[0]!.y < line.y + line.height, true);
+  }
+});
+
 Deno.test("the paths of two steps aren't joined", () => {
   const bars = barsOf(geometry, source, [segment(0, 100, 1), segment(150, 300, 1)]);
   same(bars.length, 2);

@@ -256,26 +256,42 @@ EXPORT int64_t fill_counter_tile(IN(int64_t, at), IN(float64_t, value), int64_t 
     return 0;
 }
 
-/* `until`: as early as possible at first; `reached`: how far the children so far cover each slice, a copy of `start`. */
-EXPORT int64_t sum_by_label(IN(int64_t, order), IN(int64_t, start), IN(int64_t, end), IN(int64_t, parent),
-                            IN(int64_t, label), OUT(int64_t, until), OUT(int64_t, reached), OUT(int64_t, calls),
-                            OUT(int64_t, total), OUT(int64_t, own), OUT(int64_t, united)) {
+/* `until`: as early as possible at first. */
+EXPORT int64_t sum_by_group(IN(int64_t, order), IN(int64_t, start), IN(int64_t, end), IN(int64_t, group),
+                            OUT(int64_t, until), OUT(int64_t, calls), OUT(int64_t, total), OUT(int64_t, united)) {
     for (int64_t k = 0; k < order_size; k++) {
-        int64_t i = AT(order, k), of = AT(label, i), lasts = AT(end, i) - AT(start, i), around = AT(parent, i);
+        int64_t i = AT(order, k), of = AT(group, i), begin = larger(AT(start, i), AT(until, of));
         AT(calls, of)++;
-        AT(total, of) += lasts;
-        AT(own, of) += lasts;
-        int64_t begin = larger(AT(start, i), AT(until, of));
-        if (AT(end, i) > begin) {
-            AT(united, of) += AT(end, i) - begin;
-            AT(until, of) = AT(end, i);
+        AT(total, of) += AT(end, i) - AT(start, i);
+        if (AT(end, i) <= begin) continue;
+        AT(united, of) += AT(end, i) - begin;
+        AT(until, of) = AT(end, i);
+    }
+    return 0;
+}
+
+/* A sweep line over each thread or stream: an instant belongs to what is open on the highest layer, and there to what
+began last. `stack`: what is open or has ended unnoticed, that on the highest layer last; `own`: 0 at first. */
+EXPORT int64_t time_on_top(IN(int32_t, axis), IN(int64_t, start), IN(int64_t, end), IN(uint8_t, layer),
+                           OUT(int32_t, stack), OUT(int64_t, own)) {
+    int64_t top = 0, at = 0;
+    for (int64_t i = 0; i <= axis_size; i++) {
+        bool goes_on = i > 0 && i < axis_size && AT(axis, i) == AT(axis, i - 1);
+        int64_t until = goes_on ? AT(start, i) : INT64_MAX;
+        while (top && at < until) {
+            int64_t last = AT(stack, top - 1), reached = smaller(AT(end, last), until);
+            if (reached > at) {
+                AT(own, last) += reached - at;
+                at = reached;
+            }
+            if (AT(end, last) <= until) top--;
         }
-        if (around < 0) continue;
-        begin = larger(AT(start, i), AT(reached, around));
-        if (AT(end, i) > begin) {
-            AT(own, AT(label, around)) -= AT(end, i) - begin;
-            AT(reached, around) = AT(end, i);
-        }
+        if (i == axis_size) break;
+        at = AT(start, i);
+        int64_t place = top++;
+        for (; place && AT(layer, AT(stack, place - 1)) > AT(layer, i); place--)
+            AT(stack, place) = AT(stack, place - 1);
+        AT(stack, place) = (int32_t)i;
     }
     return 0;
 }

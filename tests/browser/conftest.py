@@ -18,6 +18,7 @@ from browser.traces import (
     chain,
     collectives,
     launches_only,
+    many_gaps,
     matmuls,
     memory,
     modules,
@@ -94,6 +95,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "chain/rank0.5.pt.trace.json", chain())
     write(folder, "matmuls/rank0.5.pt.trace.json", matmuls())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
+    write(folder, "many_gaps/rank0.5.pt.trace.json", many_gaps())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
     for rank, start in enumerate((100_000, 700_000)):
         write(folder, f"ranks/rank{rank}.5.pt.trace.json", collectives(start))

@@ -89,6 +89,17 @@ class Firefox:
         mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": [move, *click]}
         self.tell("WebDriver:PerformActions", {"actions": [mouse]})
 
+    def drag(self, start: tuple[float, float], *stops: tuple[float, float], hold_ms: int = 0) -> None:
+        """Drag from a point of the page over others to the last one, and hold there before letting go."""
+        moves = [
+            {"type": "pointerMove", "x": round(x), "y": round(y), "origin": "viewport", "duration": 50}
+            for x, y in (start, *stops)
+        ]
+        ends = [{"type": "pause", "duration": hold_ms}, {"type": "pointerUp", "button": 0}]
+        actions = [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], *ends]
+        mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": actions}
+        self.tell("WebDriver:PerformActions", {"actions": [mouse]})
+
 
 @contextmanager
 def running(program: str, profile: Path) -> Iterator[Firefox]:

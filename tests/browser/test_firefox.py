@@ -30,6 +30,11 @@ INK = f"""
 """
 
 
+MODE = "return document.querySelector('.stage').dataset.mode"
+ROWS = "return document.querySelectorAll('.area-table tr.row').length"
+AREA = "return /area=(\\d+)~(\\d+)~/.exec(location.hash)?.slice(1).map(Number) ?? null"
+
+
 @pytest.fixture(scope="module")
 def firefox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
     program = next(filter(None, map(shutil.which, NAMES)), None)
@@ -68,8 +73,42 @@ def test_a_held_key_zooms(timeline: Firefox):
 
 
 def test_a_click_selects_a_kernel(timeline: Firefox):
+    wait_for(lambda: timeline.run(INK, 0.325), is_right=is_green)  # the tracks are where they stay
     timeline.click(*timeline.run(POINT, 0.325))
     wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "selected: void <script>" in words)
+
+
+def test_keys_move_show_all_and_choose_what_dragging_does(timeline: Firefox):
+    timeline.press("d", 300)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "box" in words and "from 0" not in words)
+    timeline.press("0", 20)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "3.9" in words.split(" from ")[0])
+    timeline.press("3", 20)
+    wait_for(lambda: timeline.run(MODE), is_right=lambda mode: mode == "zoom")
+    timeline.press("1", 20)
+    wait_for(lambda: timeline.run(MODE), is_right=lambda mode: mode == "area")
+
+
+def test_keys_select_the_next_slice_and_its_time(timeline: Firefox):
+    wait_for(lambda: timeline.run(INK, 0.325), is_right=is_green)  # the tracks are where they stay
+    timeline.click(*timeline.run(POINT, 0.325))
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "selected: void <script>" in words)
+    timeline.press(",", 20)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "20.00 µs, at 210.0 µs" in words)
+    timeline.press("m", 20)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 20.00 µs" in words)
+
+
+def test_a_drag_selects_the_time_between_edges_of_slices(timeline: Firefox):
+    timeline.drag(*(tuple(timeline.run(POINT, place)) for place in (0.2115, 0.25, 0.3385)))
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 130.0 µs" in words)
+    wait_for(lambda: timeline.run(ROWS), is_right=lambda rows: rows == 2)
+
+
+def test_a_drag_beyond_the_edge_goes_on_in_time(timeline: Firefox):
+    timeline.drag(*(tuple(timeline.run(POINT, place)) for place in (0.8, 0.9, 0.999)), hold_ms=600)
+    length = wait_for(lambda: timeline.run(AREA), is_right=lambda found: found and found[1] > 1_000_000)
+    assert 790_000 < length[0] < 810_000
 
 
 def test_nothing_outside_is_asked(timeline: Firefox, base_url: str):

@@ -125,9 +125,27 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
     page.get_by_label("Filter tracks").fill("stream 7")
     expect(page.locator("#timeline-shown")).to_contain_text("3 tracks", timeout=60_000)
     assert "path across ranks: computation" in tip_over(page, page.locator(".gutter li", has_text="stream 7").last)
+    only = states.get_by_role("button", name="Show only the ranks on the path")
+    only.click()
+    expect(only).to_have_count(0)
+    expect(page.get_by_role("button", name="2 of 6 workers")).to_be_visible()
+    expect(page).to_have_url(re.compile("ranks=rank4(&|$)"))
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")
     expect(states).to_have_count(0)
+
+
+def test_clocks_of_a_large_run_are_compared_on_request(page: Page, tmp_path: Path) -> None:
+    write(simulated(Truth(ranks=65, steps=4)), tmp_path / "run")
+    with serving(f"--logdir={tmp_path}") as server:
+        page.goto(f"{server.base}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='1', ranks='rank1')}")
+        workers = page.get_by_role("button", name="2 of 65 workers")
+        workers.click(timeout=60_000)
+        choice = page.get_by_role("group", name="Workers", exact=True)
+        expect(choice.get_by_label("rank1", exact=True)).to_be_checked()
+        expect(choice).not_to_contain_text("clock inferred")
+        page.get_by_role("button", name="Compare clocks").click(timeout=60_000)
+        expect(choice).to_contain_text("clock inferred from collectives to", timeout=120_000)
 
 
 def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:

@@ -110,6 +110,43 @@ def test_a_drag_marks_a_time_whose_edges_are_those_of_slices_exactly(app: App):
     expect(page).not_to_have_url(re.compile("area="))
 
 
+def test_a_drag_beyond_the_right_edge_moves_on_in_time(app: App):
+    drawn = Drawn(app)
+    page = drawn.page
+    box = drawn.canvas.bounding_box()
+    assert box
+    x, y = drawn.spot(STREAM, 800_000)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 1, y, steps=4)
+    drawn.comes_to(lambda start, end: start > 100_000 and end - start == pytest.approx(1_000_000, abs=1))
+    page.mouse.up()
+    drawn.says("area of")
+    page.wait_for_url(lambda _url: drawn.place("area") != "")
+    begin, end = map(int, drawn.place("area").split("~")[:2])
+    assert begin == pytest.approx(800_000, abs=10_000)
+    assert end > 1_050_000
+
+
+def test_a_drag_beyond_the_bottom_scrolls_the_tracks_and_takes_them_all(app: App):
+    drawn = Drawn(app, run="modules", start=0, end=600_000, panel="gaps", drawer="560", folded="t2")
+    page = drawn.page
+    box = drawn.canvas.bounding_box()
+    assert box
+    lines = page.get_by_role("list", name="Tracks", exact=True).get_by_role("listitem")
+    last = lines.last.bounding_box()
+    assert last
+    assert last["y"] > box["y"] + box["height"]  # out of sight
+    page.mouse.move(*drawn.spot("stream 7", 100_000))
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + box["height"] + 40, steps=4)
+    drawn.until(lambda: (lines.last.bounding_box() or last)["y"] < box["y"] + box["height"])
+    page.mouse.up()
+    drawn.says("area of")
+    page.wait_for_url(lambda _url: drawn.place("area") != "")
+    assert drawn.place("area").split("~")[2].replace("%2C", ",").split(",") == ["0", "1", "2"]
+
+
 def test_shift_and_drag_pans(app: App):
     drawn = Drawn(app)
     page = drawn.page

@@ -68,6 +68,27 @@ def test_bookmarks_are_added_selected_and_removed(app: App):
     expect(labels(drawn)).to_have_text(["A 30.00 µs"])
 
 
+def test_a_bookmark_has_a_name_in_the_ruler_and_in_the_address(app: App):
+    drawn = Drawn(app, end=500_000, slice="2")
+    drawn.says(KERNEL)
+    page = drawn.page
+    page.keyboard.press("Shift+M")
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+    name = page.get_by_label("Name of bookmark A")
+    name.fill("<b>slow~1, ä")
+    name.press("Enter")
+    expect(labels(drawn)).to_have_text(["A <b>slow~1, ä"])
+    expect(page.get_by_role("button", name="Bookmark A <b>slow~1, ä", exact=True)).to_be_visible()
+    page.wait_for_function("decodeURIComponent(location.hash).includes('marks=A%3A')")
+    page.reload()
+    app.settle()
+    expect(labels(drawn)).to_have_text(["A <b>slow~1, ä"])
+    expect(name).to_have_value("<b>slow~1, ä")
+    name.fill("")
+    name.press("Enter")
+    expect(labels(drawn)).to_have_text(["A 30.00 µs"])
+
+
 def test_what_was_dragged_last_is_bookmarked(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)

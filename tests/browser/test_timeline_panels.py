@@ -192,6 +192,18 @@ def test_why_is_my_gpu_idle_here_a_click_on_a_gap_answers(app: App):
     drawn.comes_to(lambda start, end: (start, end) == (224_500, 1_225_500))
 
 
+def test_gaps_are_listed_by_the_hundred_and_beyond_the_longest_ones_where_they_are_visible(app: App):
+    page = app.open("timeline", run="many_gaps", panel="gaps", drawer="420", **{"from": "0", "to": "100000"})
+    gaps = page.get_by_role("list", name="Longest gaps").get_by_role("listitem")
+    expect(gaps).to_have_count(100)
+    expect(drawer(page)).to_contain_text("The 5000 longest gaps")
+    page.get_by_role("button", name="Show 100 more of 4900 shorter ones").click()
+    expect(gaps).to_have_count(200)
+    page.get_by_label("Only visible ones").check()
+    expect(gaps).to_have_count(10)  # each of less than 1.2 µs: shorter than all of the 5,000 longest
+    expect(gaps.first).to_contain_text("1.009 µs")
+
+
 def test_without_a_device_the_gaps_say_what_would_show_them(app: App):
     page = app.open("timeline", run="cpu_only", panel="gaps")
     expect(drawer(page)).to_contain_text("not in this trace")
@@ -292,6 +304,8 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         "details": {**MODULES, "slice": kernel, "drawer": "420"},
         "gaps": {**PLACE, "panel": "gaps"},
         "area": {**PLACE, "area": "0~2000000~"},
+        "area-flames": {**PLACE, "area": "1010000~1800000~", "area_form": "flame", "area_side": "host"},
+        "area-counters": {**PLACE, "area": "0~2000000~", "area_form": "counters"},
         "compared": {**PLACE, "area": "1000000~1900000~", "marks": "A~0~900000~,B~1000000~1900000~0", "against": "A"},
         "workers": {**PLACE, "ranks": "rank1"},
         "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
@@ -323,12 +337,14 @@ def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clip
     expect(drawer(page)).to_contain_text("Δt 2.000 ms, from 0 ns to 2.000 ms, on all tracks")
     row = area(page).locator("tr.row", has_text=SGEMM_LABEL)
     expect(row).to_contain_text("Kernel")
-    assert row.locator("td").nth(2).inner_text() == "2"
+    expect(row.locator("td").nth(4)).to_have_text("2")
+    area(page).get_by_role("button", name="Host", exact=True).click()
+    expect(row).to_have_count(0)
     area(page).get_by_label("Filter rows").fill("aten::relu")
     expect(area(page).locator("tr.row")).to_have_count(1)
     area(page).get_by_role("button", name="Copy", exact=True).click()
     expect(area(page).get_by_text("1 row copied")).to_be_visible()
-    name, category, calls, total = clipboard().splitlines()[1].split("\t")[:4]
+    name, category, _self, total, calls = clipboard().splitlines()[1].split("\t")[:5]
     assert (name, category, calls, total) == ("aten::relu", "Operator", "2", "100000")
     area(page).locator("tr.row").click()
     area(page).get_by_role("button", name="Show its slices in the timeline").click()
@@ -340,3 +356,45 @@ def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clip
 def test_an_area_in_which_nothing_ran_says_so(app: App):
     page = app.open("timeline", **PLACE, area="500000~500001~0")
     expect(area(page)).to_contain_text("Nothing ran here")
+
+
+def test_an_area_is_grouped_by_what_launched_its_kernels(app: App):
+    page = app.open("timeline", **PLACE, area="0~2000000~", drawer="420")
+    page.get_by_label("Group by").select_option("operator")
+    expect(area(page).locator("tr.row", has_text="aten::addmm")).to_have_count(1)
+    page.get_by_label("Group by").select_option("thread")
+    expect(area(page).locator("tr.row").first).to_contain_text("stream 7")
+    page.wait_for_function("location.hash.includes('area_by=thread')")
+    page.reload()
+    expect(area(page).locator("tr.row").first).to_contain_text("stream 7")
+
+
+def test_what_is_around_an_area_is_apart_from_what_ran_in_it(app: App):
+    page = app.open("timeline", **PLACE, area="10000~1900000~", drawer="420", area_side="host")
+    expect(area(page).locator("tr.row").first).to_be_visible()
+    expect(area(page).get_by_role("note")).to_have_count(0)
+    app.go(**PLACE, view="timeline", area="1010000~1800000~", drawer="420", area_side="host")
+    expect(area(page).get_by_role("note")).to_contain_text("Around the whole area, and not listed: ProfilerStep#2")
+    expect(area(page).locator("tr.row", has_text="ProfilerStep")).to_have_count(0)
+
+
+def test_an_area_is_a_flame_graph(app: App):
+    page = app.open("timeline", **MODULES, area="0~2000000~", drawer="480", area_form="flame", area_side="host")
+    flames = area(page).get_by_label("Flame graph by Total").first
+    expect(flames).to_be_visible()
+    flames.focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowDown")
+    status = flames.get_by_role("status")
+    expect(status).to_contain_text("train.py(9): main")
+    expect(status).to_contain_text("% of all")
+    area(page).get_by_role("button", name="GPU", exact=True).click()
+    expect(area(page).get_by_text("in all")).to_contain_text("100.0 µs")
+
+
+def test_counters_have_statistics_in_an_area(app: App):
+    page = app.open("timeline", **PLACE, area="0~1000000~", drawer="420", area_form="counters")
+    rows = page.get_by_role("region", name="Counters, rank0").locator("tr.row")
+    busy = rows.filter(has_text="GPU utilization")
+    expect(busy.locator("td").nth(2)).to_have_text("6.0 %")
+    expect(busy.locator("td").nth(4)).to_have_text("100.0 %")

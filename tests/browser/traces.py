@@ -108,6 +108,14 @@ def collectives(start: int) -> str:
     return builder.text()
 
 
+def many_gaps() -> str:
+    """A trace with 5,201 kernels, 10 µs from one to the next: the gap after each is 1 ns longer than the one before."""
+    builder = TraceBuilder(deviceProperties=[GPU])
+    for i in range(5_201):
+        builder.kernel("gemm", 10_000 * i, 9_000 - i)
+    return builder.text()
+
+
 def memory() -> str:
     """A trace of 1 ms whose GPU has 1 GiB: 256 MiB from before, 512 MiB more from 0.2 to 0.6 ms, then no room for 1 GiB."""
     builder = TraceBuilder(deviceProperties=[{**GPU, "totalGlobalMem": 1 << 30}]).window(0, 1_000_000)

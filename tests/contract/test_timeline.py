@@ -90,10 +90,25 @@ def test_the_calls_behind_a_row_have_their_origins_and_a_slowest_one(asked):
 def test_an_area_is_a_table(asked, meta):
     tracks = ",".join(str(place) for place, track in enumerate(meta["tracks"]) if track["part"] == "work")
     table = asked("timeline/area", from_ns="0", to_ns="1000000", tracks=tracks)
-    assert [column["name"] for column in table["columns"]][:4] == ["name", "category", "calls", "total_ns"]
+    assert [column["name"] for column in table["columns"]][:5] == ["name", "category", "process", "self_ns", "total_ns"]
     assert table["data"]["name"] == ["ampere_sgemm_128x64_tn", "Memcpy HtoD (Pageable -> Device)"]
     assert table["data"]["total_ns"] == [300_000, 20_000]
     assert asked("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
+
+
+def test_an_area_is_grouped_drawn_as_flames_and_has_counters(asked, meta):
+    where = {"from_ns": "0", "to_ns": "1000000"}
+    tracks = ",".join(map(str, range(len(meta["tracks"]))))
+    by_operator = asked("timeline/area", **where, tracks=tracks, by="operator")["data"]
+    on_device = [i for i, is_device in enumerate(by_operator["is_device"]) if is_device]
+    assert {by_operator["name"][i]: by_operator["self_ns"][i] for i in on_device}["aten::mm"] == 300_000
+    flames = asked("timeline/area/flame", **where, tracks=tracks, side="device")["data"]
+    assert flames["name"][0] == "stream 7"
+    assert (flames["parent"][0], flames["total_ns"][0]) == (None, 320_000)
+    counters = asked("timeline/area/counters", **where)["counters"]
+    assert [one["id"] for one in counters] == [one["id"] for one in meta["counters"]]
+    (busy,) = [one["mean"] for one in counters if meta["counters"][one["id"]]["name"] == "GPU utilization"]
+    assert busy == 0.3
 
 
 def test_a_critical_path_comes_piece_by_piece(asked, meta):
@@ -150,6 +165,8 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
         ("timeline/find", {"find": '{"text":"a"}'}),
         ("timeline/row", {"find": '{"view":"kernels","name":"a"}'}),
         ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
+        ("timeline/area/flame", {"from_ns": "0", "to_ns": "1", "tracks": "0", "side": "host"}),
+        ("timeline/area/counters", {"from_ns": "0", "to_ns": "1"}),
         ("timeline/path", {"from_ns": "0", "to_ns": "1"}),
         ("timeline/path_shares", {"from_ns": "0", "to_ns": "1"}),
         ("timeline/path_across_ranks", {"from_ns": "0", "to_ns": "1", "main_worker": "rank0", "main_span": "default"}),
@@ -179,6 +196,10 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
         ("area", {"from_ns": "0", "to_ns": "1", "tracks": "99"}),
         ("area", {"from_ns": "0", "to_ns": "1", "tracks": "a"}),
         ("area", {"from_ns": "0", "to_ns": "1.5", "tracks": "0"}),
+        ("area", {"from_ns": "0", "to_ns": "1", "tracks": "0", "by": "color"}),
+        ("area/flame", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
+        ("area/flame", {"from_ns": "0", "to_ns": "1", "tracks": "0", "side": "left"}),
+        ("area/counters", {"from_ns": "5", "to_ns": "1"}),
         ("counters", {"k": "99.8.0"}),
         ("counters", {"k": "0.60.0"}),
         ("counters", {"k": "all"}),

@@ -7,12 +7,14 @@ import numpy as np
 from kinetoscope_tb.engine import compute
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.timeline import FRAMES, activity, timeline
+from kinetoscope_tb.timeline.area.flame import area_flames
+from kinetoscope_tb.timeline.area.groups import groups
+from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import duration_stats
 from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.slice_summary import slice_summary
-from kinetoscope_tb.timeline.search.area import area
 from kinetoscope_tb.timeline.search.search import search
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
@@ -96,7 +98,9 @@ def look_at_timeline(opened):
             opened.pyramid.tile(0, rows, level, index)
     encode.text([encode.track(track) for track in opened.tracks])
     activity(opened)
-    area(opened, 0, 300_000, range(len(opened.tracks)))
+    everywhere = range(len(opened.tracks))
+    area(opened, groups(TRACE, opened, "name"), 0, 300_000, everywhere)
+    area_flames(opened, 0, 300_000, everywhere, is_device=False)
     search(TRACE, opened, '{"text":"mm"}', {}).histogram()
     links = Links.of(TRACE)
     for number in {0, opened.size // 2, opened.size - 1}:

@@ -1,65 +1,233 @@
-"""The table of an area, for any trace and any area: what a slow look at each instant and slice says."""
+"""The groups and flames of an area, for any trace and any area: what a slow look at each instant and slice says."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from typing import get_args
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import CATEGORIES, timeline
-from kinetoscope_tb.timeline.search.area import area
+from kinetoscope_tb.timeline.area.counter_values import counter_values
+from kinetoscope_tb.timeline.area.flame import area_flames
+from kinetoscope_tb.timeline.area.groups import By, groups
+from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.counters.counters import counters
 from support.real_traces import FOLDER
 from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+RANK = ["python", "annotations", "calls", "other", "waits", "work"]
+LAYER = {"waits": 1, "work": 2}
 
 
-def slowly(made, begin, end, tracks):
-    """(calls, total, self, union, mean, min, p50, p95, max) by name and category."""
-    start, stop = made.start_ns.tolist(), (made.start_ns + made.dur_ns).tolist()
-    inside = defaultdict(list)
-    for number in range(made.size):
-        is_open = start[number] < end and (stop[number] > begin or start[number] >= begin)
-        if made.track_of(number) in tracks and is_open:
-            label = int(made.label[number])
-            inside[made.labels.texts[label], CATEGORIES[made.labels.categories[label]]].append(number)
-    rows = {}
-    for name, numbers in inside.items():
-        instants = [range(max(start[i], begin), min(stop[i], end)) for i in numbers]
-        inner = [[range(start[c], stop[c]) for c in range(made.size) if made.parent[c] == i] for i in numbers]
-        alone = sum(
-            not any(at in child for child in children)
-            for at_times, children in zip(instants, inner, strict=True)
-            for at in at_times
-        )
-        durations = sorted(stop[i] - start[i] for i in numbers)
-        count = len(numbers)
-        quantiles = [durations[-(-count // 2) - 1], durations[-(-95 * count // 100) - 1]]
-        mean = (2 * sum(durations) + count) // (2 * count)
-        union = len({at for times in instants for at in times})
-        rows[name] = (count, sum(map(len, instants)), alone, union, mean, durations[0], *quantiles, durations[-1])
-    return rows
+class Slowly:
+    """An area, looked at slice by slice and instant by instant."""
+
+    def __init__(self, made, begin, end, tracks):
+        self.made, self.times, self.end_of_area = made, range(begin, end), end
+        self.start, self.stop = made.start_ns.tolist(), (made.start_ns + made.dur_ns).tolist()
+        track_of = [made.track_of(number) for number in range(made.size)]
+        self.track = [made.tracks[place] for place in track_of]
+        self.inside = [
+            i
+            for i in range(made.size)
+            if track_of[i] in tracks
+            and self.start[i] < end
+            and (self.stop[i] > begin or (self.start[i] == self.stop[i] >= begin))
+        ]
+        self.inside.sort(key=self.order)
+        self.parent = {i: self.around(i) for i in self.inside}
+        enclosing = set(self.parent.values())
+        self.covers = {i for i in enclosing - {None} if self.start[i] <= begin and self.stop[i] >= end}
+        self.own = Counter()
+        for at in self.times:
+            owners = {}
+            for i in self.inside:
+                if self.start[i] <= at < self.stop[i]:
+                    axis = self.axis(i)
+                    owners[axis] = max(owners.get(axis, i), i, key=lambda j: (self.layer(j), self.inside.index(j)))
+            self.own.update(i for i in owners.values() if not (self.is_device(i) and self.layer(i) == 0))
+
+    def order(self, i):
+        return self.start[i], self.start[i] - self.stop[i], RANK.index(self.track[i].part), i
+
+    def axis(self, i):
+        return self.track[i].device, self.track[i].stream, self.track[i].pid, self.track[i].tid
+
+    def is_device(self, i):
+        return self.track[i].stream is not None
+
+    def layer(self, i):
+        return LAYER.get(self.track[i].part, 0)
+
+    def around(self, i):
+        """The last of those before it that are open when it begins and, unless it is device work, enclose it."""
+        before = [j for j in self.inside if self.order(j) < self.order(i) or (self.layer(i) and j != i)]
+        candidates = [
+            j
+            for j in before
+            if self.axis(j) == self.axis(i)
+            and self.layer(j) == 0
+            and self.start[j] <= self.start[i] < self.stop[j]
+            and (self.layer(i) or self.stop[j] >= self.stop[i])
+        ]
+        return max(candidates, key=self.order, default=None)
+
+    def groups(self, group_of):
+        """(self, total, calls, union, mean, min, p50, p95, max) by group, device, covering."""
+        members = defaultdict(list)
+        for i in self.inside:
+            members[(*group_of(i), self.is_device(i), i in self.covers)].append(i)
+        rows = {}
+        for key, numbers in members.items():
+            times = [[at for at in self.times if self.start[i] <= at < self.stop[i]] for i in numbers]
+            durations = sorted(self.stop[i] - self.start[i] for i in numbers)
+            count = len(numbers)
+            quantiles = [durations[-(-count // 2) - 1], durations[-(-95 * count // 100) - 1]]
+            mean = (2 * sum(durations) + count) // (2 * count)
+            union = len({at for some in times for at in some})
+            own = sum(self.own[i] for i in numbers)
+            rows[key] = (own, sum(map(len, times)), count, union, mean, durations[0], *quantiles, durations[-1])
+        return rows
+
+    def flames(self, *, is_device):
+        """The self time of each path of names below a thread or stream."""
+        paths = Counter()
+        for i in self.inside:
+            if self.is_device(i) == is_device:
+                path, at = [], i
+                while at is not None:
+                    if at not in self.covers:
+                        path.insert(0, label(self.made, at))
+                    at = self.parent[at]
+                paths[(self.axis(i), *path)] += self.own[i]
+        return paths
 
 
-@given(builders(), st.integers(-5, 90), st.integers(0, 90), st.sets(st.integers(0, 8)))
-def test_the_table_is_what_a_look_at_each_instant_says(builder, begin, lasts, tracks):
+def label(made, number):
+    place = int(made.label[number])
+    return made.labels.texts[place], CATEGORIES[made.labels.categories[place]]
+
+
+def areas():
+    return st.tuples(st.integers(-5, 90), st.integers(0, 90), st.sets(st.integers(0, 8)))
+
+
+def chosen(made, where):
+    begin, lasts, tracks = where
+    return begin, begin + lasts, sorted(track for track in tracks if track < len(made.tracks))
+
+
+def cells(table):
+    names = ["name", "category", "process", "is_device", "is_covering"]
+    amounts = [name for name in table.columns if name not in names]
+    return {tuple(row[name] for name in names): tuple(row[name] for name in amounts) for row in table.to_dicts()}
+
+
+@given(builders(), areas())
+def test_groups_by_name_are_what_a_look_at_each_instant_says(builder, where):
+    trace = builder.build()
+    made = timeline(trace)
+    where = chosen(made, where)
+    slowly = Slowly(made, *where)
+    by_name = area(made, groups(trace, made, "name"), *where)
+    assert cells(by_name) == slowly.groups(lambda i: (label(made, i)[0] or None, label(made, i)[1], None))
+    by_thread = area(made, groups(trace, made, "thread"), *where)
+    assert cells(by_thread) == slowly.groups(lambda i: (slowly.track[i].name, None, slowly.track[i].process))
+
+
+@given(builders(), areas())
+def test_every_grouping_has_the_same_slices(builder, where):
+    trace = builder.build()
+    made = timeline(trace)
+    where = chosen(made, where)
+    tables = [area(made, groups(trace, made, by), *where) for by in get_args(By)]
+    for column in ("self_ns", "total_ns", "calls"):
+        sums = {
+            tuple(table.group_by("is_device").agg(table[column].sum()).sort("is_device").rows()) for table in tables
+        }
+        assert len(sums) == 1
+
+
+@given(builders(), areas())
+def test_flames_are_what_a_look_at_each_instant_says(builder, where):
     made = timeline(builder.build())
-    tracks = {track for track in tracks if track < len(made.tracks)}
-    found = area(made, begin, begin + lasts, sorted(tracks))
-    assert {row[:2]: row[2:] for row in found.iter_rows()} == slowly(made, begin, begin + lasts, tracks)
+    where = chosen(made, where)
+    slowly = Slowly(made, *where)
+    for is_device in (False, True):
+        boxes = area_flames(made, *where, is_device=is_device).rows(named=True)
+        expected = +slowly.flames(is_device=is_device)
+        assert sum(box["self_ns"] for box in boxes) == expected.total()
+        assert sum(box["total_ns"] for box in boxes if box["parent"] is None) == expected.total()
+        paths, found = [], Counter()
+        for box in boxes:
+            name = (box["name"] or "", box["kind"]) if box["kind"] else box["name"]
+            paths.append((name,) if box["parent"] is None else (*paths[box["parent"]], name))
+            found[paths[-1][1:]] += box["self_ns"]
+            inner = sum(one["total_ns"] for one in boxes if one["parent"] == len(paths) - 1)
+            assert box["total_ns"] == box["self_ns"] + inner
+        without_axes = Counter()
+        for path, own in expected.items():
+            without_axes[path[1:]] += own
+        assert +found == without_axes
+
+
+@given(builders(), areas())
+def test_counters_have_the_values_of_each_instant(builder, where):
+    trace = builder.build()
+    begin, lasts, _ = where
+    for counter in counters(trace):
+        at, value = counter.curve
+        held = [
+            value[np.searchsorted(at, t, "right") - 1] for t in range(begin, begin + lasts) if at[0] <= t < counter.end
+        ]
+        held = [one for one in held if np.isfinite(one)]
+        found = counter_values(counter, begin, begin + lasts)
+        if not held:
+            assert set(found.values()) == {None}
+            continue
+        assert found["mean"] == pytest.approx(sum(held) / len(held))
+        assert (found["least"], found["most"]) == (min(held), max(held))
+        assert (found["first"], found["last"]) == (held[0], held[-1])
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_areas_of_real_traces_that_touch_add_up_to_the_whole(path):
-    made = timeline(read(path))
+    trace = read(path)
+    made = timeline(trace)
     first, last = made.window
-    middle, tracks = (first + last) // 2, range(len(made.tracks))
-    parts = [area(made, *times, tracks) for times in ((first, middle), (middle, last + 1))]
-    whole = area(made, first, last + 1, tracks)
+    middle, tracks, by = (first + last) // 2, range(len(made.tracks)), groups(trace, made, "name")
+    parts = [area(made, by, *times, tracks) for times in ((first, middle), (middle, last + 1))]
+    whole = area(made, by, first, last + 1, tracks)
     for column in ("total_ns", "self_ns"):
         assert whole[column].sum() == sum(part[column].sum() for part in parts)
     assert whole["calls"].sum() == made.size
     assert whole["total_ns"].sum() == int(made.dur_ns.sum())
     assert (whole["self_ns"] >= 0).all()
+    assert (whole["self_ns"] <= whole["total_ns"]).all()
     assert (whole["union_ns"] <= whole["total_ns"]).all()
+
+
+def test_self_times_of_a_real_trace_are_the_time_in_which_anything_runs():
+    path = next(path for path in TRACES if path.name.endswith(".gz") or path.stat().st_size > 1_000_000)
+    trace = read(path)
+    made = timeline(trace)
+    whole = area(made, groups(trace, made, "category"), *made.window, range(len(made.tracks)))
+    running = Counter()
+    for is_device in (True, False):
+        by_axis = defaultdict(list)
+        for place, track in enumerate(made.tracks):
+            if (track.stream is not None) == is_device and (not is_device or track.part in LAYER):
+                by_axis[track.device, track.stream, track.pid, track.tid].append(made.slices_on(place))
+        for places in by_axis.values():
+            numbers = np.concatenate([np.arange(one.start, one.stop) for one in places])
+            until = -1
+            for start, dur in sorted(zip(made.start_ns[numbers].tolist(), made.dur_ns[numbers].tolist(), strict=True)):
+                running[is_device] += max(0, start + dur - max(start, until))
+                until = max(until, start + dur)
+        assert whole.filter(is_device=is_device)["self_ns"].sum() == running[is_device]
+        boxes = area_flames(made, *made.window, range(len(made.tracks)), is_device=is_device)
+        assert boxes.filter(boxes["parent"].is_null())["total_ns"].sum() == running[is_device]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
@@ -36,6 +36,10 @@ from kinetoscope_tb.reader.event import event_of
 from kinetoscope_tb.reader.scan.strict_json import is_strict
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION
 from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.area.counter_values import counter_values
+from kinetoscope_tb.timeline.area.flame import AreaFlames, area_flames
+from kinetoscope_tb.timeline.area.groups import By, groups
+from kinetoscope_tb.timeline.area.pivot import Area, area
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.counters.counters import batch_bytes as counter_bytes
 from kinetoscope_tb.timeline.counters.counters import counters
@@ -43,7 +47,6 @@ from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPie
 from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.links import Links
-from kinetoscope_tb.timeline.search.area import Area, area
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
@@ -204,15 +207,22 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
     for view in numbers.sample(sorted(name for name, view in VIEWS.items() if view.slices), 2):
         yield f"/timeline/find {view}", lambda view=view: _find_row(trace, made, view, numbers)
     window = made.window
-    every = range(len(made.tracks))
     for begin, end in (window, (window[0] + 10_000, window[0] + 60_000)):
-        yield (
-            "/timeline/area",
-            lambda b=begin, e=end: fail_if_unsound(encode.table(Area.columns, area(made, b, max(b, e), every))),
-        )
+        yield "/timeline/area", lambda b=begin, e=end: _ask_area(trace, made, b, max(b, e))
     yield "/timeline/path", lambda: fail_if_unsound(PathPieces.of(trace, made).within(made, *window, 100))
     if numbers.randrange(3) == 0:
         yield "/timeline/export", lambda: _export(trace, made)
+
+
+def _ask_area(trace: Trace, made: Any, begin: int, end: int) -> None:
+    every = range(len(made.tracks))
+    for by in get_args(By):
+        table = area(made, groups(trace, made, by), begin, end, every)
+        fail_if_unsound(encode.table(Area.columns, table))
+    for is_device in (False, True):
+        boxes = area_flames(made, begin, end, every, is_device=is_device)
+        fail_if_unsound(encode.table(AreaFlames.columns, boxes))
+    fail_if_unsound([counter_values(one, begin, end) for one in counters(trace)])
 
 
 def _ask_tiles(made: Any) -> None:

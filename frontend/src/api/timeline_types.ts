@@ -47,6 +47,16 @@ export interface Counter {
   is_relative: boolean;
 }
 
+/** A counter's statistics in a range of time; null where it has no value there. */
+export interface AreaCounter {
+  id: number;
+  mean: number | null;
+  least: number | null;
+  most: number | null;
+  first: number | null;
+  last: number | null;
+}
+
 export interface Meta {
   state: "ready";
   stamp: string;

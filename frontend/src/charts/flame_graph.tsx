@@ -8,6 +8,7 @@ import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.ts";
 import { outermost, type Tree } from "../table/tree.ts";
 import { revealRow } from "../table/tree_table.tsx";
+import { Segments } from "../ui/segments.tsx";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import type { FunctionTime } from "./call_tree.ts";
 import { type BoxRef, FlameView, type Look, ROW, type Scene } from "./flame_canvas.ts";
@@ -38,6 +39,15 @@ const COLORS: Record<string, [color: string, percent: number]> = {
   library: ["--python", 18],
   operator: ["--cpu-exec", 42],
   module: ["--module", 50],
+  Kernel: ["--kernel", 50],
+  Communication: ["--communication", 45],
+  Memcpy: ["--memcpy", 45],
+  Memset: ["--memset", 60],
+  Runtime: ["--runtime", 50],
+  DataLoader: ["--dataloader", 45],
+  Operator: ["--cpu-exec", 42],
+  Module: ["--module", 50],
+  Python: ["--python", 45],
   "": ["--other", 50],
 };
 const KINDS = Object.keys(COLORS);
@@ -114,38 +124,23 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
   );
 }
 
-const TITLES: Record<Mode, [title: string, tip: string]> = {
-  heavy: ["Left heavy", "Callees side by side, the longest first"],
-  calls: ["In order", "Callees in the order of their calls"],
-  sandwich: ["Sandwich", "One function: its callers above, its callees below; recursive calls count once"],
-};
+const MODES = [
+  ["heavy", "Left heavy", "Callees side by side, the longest first"],
+  ["calls", "In order", "Callees in the order of their calls"],
+  ["sandwich", "Sandwich", "One function: its callers above, its callees below; recursive calls count once"],
+] as const;
 
 function Modes({ flame, isInOrder, of }: { flame: Flame; isInOrder: boolean; of: number }) {
   const scope = useTableScope();
-  const modes: Mode[] = isInOrder ? ["heavy", "calls", "sandwich"] : ["heavy", "sandwich"];
-  return (
-    <div class="segments" role="group" aria-label="Flame graph">
-      <div>
-        {modes.map((mode) => (
-          <button
-            key={mode}
-            type="button"
-            aria-pressed={mode === flame.mode}
-            data-tip={TITLES[mode][1]}
-            onClick={() =>
-              scope.go({
-                flame: mode === "heavy" ? "" : mode,
-                of: mode === "sandwich" && of >= 0 ? String(of) : "",
-                zoom: "",
-                chains: "",
-              })}
-          >
-            {TITLES[mode][0]}
-          </button>
-        ))}
-      </div>
-    </div>
-  );
+  const pick = (mode: Mode) =>
+    scope.go({
+      flame: mode === "heavy" ? "" : mode,
+      of: mode === "sandwich" && of >= 0 ? String(of) : "",
+      zoom: "",
+      chains: "",
+    });
+  const options = MODES.filter(([mode]) => isInOrder || mode !== "calls");
+  return <Segments label="Flame graph" options={options} value={flame.mode} pick={pick} />;
 }
 
 /** The way back from a zoomed box. */

@@ -1,4 +1,4 @@
-"""The timeline's routes about slices: details of one, of a row's, search, and the slices in an area."""
+"""The timeline's routes about slices: details of one, of a row's, and search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
-from . import encode
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter, whole_number
 
 if TYPE_CHECKING:
@@ -121,25 +120,6 @@ def _hits(matches: SearchResult, requested: tuple[str, int | None] | None) -> di
     }
 
 
-def _area(engine: Engine, request: Request) -> object:
-    query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks"))
-    begin, end = time_parameter(query, "from_ns"), time_parameter(query, "to_ns")
-    if end < begin:
-        raise BadParameter(f"to_ns={end} isn't possible; it is no earlier than from_ns={begin}.")
-    tracks = query["tracks"].split(",") if query["tracks"] else []
-    if not all(re.fullmatch(r"\d{1,9}", track, re.ASCII) for track in tracks):
-        raise BadParameter(f"tracks={query['tracks'][:80]!r} isn't possible; it is numbers of tracks with commas.")
-    return engine.about(current_file(engine, query), "area", _in_area, begin, end, tuple(map(int, tracks)))
-
-
-def _in_area(_trace: Trace, timeline: Timeline, from_ns: int, to_ns: int, tracks: tuple[int, ...]) -> dict[str, Any]:
-    from ..timeline.search.area import Area, area
-
-    if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
-        raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
-    return encode.table(Area.columns, area(timeline, from_ns, to_ns, tracks))
-
-
 def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     """The slices of a file that match a find; cached, so that tiles of them don't search again.
 
@@ -178,5 +158,4 @@ ROUTES: dict[str, Handler] = {
     "/timeline/slice": _slice,
     "/timeline/row": _row,
     "/timeline/find": _find,
-    "/timeline/area": _area,
 }

@@ -26,13 +26,14 @@ COARSEST = 44  # five hours in one bucket
 def _timeline(engine: Engine, request: Request) -> object:
     file = file_of(engine, query_of(request, NAMES))
     meta, curves = ask_all(
-        lambda: engine.about(file, "meta", _meta), lambda: engine.about(file, "counters", _counters_of)
+        lambda: engine.about(file, "meta", _meta), lambda: engine.about(file, "counters", counters_of)
     )
     counters = [counter.described(number) for number, counter in enumerate(curves)]
     return {"state": "ready", "stamp": encode.short_stamp(file.version), **meta, "counters": counters}
 
 
-def _counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
+def counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
+    """The counters of a trace."""
     from ..timeline.counters.counters import counters
 
     return counters(trace)
@@ -92,7 +93,7 @@ def _counters(engine: Engine, request: Request) -> object:
     from ..timeline.counters.counters import batch_bytes
 
     query = query_of(request, (*STAMPED_NAMES, "k"))
-    curves = engine.about(current_file(engine, query), "counters", _counters_of)
+    curves = engine.about(current_file(engine, query), "counters", counters_of)
     keys = _keys(query["k"], "COUNTER", len(curves))
     return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
 

@@ -29,7 +29,7 @@ interface Piece {
   begins: boolean;
 }
 
-/** The bars of pieces that have a slice on a track that is drawn; those side by side become one. */
+/** The bars of pieces that have a slice on a track that is drawn or folded; those side by side become one. */
 function barsOfPieces(geometry: Geometry, pieces: Piece[]): Bar[] {
   const bars: Bar[] = [];
   let begins = true;
@@ -38,7 +38,8 @@ function barsOfPieces(geometry: Geometry, pieces: Piece[]): Bar[] {
     begins ||= isFirst;
     const left = xOf(geometry, from_ns + shift_ns), right = xOf(geometry, to_ns + shift_ns);
     if (isFirst) unseen = !slice && part === BEFORE ? left : null;
-    const box = slice && right > -geometry.width && left < 2 * geometry.width && boxOf(geometry, id, shift_ns, slice);
+    const box = slice && right > -geometry.width && left < 2 * geometry.width &&
+      boxOf(geometry, id, shift_ns, slice, true);
     if (!box) continue;
     const { device, stream, pid, tid } = meta.tracks[slice.track]!;
     const y = box.bottom - BAR / 2 - HALO;

@@ -3,7 +3,7 @@
 import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "../draw/header.ts";
 import type { Renderer } from "../draw/renderer.ts";
-import { type Geometry, nsPerPixel, timeAt, visibleLines } from "../model/geometry.ts";
+import { type Geometry, isPinned, nsPerPixel, timeAt, topOf } from "../model/geometry.ts";
 import { clampRange, padRange, shiftRange, stepOf, zoomRange } from "../model/ranges.ts";
 import type { Area, Range, TrackPlace } from "../model/url_codec.ts";
 import { chooseStep, compareStep } from "../state/bookmarks.ts";
@@ -25,8 +25,14 @@ import {
 
 const DRAG_THRESHOLD = 4; // pixels until a press is a drag
 const ZOOM_PER_WHEEL = 0.0022;
+const EDGE = 16; // pixels at the right, where the pointer can't leave the window, that count as beyond the edge
+const SCROLL_PER_FRAME = 0.25; // of how far the pointer is beyond an edge
 
-type Drag = (event: PointerEvent, end: boolean) => void;
+interface Drag {
+  move: (event: PointerEvent, end: boolean) => void;
+  /** Whether time passes, and tracks scroll, while the pointer is beyond an edge. */
+  scrolls?: "across" | "both";
+}
 
 const limit = (): number =>
   Math.max(0, trackLayout.peek().height + trackLayout.peek().pinnedHeight - size.peek().height);
@@ -38,12 +44,14 @@ export function panTo(range: Range) {
   viewport.value = clampRange(range, whole.peek());
 }
 
-/** The tracks between two heights. */
+/** The tracks between two heights, also those out of sight; pinned ones hide what is scrolled below them. */
 function tracksBetween(place: Geometry, a: number, b: number): TrackPlace[] {
-  const top = Math.min(a, b), bottom = Math.max(a, b);
-  return visibleLines(place).flatMap(({ line: { band, height }, top: at }) =>
-    band && at < bottom && at + height > top ? [{ source: band.source, track: band.track }] : []
-  );
+  const { lines, pinned, pinnedHeight } = place.layout, shown = Math.max(b, pinnedHeight);
+  return [...lines, ...pinned].flatMap((line) => {
+    const { band, height } = line, at = topOf(place, line), end = isPinned(place, line) ? b : shown;
+    const isBetween = band && at < Math.max(a, end) && at + height > Math.min(a, end);
+    return isBetween ? [{ source: band.source, track: band.track }] : [];
+  });
 }
 
 /** How far a wheel is turned, across and down, in pixels. */
@@ -56,6 +64,7 @@ export class PointerInput {
   private drag: Drag | null = null;
   private press: { x: number; y: number } | null = null;
   private last = { x: 0, y: 0 };
+  private frame = 0;
 
   constructor(private readonly view: Renderer) {}
 
@@ -103,7 +112,10 @@ export class PointerInput {
   private headDrag({ offsetX, offsetY }: PointerEvent): Drag {
     if (offsetY < STEPS.top - 2) return this.windowDrag(offsetX);
     const from = timeAt(geometry(), offsetX);
-    return ({ offsetX: x }, end) => this.areaTo(from, timeAt(geometry(), x), [], end);
+    return {
+      move: ({ offsetX: x }, end) => this.areaTo(from, timeAt(geometry(), x), [], end),
+      scrolls: "across",
+    };
   }
 
   /** In the strip: an edge of the window, the window, or a new one. */
@@ -113,33 +125,58 @@ export class PointerInput {
     const [left, right] = [stripX(state, before.from), stripX(state, before.to)];
     const free = x < left - GRIP || x > right + GRIP || right - left < 3 * GRIP;
     const edge = free ? "" : Math.abs(x - left) < GRIP ? "from" : Math.abs(x - right) < GRIP ? "to" : "";
-    return ({ offsetX }) => {
+    const move = ({ offsetX }: PointerEvent) => {
       const time = stripTime(state, offsetX);
       if (edge === "from") panTo({ from: Math.min(time, before.to - 1), to: before.to });
       else if (edge === "to") panTo({ from: before.from, to: Math.max(time, before.from + 1) });
       else if (!free) panTo(shiftRange(before, time - startTime));
       else panTo({ from: Math.min(startTime, time), to: Math.max(startTime, time) });
     };
+    return { move };
   }
 
   private bodyDrag(event: PointerEvent): Drag {
     const before = viewport.peek(), scrolled = scroll.peek(), { offsetX, offsetY } = event;
     if (event.shiftKey || event.button === 1 || mode.peek() === "pan") {
-      return ({ offsetX: x, offsetY: y }) => {
-        panTo(shiftRange(before, -(x - offsetX) * ((before.to - before.from) / size.peek().width)));
-        scrollBy(scrolled - (y - offsetY) - scroll.peek());
+      return {
+        move: ({ offsetX: x, offsetY: y }) => {
+          panTo(shiftRange(before, -(x - offsetX) * ((before.to - before.from) / size.peek().width)));
+          scrollBy(scrolled - (y - offsetY) - scroll.peek());
+        },
       };
     }
     if (mode.peek() === "zoom") {
       const around = timeAt(geometry(), offsetX);
-      return ({ offsetY: y }) => panTo(zoomRange(before, Math.exp((y - offsetY) * 0.01), around));
+      return { move: ({ offsetY: y }) => panTo(zoomRange(before, Math.exp((y - offsetY) * 0.01), around)) };
     }
-    const from = this.view.edgeAt(offsetX, offsetY);
+    return { move: this.areaDrag(event), scrolls: "both" };
+  }
+
+  /** Selects the time and the tracks between where the pointer was and where it is. */
+  private areaDrag({ offsetX, offsetY }: PointerEvent): Drag["move"] {
+    const from = this.view.edgeAt(offsetX, offsetY), scrolled = scroll.peek();
+    const isOnPinned = offsetY < geometry().layout.pinnedHeight;
     return ({ offsetX: x, offsetY: y }, end) => {
-      const to = this.view.edgeAt(x, y), tracks = tracksBetween(geometry(), offsetY, y);
+      const to = this.view.edgeAt(x, y), start = isOnPinned ? offsetY : offsetY + scrolled - scroll.peek();
+      const tracks = tracksBetween(geometry(), start, y);
       this.areaTo(from.time, to.time, tracks, false);
       if (end) void Promise.all([exact(from), exact(to)]).then(([a, b]) => this.areaTo(a, b, tracks, true));
     };
+  }
+
+  /** Scrolls, frame by frame, while the pointer is beyond an edge. */
+  private scrollBeyond(event: PointerEvent) {
+    cancelAnimationFrame(this.frame);
+    const { width, height } = size.peek(), { offsetX, offsetY } = event;
+    const beyond = (at: number, most: number) => SCROLL_PER_FRAME * (Math.min(at, 0) + Math.max(at - most, 0));
+    const across = beyond(offsetX, width - EDGE), down = this.drag?.scrolls === "both" ? beyond(offsetY, height) : 0;
+    if (!this.drag?.scrolls || !(across || down)) return;
+    this.frame = requestAnimationFrame(() => {
+      panTo(shiftRange(viewport.peek(), across * nsPerPixel(geometry())));
+      scrollBy(down);
+      this.drag?.move(event, false);
+      this.scrollBeyond(event);
+    });
   }
 
   private areaTo(a: number, b: number, tracks: TrackPlace[], end: boolean) {
@@ -156,7 +193,10 @@ export class PointerInput {
       this.press = null;
       hover.value = null;
     }
-    if (this.drag && !this.press) return this.drag(event, false);
+    if (this.drag && !this.press) {
+      this.drag.move(event, false);
+      this.scrollBeyond(event);
+    }
     if (this.drag) return;
     pointer.value = { x: event.offsetX, y: isHead ? -1 : event.offsetY, isOver: true };
     if (isHead) this.headCursor(event);
@@ -178,15 +218,20 @@ export class PointerInput {
 
   private up(event: PointerEvent, isHead: boolean) {
     const { drag, press } = this;
-    this.drag = this.press = null;
+    this.stop();
     if (!drag) return;
-    if (!press) return drag(event, true);
+    if (!press) return drag.move(event, true);
     if (isHead) this.clickHead(event);
     else this.click(event);
   }
 
-  private cancel() {
+  private stop() {
+    cancelAnimationFrame(this.frame);
     this.drag = this.press = null;
+  }
+
+  private cancel() {
+    this.stop();
     draft.value = null;
   }
 

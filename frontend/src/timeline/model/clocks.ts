@@ -14,7 +14,7 @@ export interface Clock {
 }
 export type Clocks = Record<string, Clock>;
 
-/** In larger runs the clocks aren't compared: that would read every recording without a summary. */
+/** In larger runs, clocks are compared on request, or with the path across ranks: it reads every recording. */
 export const MOST_WORKERS = 64;
 
 /** The clocks in an answer of the view `clocks`. */

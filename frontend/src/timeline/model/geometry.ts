@@ -53,9 +53,15 @@ export function lineAt(geometry: Geometry, y: number): { line: Line; top: number
 export const rowOf = ({ lanes, rows }: Band, lane: number): number =>
   Math.floor((Math.min(lane, lanes - 1) * rows) / lanes);
 
-/** The box of a slice whose source is shifted so far; null where its track isn't drawn. */
-export function boxOf(geometry: Geometry, source: string, shift: number, summary: SliceSummary): Box | null {
-  const line = lineOf(geometry.layout, source, summary.track);
+/** The box of a slice whose source is shifted so far; null where its track isn't drawn or, with `orFolded`, folded. */
+export function boxOf(
+  geometry: Geometry,
+  source: string,
+  shift: number,
+  summary: SliceSummary,
+  orFolded = false,
+): Box | null {
+  const line = lineOf(geometry.layout, source, summary.track, orFolded);
   if (!line?.band) return null;
   const top = topOf(geometry, line) + line.band.top + rowOf(line.band, summary.lane) * line.band.rowHeight;
   const left = xOf(geometry, summary.start_ns + shift);

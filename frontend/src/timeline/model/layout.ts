@@ -17,6 +17,8 @@ const FEW_COUNTERS = 4;
 export interface Band {
   source: string;
   track: number;
+  /** All tracks of the folded thread or process that it stands for. */
+  folded: number[];
   part: Part;
   /** From the top of its line. */
   top: number;
@@ -146,11 +148,11 @@ function foremost(tracks: Track[], numbers: number[]): number {
   return numbers.reduce((best, track) => worth(tracks[track]!) > worth(tracks[best]!) ? track : best);
 }
 
-function band(source: LayoutTrace, track: number, isMini: boolean): Band {
+function band(source: LayoutTrace, track: number, isMini: boolean, folded: number[] = []): Band {
   const { lanes, part } = source.tracks[track]!;
   const rows = isMini ? Math.min(lanes, MOST_MINI_LANES) : lanes;
   const rowHeight = isMini ? (rows < 4 ? Math.floor(12 / rows) : MINI_LANE) : LANE;
-  return { source: source.id, track, part, top: 0, lanes, rows, rowHeight, isMini };
+  return { source: source.id, track, folded, part, top: 0, lanes, rows, rowHeight, isMini };
 }
 
 class Layout {
@@ -190,7 +192,7 @@ class Layout {
     const line = { id: axis.id, kind: "axis" as const, title, isPinned, isFolded, group };
     const canFold = axis.tracks.length > 1 || source.tracks[axis.tracks[0]!]!.lanes > 1;
     if (isFolded) {
-      this.add({ ...line, canFold, band: band(source, foremost(source.tracks, axis.tracks), true) });
+      this.add({ ...line, canFold, band: band(source, foremost(source.tracks, axis.tracks), true, axis.tracks) });
     } else {
       axis.tracks.forEach((track, i) => {
         const { part, lanes } = source.tracks[track]!;
@@ -254,7 +256,7 @@ function addSource(layout: Layout, source: LayoutTrace, axes: Axis[], { main, or
   for (const process of applyOrder(processes, ({ id }) => id, order)) {
     const { id, threads, isSecondary, isFolded } = process;
     const numbers = threads.flatMap(({ tracks }) => tracks);
-    const mini = isFolded ? band(source, foremost(source.tracks, numbers), true) : null;
+    const mini = isFolded ? band(source, foremost(source.tracks, numbers), true, numbers) : null;
     const title = threads[0]!.process, group = sourceId(source.id, main);
     layout.add({ id, kind: "process", title, canFold: true, isFolded, isSecondary, group, band: mini });
     if (isFolded) continue;
@@ -289,9 +291,12 @@ export function layoutOf(sources: LayoutTrace[], options: LayoutOptions): TrackL
   return { pinned: pinned.lines, pinnedHeight: pinned.y, lines: others.lines, height: others.y };
 }
 
-/** The line whose band shows a track; a folded part or axis shows none of its other tracks. */
-export const lineOf = ({ pinned, lines }: TrackLayout, source: string, track: number): Line | undefined =>
-  [...pinned, ...lines].find(({ band }) => band?.source === source && band.track === track);
+/** The line whose band shows a track; with `orFolded`, else that of the folded thread or process that it is in. */
+export function lineOf({ pinned, lines }: TrackLayout, source: string, track: number, orFolded = false) {
+  const ofSource = [...pinned, ...lines].filter(({ band }) => band?.source === source);
+  return ofSource.find(({ band }) => band!.track === track) ??
+    (orFolded ? ofSource.find(({ band }) => band!.folded.includes(track)) : undefined);
+}
 
 /** The folds around a track: its part, its thread, its process, its source. */
 export function foldsAround(

@@ -14,9 +14,11 @@ export interface TrackPlace {
 export interface Area extends Range {
   tracks: TrackPlace[];
 }
-/** A bookmarked area and its letter. */
+/** A bookmarked area, its letter and its name. */
 export interface Bookmark extends Area {
   letter: string;
+  /** Empty without one. */
+  name: string;
 }
 export interface Selected {
   source: string;
@@ -73,15 +75,18 @@ export function areaIn(text: string, main: string): Area | null {
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 export const bookmarksText = (bookmarks: Bookmark[], main: string): string =>
-  listText(bookmarks.map((bookmark) => `${bookmark.letter}~${areaText(bookmark, main)}`));
+  listText(bookmarks.map((bookmark) => {
+    const name = bookmark.name ? `:${listText([bookmark.name]).replaceAll("~", "%7E")}` : "";
+    return `${bookmark.letter}${name}~${areaText(bookmark, main)}`;
+  }));
 
 /** The bookmarks in a text; unreadable ones and repeated letters are left out. */
 export function bookmarksIn(text: string, main: string): Bookmark[] {
   const parsed = new Map<string, Bookmark>();
   for (const part of listIn(text)) {
-    const [, letter, rest] = /^([A-Z])~(.*)$/s.exec(part) ?? [];
+    const [, letter, name, rest] = /^([A-Z])(?::([^~]*))?~(.*)$/s.exec(part) ?? [];
     const area = rest === undefined ? null : areaIn(rest, main);
-    if (area && !parsed.has(letter!)) parsed.set(letter!, { ...area, letter: letter! });
+    if (area && !parsed.has(letter!)) parsed.set(letter!, { ...area, letter: letter!, name: listIn(name)[0] ?? "" });
   }
   return [...parsed.values()];
 }

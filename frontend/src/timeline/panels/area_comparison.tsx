@@ -1,15 +1,16 @@
 /** What ran in the selected area compared with what ran in a bookmark, by name. */
 
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Failed, Loading, Table } from "../../api/types.ts";
 import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
 import { comparedTable, readyAreas } from "../model/area_comparison.ts";
 import { duration } from "../model/times.ts";
 import { type Area, type Bookmark, isSameArea } from "../model/url_codec.ts";
 import { type AreaAnswer, useAreaAnswers, workersOf } from "./area_query.ts";
-import { AreaRows, entryOf } from "./area_rows.tsx";
+import { AreaRows, entryOf, findName, useShown } from "./area_rows.tsx";
+import { titleOf } from "../state/bookmarks.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
-import { Failure, Skeleton } from "../../ui/status.tsx";
+import { AnswerView } from "../../ui/status.tsx";
 
 const ENTRY = entryOf("compared_areas", null); // they come by the size of their difference
 
@@ -21,7 +22,7 @@ function Basis({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const than = longer ? `${duration(Math.abs(longer))} ${longer > 0 ? "longer" : "shorter"} than` : "as long as";
   return (
     <p class="basis" role="note">
-      The area is {than} the base, <b>{of.letter}</b>. The largest differences of self time come first.
+      The area is {than} the base, <b>{titleOf(of)}</b>. The largest differences of self time come first.
       {!isOnSameTracks(of, chosen) && " The two cover different tracks."}
     </p>
   );
@@ -49,21 +50,13 @@ export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const shown = sides.map((side) => side.filter((one): one is readonly [string, Source, Area] => one[1] !== undefined));
   const answers = useAreaAnswers(shown.flat().map(([, source, area]) => [source, area] as const));
   const table = useCompared(answers, shown[0]!.length);
-  const last = useRef<Table | null>(null);
-  if (table) last.current = table;
-  const failed = answers.find(isFailed), isWaiting = !table && !failed;
+  const answered = useShown(table ?? answers.find(isFailed) ?? answers.find(isLoading) ?? null);
   return (
     <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label="Areas compared" aria-busy={isWaiting || undefined}>
+      <section ref={scope.box} class="view" aria-label="Areas compared">
         <Basis of={of} chosen={chosen} />
         {hidden.length > 0 && <p class="problem">{[...new Set(hidden)].join(", ")}: not shown, and so not counted.</p>}
-        {failed && <Failure {...failed} />}
-        {isWaiting && !last.current && <Skeleton progress={answers.find(isLoading)?.progress ?? null} />}
-        {last.current && !failed && (
-          <div class={isWaiting ? "dimmed" : ""}>
-            <Content table={last.current} />
-          </div>
-        )}
+        <AnswerView shown={answered} title="Areas compared">{(shown) => <Content table={shown} />}</AnswerView>
       </section>
     </TableScopeContext.Provider>
   );
@@ -72,5 +65,5 @@ export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
 function Content({ table }: { table: Table }) {
   const ready = useMemo(() => readyAreas(table, ENTRY), [table]);
   if (!ready.count) return <p class="quiet">Nothing ran in either area.</p>;
-  return <AreaRows table={table} ready={ready} entry={ENTRY} />;
+  return <AreaRows table={table} ready={ready} entry={ENTRY} findRow={findName} />;
 }

@@ -1,7 +1,10 @@
 /** The rows of an area, or of two, as a table that sorts, filters and leads to slices. */
 
+import type { ComponentChildren } from "preact";
+import { useRef } from "preact/hooks";
 import type { Find } from "../../api/timeline_types.ts";
-import type { Table, ViewEntry } from "../../api/types.ts";
+import type { Failed, Loading, Picture, Table, ViewEntry } from "../../api/types.ts";
+import type { ShownAnswer } from "../../app/answers.ts";
 import type { DrawnColumn, Ready } from "../../table/columns.ts";
 import { pageView } from "../../api/pictures.ts";
 import { RowDetail } from "../../table/row_detail.tsx";
@@ -13,33 +16,51 @@ import { STEPS } from "../model/area_comparison.ts";
 import { setFind } from "../state/selection.ts";
 
 /** The table as if it were a view, so that what draws views draws it. */
-export const entryOf = (id: string, weight: string | null): ViewEntry => ({
+export const entryOf = (id: string, weight: string | null, picture: Picture | null = null): ViewEntry => ({
   ...pageView(id, { title: "Area", question: "", section: "", figure: null }, ""),
-  key: ["name", "category"],
+  key: ["name", "category", "process"],
   weight,
+  picture,
 });
 
-/** A row's slices, wherever they are in the recording. */
-function FindRow({ table: { data }, row }: { table: Table; row: number }) {
-  const name = data.name?.[row] ?? null, category = data.category?.[row] ?? null;
-  const find: Find = name === STEPS ? { text: name, category } : { name, category };
-  return (
-    <p>
-      <button type="button" onClick={() => setFind(find)}>Show its slices in the timeline</button>
-    </p>
-  );
+/** An answer with the table before it, which is shown while the next one loads. */
+export function useShown(answer: Loading | Failed | Table | null): ShownAnswer {
+  const earlier = useRef<Table | null>(null);
+  if (answer?.state === "ready") earlier.current = answer;
+  return { answer, earlier: earlier.current };
 }
 
-export function AreaRows({ table, ready, entry }: { table: Table; ready: Ready; entry: ViewEntry }) {
+/** The slices of a name, wherever they are in the recording. */
+export const findName = ({ data }: Table, row: number): Find | null => {
+  const name = data.name?.[row] ?? null, category = data.category?.[row] ?? null;
+  return name === STEPS ? { text: name, category } : { name, category };
+};
+
+/** The rows below tools that `children` begin; `findRow` says what finds the slices of one. */
+export function AreaRows({ table, ready, entry, findRow, children }: {
+  table: Table;
+  ready: Ready;
+  entry: ViewEntry;
+  findRow: (table: Table, row: number) => Find | null;
+  children?: ComponentChildren;
+}) {
   const rows = useRows(ready, entry);
-  const detail = (row: number, inSight: DrawnColumn[]) => (
-    <RowDetail {...{ ready, table, row, inSight }}>
-      <FindRow table={table} row={row} />
-    </RowDetail>
-  );
+  const detail = (row: number, inSight: DrawnColumn[]) => {
+    const find = findRow(table, row);
+    return (
+      <RowDetail {...{ ready, table, row, inSight }}>
+        {find && (
+          <p>
+            <button type="button" onClick={() => setFind(find)}>Show its slices in the timeline</button>
+          </p>
+        )}
+      </RowDetail>
+    );
+  };
   return (
     <>
       <div class="tools">
+        {children}
         <FilterBox problem={rows.problem} />
         {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
         <Sums ready={ready} rows={rows.rows} />

@@ -1,51 +1,32 @@
-/** What ran in the selected area, by name. */
+/** What ran in the selected area. */
 
-import { useMemo, useRef } from "preact/hooks";
-import type { Table, ViewEntry } from "../../api/types.ts";
 import { quantity } from "../../format/numbers.ts";
-import { prepareTable } from "../../table/columns.ts";
-import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";
 import { ComparedAreas } from "./area_comparison.tsx";
-import { useAreaAnswers, workersOf } from "./area_query.ts";
-import { AreaRows, entryOf } from "./area_rows.tsx";
+import { AreaCounters } from "./area_counters.tsx";
+import { areaForm, AreaForms } from "./area_form.tsx";
+import { AreaPivot } from "./area_pivot.tsx";
+import { workersOf } from "./area_query.ts";
 import { AreaText, BookmarkList } from "./bookmarks.tsx";
-import { addBookmark, baseBookmark, bookmarks, chosenBookmark, compareWith, isFull } from "../state/bookmarks.ts";
+import {
+  addBookmark,
+  baseBookmark,
+  bookmarks,
+  chosenBookmark,
+  compareWith,
+  isFull,
+  titleOf,
+} from "../state/bookmarks.ts";
 import { area, setArea } from "../state/selection.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
 import { zoomToRange } from "../state/viewport_state.ts";
-import { Failure, Skeleton } from "../../ui/status.tsx";
 
-function Content({ table, entry }: { table: Table; entry: ViewEntry }) {
-  const ready = prepareTable(table, entry);
-  if (!ready.count) return <p class="quiet">Nothing ran here: these tracks have no slice in this time.</p>;
-  return <AreaRows table={table} ready={ready} entry={entry} />;
-}
-
-/** The part of the area that is of one worker. */
+/** The part of the area that is of one worker, in the chosen form. */
 function OfSource({ source, chosen }: { source: Source; chosen: Area }) {
-  const id = `in_area.${source.id}`;
-  const entry = useMemo(() => entryOf(id, "self_ns"), [id]); // totals of slices that lie in each other add up to nothing
-  const scope = useTableScopeOf(entry);
-  const answer = useAreaAnswers([[source, chosen]])[0]!;
-  const table = useMemo(() => (answer?.state === "ready" ? { ...answer, view: "area" } : null), [answer]);
-  const last = useRef<Table | null>(null);
-  if (table) last.current = table;
-  const isWaiting = !answer || answer.state === "loading";
-  return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label={`Area, ${source.id}`} aria-busy={isWaiting || undefined}>
-        {answer?.state === "failed" && <Failure {...answer} />}
-        {isWaiting && !last.current && <Skeleton progress={answer?.state === "loading" ? answer.progress : null} />}
-        {last.current && answer?.state !== "failed" && (
-          <div class={isWaiting ? "dimmed" : ""}>
-            <Content table={last.current} entry={entry} />
-          </div>
-        )}
-      </section>
-    </TableScopeContext.Provider>
-  );
+  const form = areaForm.value;
+  if (form === "counters") return <AreaCounters source={source} chosen={chosen} />;
+  return <AreaPivot source={source} chosen={chosen} isFlame={form === "flame"} />;
 }
 
 /** Which bookmark the area is compared with. */
@@ -61,8 +42,10 @@ function BaseChoice() {
         onChange={({ currentTarget: { value } }) => compareWith(value)}
       >
         <option value="">nothing</option>
-        {others.map(({ letter, from, to }) => (
-          <option key={letter} value={letter}>{`${letter}, ${quantity(to - from, "duration")}`}</option>
+        {others.map((one) => (
+          <option key={one.letter} value={one.letter}>
+            {`${titleOf(one)}, ${quantity(one.to - one.from, "duration")}`}
+          </option>
         ))}
       </select>
     </label>
@@ -80,10 +63,11 @@ function Head({ chosen }: { chosen: Area }) {
         data-tip="Bookmark this area (⇧M), to return to it or compare with it"
         onClick={() => addBookmark(chosen)}
       >
-        {chosenBookmark.value ? `Bookmark ${chosenBookmark.value.letter}` : "Bookmark"}
+        {chosenBookmark.value ? `Bookmark ${titleOf(chosenBookmark.value)}` : "Bookmark"}
       </button>
       <button type="button" onClick={() => setArea(null)}>Clear</button>
       <BaseChoice />
+      {!baseBookmark.value && <AreaForms />}
     </div>
   );
 }
@@ -96,7 +80,7 @@ export function AreaTable() {
         <BookmarkList />
         <p class="quiet">
           Drag over tracks, or over the ruler for all of them, or press <kbd>R</kbd>{" "}
-          for the time of the selected slice: what ran there is listed here by name.
+          for the time of the selected slice: what ran there is listed here.
         </p>
       </div>
     );

@@ -1,13 +1,23 @@
 /** The list of all bookmarks, and their labels in the ruler. */
 
-import { decimal, exact, plural, quantity } from "../../format/numbers.ts";
+import { decimal, exact, plural, quantity, shorten } from "../../format/numbers.ts";
 import { type Geometry, labelPlaces, xOf } from "../model/geometry.ts";
 import { padRange } from "../model/ranges.ts";
 import { duration } from "../model/times.ts";
 import type { Area, Bookmark } from "../model/url_codec.ts";
-import { bookmarks, chosenBookmark, isFull, removeAllBookmarks, removeBookmark } from "../state/bookmarks.ts";
+import {
+  bookmarks,
+  chosenBookmark,
+  isFull,
+  nameBookmark,
+  removeAllBookmarks,
+  removeBookmark,
+  titleOf,
+} from "../state/bookmarks.ts";
 import { setArea } from "../state/selection.ts";
 import { size, viewport, zoomToRange } from "../state/viewport_state.ts";
+
+const MOST_LETTERS = 14; // of a name in the ruler
 
 /** "Δt 30.00 µs, from 310.0 µs to 340.0 µs, on 1 track" */
 export function AreaText({ area: { from, to, tracks } }: { area: Area }) {
@@ -44,6 +54,15 @@ export function BookmarkList() {
             >
               {bookmark.letter}
             </button>
+            <input
+              type="search"
+              size={12}
+              maxLength={60}
+              value={bookmark.name}
+              placeholder="Name"
+              aria-label={`Name of bookmark ${bookmark.letter}`}
+              onChange={({ currentTarget: { value } }) => nameBookmark(bookmark, value)}
+            />
             <AreaText area={bookmark} />
             <button
               type="button"
@@ -65,19 +84,19 @@ export function BookmarkList() {
 const lengthOf = ({ from, to }: Bookmark): string => duration(to - from);
 
 function Label({ bookmark, left, isShort }: { bookmark: Bookmark; left: number; isShort: boolean }) {
-  const { letter } = bookmark;
+  const { letter, name } = bookmark, length = lengthOf(bookmark), text = name || length;
   const isChosen = chosenBookmark.value?.letter === letter;
   return (
     <li class={isChosen ? "chosen" : ""} style={{ left: `${left}px` }}>
       <button
         type="button"
         aria-pressed={isChosen}
-        aria-label={`Bookmark ${letter}, ${lengthOf(bookmark)}`}
-        data-tip={`${lengthOf(bookmark)}. Click to select it`}
+        aria-label={`Bookmark ${titleOf(bookmark)}, ${length}`}
+        data-tip={`${name ? `${name}, ` : ""}${length}. Click to select it`}
         onClick={() => setArea(bookmark)}
       >
         <b>{letter}</b>
-        {!isShort && ` ${lengthOf(bookmark)}`}
+        {!isShort && ` ${shorten(text, MOST_LETTERS)}`}
       </button>
       <button
         type="button"

@@ -17,7 +17,7 @@ import { AnswerView } from "../../ui/status.tsx";
 
 const CULPRITS = "idle_culprits";
 const FEW = 8; // culprits of a gap
-const SHOWN = 100;
+const PAGE = 100;
 const MOST = 5000; // rows that the view gives
 const ROOM = 0.15; // margin at each side, as a share of the gap
 const LONGEST = 70;
@@ -122,7 +122,7 @@ function Explanation({ gap, source }: { gap: Gap; source: Source }) {
 }
 
 function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; onlyVisible: boolean }) {
-  const { from, to } = settled.value;
+  const { from, to } = settled.value, [shown, show] = useState(PAGE);
   const all = useMemo(() => (table.data.start_ns ?? []).map((_, row) => rowOf(table, row)), [table]);
   const isMatch = useMemo(() => matcher(address.value.gaps ?? ""), [address.value.gaps]);
   const gaps = all.filter((gap) => {
@@ -140,22 +140,35 @@ function Gaps({ table, source, onlyVisible }: { table: Table; source: Source; on
       {selected && <Explanation gap={selected} source={source} />}
       <p>
         <b>{gapCountText(gaps.length, all.length)}</b>, <b>{quantity(idle, "duration")}</b> in all
-        {gaps.length > SHOWN && `; the longest ${SHOWN}:`}
+        {all.length >= MOST && !onlyVisible && ". For shorter ones, zoom in and choose Only visible ones."}
       </p>
       <ol class="gaps" aria-label="Longest gaps">
-        {gaps.slice(0, SHOWN).map((gap) => (
+        {gaps.slice(0, shown).map((gap) => (
           <Row key={`${gap.device} ${gap.start_ns}`} gap={gap} source={source} most={Number(gaps[0]!.dur_ns)} />
         ))}
       </ol>
-      {gaps.length > SHOWN && <p class="quiet">and {decimal(gaps.length - SHOWN)} shorter ones</p>}
+      {gaps.length > shown && (
+        <button type="button" onClick={() => show(shown + PAGE)}>
+          Show {PAGE} more of {decimal(gaps.length - shown)} shorter ones
+        </button>
+      )}
     </>
   );
 }
 
 function OfSource({ view, source, onlyVisible }: { view: ViewEntry; source: Source; onlyVisible: boolean }) {
-  const shown = useAnswer(view.id, {}, { ...source.place, version: source.stamp });
+  const place = { ...source.place, version: source.stamp };
+  const shown = useAnswer(view.id, {}, place), { answer } = shown;
+  const isCut = answer?.state === "ready" && answer.data.start_ns!.length >= MOST;
+  const { from, to } = settled.value;
+  const [from_ns, to_ns] = [from, to].map((time) => String(Math.round(time - source.shift_ns)));
+  const within = useAnswer(
+    view.id,
+    { from_ns: from_ns!, to_ns: to_ns! },
+    isCut && onlyVisible ? place : { ...place, span: "" },
+  );
   return (
-    <AnswerView shown={shown} title={view.title}>
+    <AnswerView shown={isCut && onlyVisible ? within : shown} title={view.title}>
       {(table) => <Gaps table={table} source={source} onlyVisible={onlyVisible} />}
     </AnswerView>
   );

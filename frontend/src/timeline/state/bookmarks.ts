@@ -53,7 +53,7 @@ export function compareStep(step: Range) {
   if (!first || !letter) return chooseStep(step);
   const text = areaText({ ...step, tracks: first.tracks }, own);
   if (areaText(first, own) === text) return chooseStep(step);
-  const all = base ? existing : [...existing, { ...first, letter }];
+  const all = base ? existing : [...existing, { ...first, letter, name: "" }];
   go({ area: text, marks: bookmarksText(all, own), against: letter });
 }
 
@@ -61,9 +61,21 @@ export function compareStep(step: Range) {
 export function addBookmark(chosen: Area) {
   const before = bookmarks.peek(), own = main.peek();
   const letter = before.some((bookmark) => isSameArea(bookmark, chosen)) ? null : freeLetter(before);
-  const now = letter ? [...before, { ...chosen, letter }] : before;
+  const now = letter ? [...before, { ...chosen, letter, name: "" }] : before;
   go({ area: areaText(chosen, own), marks: bookmarksText(now, own) });
 }
+
+/** Names a bookmark; an empty name removes its name. */
+export const nameBookmark = ({ letter }: Bookmark, name: string) =>
+  go({
+    marks: bookmarksText(
+      bookmarks.peek().map((one) => one.letter === letter ? { ...one, name: name.trim() } : one),
+      main.peek(),
+    ),
+  });
+
+/** A bookmark's letter with its name. */
+export const titleOf = ({ letter, name }: Bookmark): string => name ? `${letter} ${name}` : letter;
 
 /** Removes a bookmark; clears the area if it is the selected one. */
 export function removeBookmark({ letter }: Bookmark) {

@@ -99,6 +99,8 @@ function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
   const workers = shownWorkers.value;
   const shown = all.filter(({ worker }) => workers.includes(worker));
   const hidden = all.filter(({ worker }) => !workers.includes(worker));
+  const onPath = new Set([main.value, ...all.map(({ worker }) => worker)]);
+  const isOther = onPath.size !== workers.length || workers.some((worker) => !onPath.has(worker));
   return (
     <>
       {!all.length && <li class="quiet">The path across ranks has no part in the visible range.</li>}
@@ -118,6 +120,18 @@ function SharesState({ answer: { shares: all, notes } }: { answer: Shares }) {
         </li>
       )}
       <Hidden hidden={hidden} />
+      {all.length > 0 && isOther && (
+        <li>
+          <button
+            type="button"
+            class="link"
+            data-tip={`And ${main.value}, whose clock it is`}
+            onClick={() => showWorkers([...onPath].slice(1))}
+          >
+            Show only the ranks on the path
+          </button>
+        </li>
+      )}
       {notes.map((note) => <li key={note} class="quiet">{note}</li>)}
     </>
   );

@@ -8,7 +8,7 @@ import { alignmentText, commonSteps } from "../model/alignment.ts";
 import { clockText } from "../model/clocks.ts";
 import { queryText } from "../search/search_results.ts";
 import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
-import { clocks, comparisonProblem, isComparing } from "../state/clocks.ts";
+import { clocks, compareClocks, comparisonProblem, isComparing, isOnRequest } from "../state/clocks.ts";
 import { sources } from "../state/sources.ts";
 import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
 import { ProgressLine } from "../../ui/status.tsx";
@@ -102,6 +102,10 @@ function AlignmentState() {
         clocks not compared <button type="button" class="link" onClick={retryFailed}>Try again</button>
       </span>
     );
+  }
+  if (isOnRequest.value && !isAligning.value) {
+    const tip = `Infers the clock offsets from the collectives of all ${decimal(workersOfRun().length)} workers`;
+    return <button type="button" class="link" data-tip={tip} onClick={compareClocks}>Compare clocks</button>;
   }
   if (!isAligning.value && !isComparing.value) return null;
   const why = isAligning.value ? "The alignment is being computed" : "Their clocks are being compared";

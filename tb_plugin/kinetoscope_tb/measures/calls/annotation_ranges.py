@@ -53,6 +53,8 @@ class AnnotationRanges:
         dur: How long each lasts.
         step: The step of each, or NONE.
         launching: For each row of device_events the range that it was launched in, or NONE.
+        around_call: For each row of launches the range that it is in, or NONE.
+        around_host: For each row of host_events the range that it is, or is in, or NONE.
     """
 
     row: Rows
@@ -63,6 +65,8 @@ class AnnotationRanges:
     dur: Ints
     step: Rows
     launching: Rows
+    around_call: Rows
+    around_host: Rows
 
     @classmethod
     def of(cls, trace: Trace) -> AnnotationRanges:
@@ -80,8 +84,11 @@ class AnnotationRanges:
         on_main = _OnMain(trace, main, start[thread == main], (start + dur)[thread == main])
         around = on_main.fill(around, thread, start, start + dur)
         names, code = _names(host["name"], rows)
-        launching = _launching(trace, gather(place, holder), on_main)
-        return cls(rows, around, code, names, start, dur, ranges["step"].to_numpy(), launching)
+        around_call, around_host = _around(trace, gather(place, holder), on_main)
+        launch, op = (trace.device_events[column].to_numpy() for column in ("launch", "op"))
+        launching = np.where(launch != NONE, gather(around_call, launch), gather(around_host, op)).astype(np.int32)
+        step = ranges["step"].to_numpy()
+        return cls(rows, around, code, names, start, dur, step, launching, around_call, around_host)
 
     def tree(self) -> MergedTree:
         """Ranges with the same names around them as one node."""
@@ -141,15 +148,14 @@ class _OnMain:
         return filled
 
 
-def _launching(trace: Trace, holder: Rows, on_main: _OnMain) -> Rows:
-    """For each device row the range that it was launched in: by its call, or by its operator without a known call."""
-    host, calls, device = trace.host_events, trace.launches, trace.device_events
-    by_frame = []
+def _around(trace: Trace, holder: Rows, on_main: _OnMain) -> tuple[Rows, Rows]:
+    """The range around each runtime call, and around each host event; an annotation's own is the range that it is."""
+    host, calls = trace.host_events, trace.launches
+    around = []
     for frame, own in ((calls, gather(holder, calls["host"].to_numpy())), (host, holder)):
         start = frame["start_ns"].to_numpy()
-        by_frame.append(on_main.fill(own, frame["thread"].to_numpy(), start, start))
-    launch, op = device["launch"].to_numpy(), device["op"].to_numpy()
-    return np.where(launch != NONE, gather(by_frame[0], launch), gather(by_frame[1], op)).astype(np.int32)
+        around.append(on_main.fill(own, frame["thread"].to_numpy(), start, start))
+    return around[0], around[1]
 
 
 def _names(names: pl.Series, rows: Rows) -> tuple[list[AnnotationName], Rows]:

@@ -1,4 +1,4 @@
-"""Slices by text (text_query), by exact values (predicates), by a view's row (its own file), in an area (area).
+"""Slices by text (text_query), by exact values (predicates), by a view's row (its own file).
 
-`search` puts the first three together.
+`search` puts them together.
 """

@@ -1,0 +1,128 @@
+"""What the slices of an area can be grouped by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...arrays.nesting import innermost
+from ...measures.calls.annotation_ranges import AnnotationRanges
+from ...measures.calls.module_calls import ModuleCalls
+from ...measures.calls.module_times import OUTSIDE, UNATTRIBUTED
+from ...trace import Trace
+from ..core.model import CATEGORIES, FRAMES, Timeline
+from .slices import Ints, Rows, axes_of
+
+By = Literal["name", "category", "thread", "operator", "module", "annotation"]
+
+NO_OPERATOR, NO_ANNOTATION = "[no operator]", "[outside annotations]"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of all slices of a timeline.
+
+    Args:
+        code: The group of each slice.
+        names: Of each group.
+        categories: Of each group, if it has one.
+        processes: The process or device of each group, if it has one.
+    """
+
+    code: NDArray[np.integer]
+    names: list[str]
+    categories: list[str] | None = None
+    processes: list[str] | None = None
+
+
+def groups(trace: Trace, timeline: Timeline, by: By) -> Groups:
+    """The groups of the slices."""
+    return _GROUPS[by](trace, timeline)
+
+
+def _by_name(_trace: Trace, timeline: Timeline) -> Groups:
+    labels = timeline.labels
+    return Groups(timeline.label, labels.texts, [CATEGORIES[i] for i in labels.categories.tolist()])
+
+
+def _by_category(_trace: Trace, timeline: Timeline) -> Groups:
+    return Groups(timeline.labels.categories[timeline.label], list(CATEGORIES))
+
+
+def _by_thread(_trace: Trace, timeline: Timeline) -> Groups:
+    tracks = timeline.tracks
+    axis = np.repeat(axes_of(tracks), [track.slices for track in tracks])
+    return Groups(axis, [track.name for track in tracks], processes=[track.process for track in tracks])
+
+
+def _by_operator(trace: Trace, timeline: Timeline) -> Groups:
+    """Operators by name: device work by the operator that launched it, runtime calls by the one around them."""
+    host = trace.host_events
+    is_op = (host["kind"] == "operator").to_numpy()
+    names: Ints = host["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    codes = {
+        "host_events": np.where(is_op, names, NONE),
+        "launches": gather(names, trace.launches["op"].to_numpy()),
+        "device_events": gather(names, trace.device_events["op"].to_numpy()),
+    }
+    texts = host["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    return _of_frames(trace, timeline, codes, texts, NO_OPERATOR)
+
+
+def _by_module(trace: Trace, timeline: Timeline) -> Groups:
+    """Modules by path: of device work that which launched it, of backward work that of its forward operator."""
+    modules = ModuleCalls.of(trace)
+    forest = modules.forest
+    codes = {}
+    for frame in ("host_events", "launches", "python_calls"):
+        rows = getattr(trace, frame)
+        codes[frame] = modules.of_rows(forest.at(rows["thread"].to_numpy(), rows["start_ns"].to_numpy()))[0]
+    of_host = modules.of_host_rows(trace)[0]
+    codes["host_events"] = np.where(of_host != NONE, of_host, codes["host_events"])
+    launching, paths = forest.launching(trace), modules.paths()
+    is_unknown = (launching == NONE) & (trace.device_events["launch"].to_numpy() == NONE)
+    codes["device_events"] = np.where(is_unknown, len(paths), modules.of_rows(launching)[0])
+    return _of_frames(trace, timeline, codes, [*paths, UNATTRIBUTED], OUTSIDE)
+
+
+def _by_annotation(trace: Trace, timeline: Timeline) -> Groups:
+    """The innermost annotations, without the numbers of steps; of device work that in which it was launched."""
+    ranges, host, python = AnnotationRanges.of(trace), trace.host_events, trace.python_calls
+    place = np.full(host.height, NONE, np.int32)
+    place[ranges.row] = np.arange(ranges.row.size)
+    rows = np.sort(ranges.row)
+    thread, start, dur = (host[name].to_numpy()[rows] for name in ("thread", "start_ns", "dur_ns"))
+    around = innermost(thread, start, start + dur, python["thread"].to_numpy(), python["start_ns"].to_numpy())
+    enclosing = {
+        "host_events": ranges.around_host,
+        "launches": ranges.around_call,
+        "device_events": ranges.launching,
+        "python_calls": gather(place, gather(rows, around)),
+    }
+    codes = {frame: gather(ranges.code, of) for frame, of in enclosing.items()}
+    return _of_frames(trace, timeline, codes, [name.name for name in ranges.names], NO_ANNOTATION)
+
+
+def _of_frames(
+    trace: Trace, timeline: Timeline, codes: Mapping[str, Ints | Rows], names: list[str], unknown: str
+) -> Groups:
+    """The groups by the rows of the trace's frames; what has none is in the last group, `unknown`."""
+    parts = [codes.get(frame, np.full(getattr(trace, frame).height, NONE, np.int64)) for frame in FRAMES]
+    code = np.concatenate(parts)[timeline.event]
+    return Groups(np.where(code == NONE, len(names), code), [*names, unknown])
+
+
+_GROUPS: dict[By, Callable[[Trace, Timeline], Groups]] = {
+    "name": _by_name,
+    "category": _by_category,
+    "thread": _by_thread,
+    "operator": _by_operator,
+    "module": _by_module,
+    "annotation": _by_annotation,
+}

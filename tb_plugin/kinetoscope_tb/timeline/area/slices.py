@@ -1,0 +1,126 @@
+"""The slices that reach into an area, how they nest, and the time of each without those inside it.
+
+All tracks of a thread or stream count together. An instant of a thread belongs to the slice that began last of those
+that are open: a function doesn't have the time of an operator that it calls. An instant of a stream belongs to the
+kernel, copy or fill that began last; annotations there only enclose what runs, so they have no time of their own. So
+the times of slices add up to the time in which anything runs on the threads and streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather
+from ...arrays.native import Function
+from ...arrays.nesting import innermost, nest
+from ..core.model import Part, Timeline, Track
+
+_time_on_top = Function("time_on_top")
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+_OUTER_FIRST: tuple[Part, ...] = ("python", "annotations", "calls", "other", "waits", "work")
+"""Which of two slices with the same times is around the other."""
+
+_LAYERS: dict[Part, int] = {"waits": 1, "work": 2}
+"""What takes its time from lower layers, and encloses nothing."""
+
+
+@dataclass(frozen=True)
+class AreaSlices:
+    """The slices by thread or stream, then by start, the outer ones first.
+
+    Args:
+        number: Their numbers in the timeline.
+        axis: The thread or stream of each: the index of its first track.
+        begin, end: Their times, cut to the area.
+        parent: The slice here that is right around each on its thread or stream, or NONE; around a kernel, copy or fill
+            the innermost annotation that is open when it begins.
+        own_ns: The time of the area that belongs to each.
+        covers: Whether each lasts for the whole area, with others inside it.
+        is_device: Whether each is on a stream.
+    """
+
+    number: Ints
+    axis: Rows
+    begin: Ints
+    end: Ints
+    parent: Rows
+    own_ns: Ints
+    covers: Mask
+    is_device: Mask
+
+    @classmethod
+    def of(cls, timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> AreaSlices:
+        """The slices that reach into [from_ns, to_ns); one of no length does if its start is there."""
+        every = timeline.tracks
+        number, track = _reaching(timeline, from_ns, to_ns, tracks)
+        axis = axes_of(every)[track]
+        start, dur = timeline.start_ns[number], timeline.dur_ns[number]
+        rank = np.array([_OUTER_FIRST.index(one.part) for one in every], np.uint8)[track]
+        order = _outer_first(axis, start, dur, rank)
+        number, track, axis, start, dur = number[order], track[order], axis[order], start[order], dur[order]
+        layer = np.array([_LAYERS.get(one.part, 0) for one in every], np.uint8)[track]
+        is_device = np.array([one.stream is not None for one in every], bool)[track]
+        parent = _parents(axis, start, start + dur, layer == 0)
+        begin, end = np.maximum(start, from_ns), np.minimum(start + dur, to_ns)
+        own, stack = np.zeros(number.size, np.int64), np.empty(number.size, np.int32)
+        _time_on_top(axis, begin, end, layer, stack, own)
+        own[is_device & (layer == 0)] = 0
+        has_inner = np.zeros(number.size, bool)
+        has_inner[parent[parent != NONE]] = True
+        covers = (start <= from_ns) & (start + dur >= to_ns) & has_inner
+        return cls(number, axis, begin, end, parent, own, covers, is_device)
+
+
+def _parents(axis: Rows, start: Ints, end: Ints, can_enclose: Mask) -> Rows:
+    outer, inner = np.flatnonzero(can_enclose), np.flatnonzero(~can_enclose)
+    parent = np.full(axis.size, NONE, np.int32)
+    ranges = axis[outer], start[outer], end[outer]
+    parent[outer] = gather(outer, nest(*ranges)[0])
+    parent[inner] = gather(outer, innermost(*ranges, axis[inner], start[inner]))
+    return parent
+
+
+def axes_of(tracks: Sequence[Track]) -> Rows:
+    """Of each track the first one of its thread or stream."""
+    first: dict[tuple[object, ...], int] = {}
+    keys = ((track.device, track.stream, track.pid, track.tid) for track in tracks)
+    return np.array([first.setdefault(key, place) for place, key in enumerate(keys)], np.int32)
+
+
+def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> tuple[Ints, Ints]:
+    """(the slices on the tracks that reach into the time, the track of each)."""
+    first, parts, counts = timeline.pyramid.rows.first, [np.empty(0, np.int64)], []
+    places = sorted(set(tracks))
+    for place in places:
+        track, count = timeline.tracks[place], 0
+        for row in range(track.first_row, track.first_row + track.lanes):
+            low, high = int(first[row]), int(first[row + 1])
+            begin, stop = np.searchsorted(timeline.start_ns[low:high], [from_ns, to_ns]) + low
+            if begin > low and timeline.start_ns[begin - 1] + timeline.dur_ns[begin - 1] > from_ns:
+                begin -= 1
+            parts.append(np.arange(begin, stop))
+            count += parts[-1].size
+        counts.append(count)
+    return np.concatenate(parts), np.repeat(np.array(places, np.int64), counts)
+
+
+def _outer_first(axis: Rows, start: Ints, dur: Ints, rank: NDArray[np.uint8]) -> Ints:
+    """The order by axis and start, the longest first; of those with the same times, by rank.
+
+    Each row is sorted by start already, which a stable sort makes use of; only what begins together is sorted again.
+    """
+    by_rank = np.argsort(rank, kind="stable")
+    order = by_rank[np.lexsort((start[by_rank], axis[by_rank]))]
+    follows = (np.diff(start[order]) == 0) & (np.diff(axis[order]) == 0)
+    together = np.flatnonzero(np.append(follows, False) | np.append(False, follows))
+    tied = order[together]
+    order[together] = tied[np.lexsort((-dur[tied], start[tied], axis[tied]))]
+    return order
