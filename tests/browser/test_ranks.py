@@ -130,11 +130,23 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
     expect(states).to_have_count(0)
 
 
-def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:
-    write(simulated(Truth(ranks=3, steps=1)), tmp_path / "run")
+def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: Page, tmp_path: Path) -> None:
+    write(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000})), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server:
+        page.goto(f"{server.base}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
+        sentence = page.get_by_label("Ranks", exact=True)
+        expect(sentence).to_contain_text("Rank 2 was last at", timeout=60_000)
+        expect(sentence).to_contain_text("low confidence")
+        picture = page.locator(".heat").first
+        expect(picture.locator(".legend li")).to_have_text(
+            ["compute", "exposed communication", "waiting for other ranks", "copies", "idle"], timeout=60_000
+        )
+        expect(picture.locator(".scale")).to_contain_text("the step without its waiting for other ranks")
+        expect(picture.locator("text.value").last).to_have_text(re.compile(r"^[\d.]+$"))
+        waits = page.get_by_label("Who waits, collective by collective", exact=True)
+        expect(waits.locator("text.value", has_text="Last").first).to_be_visible(timeout=60_000)
         page.goto(f"{server.base}{ENTRY}{address(view='pace', run='run', worker='rank0', span='1')}")
-        expect(page.locator(".plot circle.dot")).to_have_count(3, timeout=60_000)
+        expect(page.get_by_label("Step start lag", exact=True).locator("text.value")).to_have_count(4, timeout=60_000)
 
 
 def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, many: str) -> None:

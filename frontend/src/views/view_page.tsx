@@ -38,6 +38,7 @@ import { prose } from "../ui/prose.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
+import { Sentence } from "./sentence.tsx";
 
 const ADDITIVE = new Set(["count", "duration", "bytes", "flop"]); // what makes a whole together
 const MAX_OTHER_SHARE = 0.5; // with a larger share in "other", a ring is useless
@@ -288,8 +289,14 @@ function HeadView({ entry }: { entry: ViewEntry }) {
 
 /** What stands above the tabs of an entry. */
 export function Heads() {
-  const heads = openEntry.value!.heads.filter(({ id }) => !(id in missing.value));
-  return <>{heads.map((head) => <HeadView key={head.id} entry={head} />)}</>;
+  const { heads: all, sentence } = openEntry.value!;
+  const heads = all.filter(({ id }) => !(id in missing.value));
+  return (
+    <>
+      {sentence && !(sentence in missing.value) && <Sentence view={sentence} isOwn />}
+      {heads.map((head) => <HeadView key={head.id} entry={head} />)}
+    </>
+  );
 }
 
 /** The page of a tab: the view, and its parts below it. */

@@ -131,6 +131,9 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
         tip={`${exact(start_ns, "instant")} since the recording's origin`}
       />
       <Fact title="On" text={track ? `${track.process} · ${track.name}` : "unknown track"} />
+      {track?.part === "projected" && (
+        <Fact title="Projected" text="not recorded: first to last GPU event launched inside, on this stream" />
+      )}
       {!is_finished && <Fact title="End" text="not recorded: it was still running when the recording ended" />}
     </dl>
   );
