@@ -134,7 +134,7 @@ def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: P
     write(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000})), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server:
         page.goto(f"{server.base}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
-        sentence = page.get_by_label("Ranks", exact=True)
+        sentence = page.get_by_role("region", name="Ranks", exact=True)
         expect(sentence).to_contain_text("Rank 2 was last at", timeout=60_000)
         expect(sentence).to_contain_text("low confidence")
         picture = page.locator(".heat").first

@@ -31,6 +31,7 @@ type Numbers = (number | null)[];
 interface Chart {
   matrix: Matrix;
   column: DrawnColumn;
+  isFlagged: (row: number) => boolean;
   /** The row's text in a cell. */
   text: (row: number) => string;
   bars: LineBar[];
@@ -110,7 +111,7 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
         row >= 0 && (
           <text
             key={i}
-            class="value"
+            class={`value ${chart.isFlagged(row) ? "flagged" : ""}`}
             x={left + pitch * (i % columns.length + 0.5)}
             y={TOP + lineHeight * (Math.floor(i / columns.length) + 0.5) + 4}
             text-anchor="middle"
@@ -199,6 +200,7 @@ export function Heatmap(
   const chart = {
     matrix,
     column,
+    isFlagged: (row: number) => Boolean(flagged?.[row]),
     text: (row: number) =>
       flagged?.[row] ? label(flag!).replace("Is ", "") : cell(column.values[row], column.kind, scale),
     bars: parts.length ? lineBars(matrix, table.data, parts) : [],
