@@ -34,13 +34,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_cell_tells_its_rank_and_step_and_leads_to_the_timeline(page: Page, many: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{many}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
-    heat = page.locator(".heat [role=slider]")
+    heat = page.locator(".heat [role=slider]").first
     expect(heat).to_be_visible(timeout=60_000)
     heat.focus()
     for key in ["ArrowDown"] * 4 + ["ArrowRight"]:
         heat.press(key)
     assert (heat.get_attribute("aria-valuetext") or "").startswith("rank4 · 1: Own ")
-    page.get_by_label("Shown").select_option("wait_ns")
+    page.get_by_label("Shown").first.select_option("wait_ns")
     assert "Wait" in (heat.get_attribute("aria-label") or "")
     page.get_by_role("button", name="Step 1 of rank4 in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
@@ -123,7 +123,7 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
     expect(states).not_to_contain_text("not shown", timeout=60_000)
     expect(states.get_by_role("button", name="rank4")).to_be_visible()
     page.get_by_label("Filter tracks").fill("stream 7")
-    expect(page.locator("#timeline-shown")).to_contain_text("3 tracks", timeout=60_000)
+    expect(page.locator("#timeline-shown")).to_contain_text("6 tracks", timeout=60_000)
     assert "path across ranks: computation" in tip_over(page, page.locator(".gutter li", has_text="stream 7").last)
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")
