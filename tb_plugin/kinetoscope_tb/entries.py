@@ -40,12 +40,14 @@ class Entry:
         question: The question that it answers.
         section: Entries of one section stand together.
         figure: The number beside it, once the page knows it.
+        sentence: The view whose first row is the answer in a sentence, with its evidence, above the tabs.
     """
 
     title: EntryTitle
     question: str
     section: Literal["trace", "time", "host", "device", "ranks", "health"]
     figure: Figure | None = None
+    sentence: str | None = None
 
 
 _ENTRIES = (
@@ -58,7 +60,7 @@ _ENTRIES = (
     Entry("Annotations", "How long do my named ranges take, on host and GPU?", "host"),
     Entry("Kernels", "Which kernels cost time, and who launches them?", "device", Figure("kernels")),
     Entry("Memory", "What fills memory, and when?", "device", Figure("memory_devices", "peak_allocated_bytes")),
-    Entry("Ranks", "Which rank is late, and what does it cost?", "ranks"),
+    Entry("Ranks", "Which rank is late, and what does it cost?", "ranks", sentence="run_advice"),
     Entry("Trace health", "Can I trust these numbers?", "health"),
 )
 

@@ -49,11 +49,15 @@ class Heatmap:
     Args:
         down: The column whose values are the lines of cells.
         across: The column whose values are the columns of cells.
+        parts: Columns that add up; each line has a bar of their means over its cells.
+        mark: The BOOL column that marks cells, named by a word such as `is_last`.
     """
 
     kind: ClassVar = "heatmap"
     down: str
     across: str
+    parts: tuple[str, ...] = ()
+    mark: str | None = None
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return widths, (parent, *([folded] if folded else ()))
         case Lines(values, series, marks):
             return values, (*series, *([marks] if marks else ()))
-        case Heatmap(down, across):
-            return (), (down, across)
+        case Heatmap(down, across, parts, mark):
+            return parts, (down, across, *([mark] if mark else ()))
         case Histogram(lower, upper, heights):
             return (lower, upper, *heights), ()
         case Bars(lengths):

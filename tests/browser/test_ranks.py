@@ -34,13 +34,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_cell_tells_its_rank_and_step_and_leads_to_the_timeline(page: Page, many: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{many}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
-    heat = page.locator(".heat [role=slider]")
+    heat = page.locator(".heat [role=slider]").first
     expect(heat).to_be_visible(timeout=60_000)
     heat.focus()
     for key in ["ArrowDown"] * 4 + ["ArrowRight"]:
         heat.press(key)
     assert (heat.get_attribute("aria-valuetext") or "").startswith("rank4 · 1: Own ")
-    page.get_by_label("Shown").select_option("wait_ns")
+    page.get_by_label("Shown").first.select_option("wait_ns")
     assert "Wait" in (heat.get_attribute("aria-label") or "")
     page.get_by_role("button", name="Step 1 of rank4 in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
@@ -123,7 +123,7 @@ def test_the_timeline_draws_the_path_across_ranks_and_says_on_whom_it_lies_unsee
     expect(states).not_to_contain_text("not shown", timeout=60_000)
     expect(states.get_by_role("button", name="rank4")).to_be_visible()
     page.get_by_label("Filter tracks").fill("stream 7")
-    expect(page.locator("#timeline-shown")).to_contain_text("3 tracks", timeout=60_000)
+    expect(page.locator("#timeline-shown")).to_contain_text("6 tracks", timeout=60_000)
     assert "path across ranks: computation" in tip_over(page, page.locator(".gutter li", has_text="stream 7").last)
     only = states.get_by_role("button", name="Show only the ranks on the path")
     only.click()
@@ -148,11 +148,23 @@ def test_clocks_of_a_large_run_are_compared_on_request(page: Page, tmp_path: Pat
         expect(choice).to_contain_text("clock inferred from collectives to", timeout=120_000)
 
 
-def test_the_pace_of_a_single_step_is_drawn_as_points(page: Page, tmp_path: Path) -> None:
-    write(simulated(Truth(ranks=3, steps=1)), tmp_path / "run")
+def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: Page, tmp_path: Path) -> None:
+    write(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000})), tmp_path / "run")
     with serving(f"--logdir={tmp_path}") as server:
+        page.goto(f"{server.base}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
+        sentence = page.get_by_role("region", name="Ranks", exact=True)
+        expect(sentence).to_contain_text("Rank 2 was last at", timeout=60_000)
+        expect(sentence).to_contain_text("low confidence")
+        picture = page.locator(".heat").first
+        expect(picture.locator(".legend li")).to_have_text(
+            ["compute", "exposed communication", "waiting for other ranks", "copies", "idle"], timeout=60_000
+        )
+        expect(picture.locator(".scale")).to_contain_text("the step without its waiting for other ranks")
+        expect(picture.locator("text.value").last).to_have_text(re.compile(r"^[\d.]+$"))
+        waits = page.get_by_label("Who waits, collective by collective", exact=True)
+        expect(waits.locator("text.value", has_text="Last").first).to_be_visible(timeout=60_000)
         page.goto(f"{server.base}{ENTRY}{address(view='pace', run='run', worker='rank0', span='1')}")
-        expect(page.locator(".plot circle.dot")).to_have_count(3, timeout=60_000)
+        expect(page.get_by_label("Step start lag", exact=True).locator("text.value")).to_have_count(4, timeout=60_000)
 
 
 def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, many: str) -> None:

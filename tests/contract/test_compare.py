@@ -39,7 +39,7 @@ def compared(kinetoscope, runs):
 
 
 def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
-    status, out, err = compared("--format", "json")
+    status, out, err = compared("--view", "operators", "--format", "json")
     answer = json.loads(out)
     assert (status, err, answer["state"], answer["view"]) == (0, "", "ready", "operators")
     assert (answer["compared"], answer["weight"]) == (["device_self_ns", "calls"], "delta_device_self_ns")
@@ -74,8 +74,20 @@ def test_every_view_compares_in_every_format(compared, view):
     assert compared("--view", view, "--columns", columns, "--format", "json")[0] == 0
 
 
+def test_what_changed_most_is_compared_by_default(compared):
+    status, out, err = compared()
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0].split() == ["kind", "base", "(µs)", "new", "(µs)", "delta", "(µs)", "change", "verdict", "name"]
+    assert {"category", "kernel", "operator"} <= {line.split()[0] for line in lines[1:]}
+    assert err.startswith("The average step: ")
+    answer = json.loads(compared("--format", "json")[1])
+    assert (answer["view"], answer["headline"]) == ("changes", err.splitlines()[0])
+    assert len(list(csv.DictReader(io.StringIO(compared("--format", "csv")[1])))) == len(lines) - 1
+
+
 def test_a_rule_that_is_broken_is_exit_status_2(compared):
-    status, out, err = compared("--fail-if", "aten::mm>50%")
+    status, out, err = compared("--view", "operators", "--fail-if", "aten::mm>50%")
     assert status == 2
     assert "aten::mm" in out
     assert "BROKEN: aten::mm>50%\n  aten::mm: 300.0 → 600.0 (µs) (300.0, +100.0 %; noise ±0.0)" in err
@@ -101,8 +113,10 @@ def test_json_tells_what_came_of_the_rules(compared):
         (["--fail-if", "nonsense"], "bad_parameter"),
         (["--fail-if", "aten::mn>5%"], "not_found"),
         (["--view", "nothing"], "not_found"),
-        (["--columns", "name"], "bad_parameter"),
-        (["--set", "x"], "bad_parameter"),
+        (["--view", "operators", "--columns", "name"], "bad_parameter"),
+        (["--columns", "calls"], "bad_parameter"),
+        (["--set", "x=1"], "bad_parameter"),
+        (["--view", "operators", "--set", "x"], "bad_parameter"),
         (["--new-run", "gone"], "not_found"),
     ],
 )

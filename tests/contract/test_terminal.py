@@ -125,4 +125,4 @@ def test_help_groups_commands_and_views(kinetoscope):
 def test_a_recording_is_not_compared_with_itself(kinetoscope, trace):
     status, out, err = kinetoscope("compare", trace)
     assert (status, out) == (1, "")
-    assert "would be compared with itself" in err
+    assert "A comparison needs two recordings" in err

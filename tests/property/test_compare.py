@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.compare import compare
+from kinetoscope_tb.compare import changes, compare
+from kinetoscope_tb.compare.changes import MOST
+from kinetoscope_tb.compare.shares import stepless_side
 from kinetoscope_tb.compare.statistics import quantile
+from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.strategies import builders
 
 few = settings(max_examples=40, deadline=None)
@@ -38,6 +41,10 @@ def alone(view, trace, *, per_step):
 @given(builders(), builders(), st.sampled_from(["operators", "operators_by_shape", "kernels", "kernels_by_op"]))
 def test_rows_are_joined_as_a_dictionary_would(first, second, name):
     view, base, new = VIEWS[name], first.build(), second.build()
+    if stepless_side(base, new):
+        with pytest.raises(BadParameter, match="marks no steps"):
+            compare(view, base, new, columns=[view.table.weight])
+        return
     comparison = compare(view, base, new, columns=[VIEWS[name].table.weight])
     sides = [alone(view, trace, per_step=comparison.basis.is_per_step) for trace in (base, new)]
     got = rows(comparison.frame, view.table.key)
@@ -80,6 +87,40 @@ def test_swapped_sides_are_mirrored(first, second, name):
             assert row[f"{column.name}_verdict"] == other[f"{column.name}_verdict"]
             if row.get(f"noise_{column.name}") is not None:
                 assert math.isclose(row[f"noise_{column.name}"], other[f"noise_{column.name}"], rel_tol=1e-9, abs_tol=1)
+
+
+@few
+@given(builders(), builders(), st.sampled_from(["operators", "kernels", "python_calls", "copies"]))
+def test_shares_add_up_to_one_and_mean_times_calls_is_the_amount(first, second, name):
+    view, base, new = VIEWS[name], first.build(), second.build()
+    if not stepless_side(base, new):
+        return
+    comparison = compare(view, base, new)
+    share, mean = (column.name for column in comparison.columns)
+    parent = comparison.frame["parent_row"] if name == "python_calls" else pl.Series([None] * comparison.frame.height)
+    for side in ("base", "new"):
+        shares = comparison.frame.filter(parent.is_null())[f"{side}_{share}"].drop_nulls()
+        assert shares.is_empty() or math.isclose(shares.sum(), 1, rel_tol=1e-9)
+        assert (comparison.frame[f"{side}_{mean}"].drop_nulls() >= 0).all()
+
+
+@few
+@given(builders(), builders())
+def test_changes_are_mirrored_and_the_largest_comes_first(first, second):
+    base, new = first.build(), second.build()
+    forth, back = changes(EVERY_VIEW, base, new), changes(EVERY_VIEW, new, base)
+    for one in (forth, back):
+        sizes = one.frame.select(pl.coalesce(pl.col("delta_ns").abs(), "delta_frac").abs()).to_series().drop_nulls()
+        assert sizes.is_sorted(descending=True)
+    named = {(row["kind"], row["name"]): row for row in back.frame.to_dicts()}
+    if max(forth.frame.height, back.frame.height) < MOST:
+        for row in forth.frame.to_dicts():
+            other = named[row["kind"], row["name"]]
+            assert (row["base_ns"], row["new_ns"], row["verdict"]) == (
+                other["new_ns"],
+                other["base_ns"],
+                other["verdict"],
+            )
 
 
 @few

@@ -37,6 +37,8 @@ def drawn(trace, made, window=Window(), shift=0):  # noqa: B008
     """Name, start in Unix time, duration of each slice that lies in the window in part."""
     found = []
     for number in range(made.size):
+        if made.tracks[made.track_of(number)].part == "projected":
+            continue  # not in the file
         start, dur = int(made.start_ns[number]), int(made.dur_ns[number])
         is_late = window.to_ns is not None and start + shift >= window.to_ns
         is_early = window.from_ns is not None and start + shift < window.from_ns >= start + dur + shift

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import FRAMES, Pyramid, Rows, timeline
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from support.build import TraceBuilder
 from support.real_traces import FOLDER
 from support.slow_timeline import decoded, tile
+from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
 KINDS = st.sampled_from(["op", "annotation", "python", "kernel", "launch"])
@@ -35,9 +37,10 @@ def built(slices):
 def test_every_slice_of_the_trace_is_in_one_lane_alone(slices):
     trace = built(slices)
     made = timeline(trace)
-    assert made.size == len(slices) == sum(getattr(trace, name).height for name in FRAMES)
-    assert sorted(made.event.tolist()) == list(range(made.size))
-    for number in range(made.size):
+    own = [number for number in range(made.size) if made.tracks[made.track_of(number)].part != "projected"]
+    assert len(own) == len(slices) == sum(getattr(trace, name).height for name in FRAMES)
+    assert sorted(made.event[own].tolist()) == list(range(len(own)))
+    for number in own:
         frame, at = made.source_of(number)
         row = getattr(trace, frame).row(at, named=True)
         assert (row["start_ns"], row["dur_ns"]) == (made.start_ns[number], made.dur_ns[number])
@@ -50,6 +53,29 @@ def test_every_slice_of_the_trace_is_in_one_lane_alone(slices):
             assert made.row_of(parent) < made.row_of(number)
             assert made.track_of(parent) == made.track_of(number)
             assert made.start_ns[parent] <= made.start_ns[number] <= end[number] <= end[parent]
+
+
+@given(builders())
+def test_a_projected_annotation_spans_the_work_launched_inside_on_one_stream(builder):
+    trace = builder.build()
+    made, ranges, device = timeline(trace), AnnotationRanges.of(trace), trace.device_events.to_dicts()
+    expected = set()
+    for row in range(len(device)):
+        at = int(ranges.launching[row])
+        while at >= 0:  # outwards
+            expected.add((int(ranges.row[at]), device[row]["device"], device[row]["stream"]))
+            at = int(ranges.parent[at])
+    found = set()
+    for track in (place for place, track in enumerate(made.tracks) if track.part == "projected"):
+        for number in range(made.size)[made.slices_on(track)]:
+            place = (made.source_of(number)[1], made.tracks[track].device, made.tracks[track].stream)
+            assert place not in found
+            found.add(place)
+            work = [row for row in device if (row["device"], row["stream"]) == place[1:]]
+            assert int(made.start_ns[number]) in {row["start_ns"] for row in work}
+            end = int(made.start_ns[number] + made.dur_ns[number])
+            assert end in {row["start_ns"] + row["dur_ns"] for row in work}
+    assert found == expected
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 import type { Failed, Loading } from "./types.ts";
 
-export type Part = "annotations" | "calls" | "work" | "waits" | "other" | "python";
+export type Part = "annotations" | "projected" | "calls" | "work" | "waits" | "other" | "python";
 
 export interface Track {
   /** Name of the device or process that it belongs to. */

@@ -61,13 +61,15 @@ export interface EntryFacts {
   section: string;
   /** The number beside it: of a view's first row the value of a column, or how many rows the view has. */
   figure: { view: string; column: string | null } | null;
+  /** The view whose first row is the answer as a sentence. */
+  sentence?: string | null;
 }
 
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
   | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean }
   | { kind: "lines"; values: string[]; series: string[]; marks: string | null; is_stacked: boolean }
-  | { kind: "heatmap"; down: string; across: string }
+  | { kind: "heatmap"; down: string; across: string; parts: string[]; mark: string | null }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
   | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }

@@ -1,10 +1,11 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
-import { exact, quantity } from "../format/numbers.ts";
+import { cell, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { useTableScope } from "../table/table_scope.ts";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
+import { BarLegend, type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import { OpenStep } from "./open_step.tsx";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -17,13 +18,28 @@ const FOOT = 22;
 const LABEL = 170;
 const COLOR = [217, 96, 59]; // on light and on dark, at any strength
 const PALEST = 0.07; // a value that is there differs from none
+const DARKEST = 0.75; // so that numbers are readable on it
+const WIDEST = 120; // pixels of a cell
+const LEAST_ROOM = [34, 14]; // pixels of a number
+
+const BARS = 0.5; // of the room beside the names
+
+const colorAt = (strength: number) => `rgb(${COLOR.join(" ")} / ${strength})`;
 
 type Numbers = (number | null)[];
 
 interface Chart {
   matrix: Matrix;
   column: DrawnColumn;
+  isFlagged: (row: number) => boolean;
+  /** The row's text in a cell. */
+  text: (row: number) => string;
+  bars: LineBar[];
+  parts: string[];
+  /** Where the bars and the cells begin, and how wide the cells are together. */
+  barsAt: number;
   left: number;
+  inner: number;
   width: number;
   lineHeight: number;
 }
@@ -36,7 +52,7 @@ function paintCells({ lines, columns, rows }: Matrix, values: Numbers): string {
   const range = colorRange(values);
   rows.forEach((row, i) => {
     if (row < 0) return;
-    const strength = PALEST + (1 - PALEST) * darkness(values[row]!, range);
+    const strength = PALEST + (DARKEST - PALEST) * darkness(values[row]!, range);
     picture.data.set([...COLOR, Math.round(255 * strength)], i * 4);
   });
   pen.putImageData(picture, 0, 0);
@@ -60,10 +76,10 @@ function Names({ names, at, room, vertical }: {
   });
 }
 
-function Drawing({ chart: { matrix, column, left, width, lineHeight }, marked }: { chart: Chart; marked: number }) {
-  const { lines, columns } = matrix;
+function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
+  const { matrix, column, bars, parts, barsAt, left, inner, width, lineHeight } = chart, { lines, columns } = matrix;
   const address = useMemo(() => paintCells(matrix, column.values as Numbers), [matrix, column]);
-  const [inner, height] = [width - left, lineHeight * lines.length];
+  const height = lineHeight * lines.length;
   const pitch = inner / columns.length;
   return (
     <svg viewBox={`0 0 ${width} ${TOP + height + FOOT}`} height={TOP + height + FOOT}>
@@ -81,7 +97,7 @@ function Drawing({ chart: { matrix, column, left, width, lineHeight }, marked }:
       <Names
         vertical
         names={lines.map((line) => fitText(nameOf(line), LABEL - 12, 12))}
-        at={(i) => [left - 8, TOP + lineHeight * (i + 0.5)]}
+        at={(i) => [barsAt - 8, TOP + lineHeight * (i + 0.5)]}
         room={() => 15}
       />
       <Names
@@ -90,6 +106,19 @@ function Drawing({ chart: { matrix, column, left, width, lineHeight }, marked }:
         at={(i) => [left + pitch * (i + 0.5), TOP + height + 12]}
         room={(name) => textWidth(name, 12) + 10}
       />
+      <LineBars bars={bars} parts={parts} x={barsAt} y={TOP} width={left - barsAt - 16} lineHeight={lineHeight} />
+      {pitch >= LEAST_ROOM[0]! && lineHeight >= LEAST_ROOM[1]! && Array.from(matrix.rows, (row, i) =>
+        row >= 0 && (
+          <text
+            key={i}
+            class={`value ${chart.isFlagged(row) ? "flagged" : ""}`}
+            x={left + pitch * (i % columns.length + 0.5)}
+            y={TOP + lineHeight * (Math.floor(i / columns.length) + 0.5) + 4}
+            text-anchor="middle"
+          >
+            {chart.text(row)}
+          </text>
+        ))}
       {marked >= 0 && (
         <rect
           class="marked"
@@ -118,9 +147,9 @@ function movedBy(key: string, marked: number, { lines, columns }: Matrix): numbe
 }
 
 /** The cell under the pointer; -1 outside the cells. */
-function cellAt({ matrix: { lines, columns }, left, width, lineHeight }: Chart, box: Element, event: PointerEvent) {
+function cellAt({ matrix: { lines, columns }, left, inner, lineHeight }: Chart, box: Element, event: PointerEvent) {
   const { left: x, top: y } = box.querySelector("svg")!.getBoundingClientRect();
-  const column = Math.floor(((event.clientX - x - left) / (width - left)) * columns.length);
+  const column = Math.floor(((event.clientX - x - left) / inner) * columns.length);
   const line = Math.floor((event.clientY - y - TOP) / lineHeight);
   const isInside = column >= 0 && column < columns.length && line >= 0 && line < lines.length;
   return isInside ? line * columns.length + column : -1;
@@ -152,7 +181,7 @@ export function Heatmap(
   const width = useWidth(box);
   const { get } = useTableScope();
   const [marked, mark] = useState(-1);
-  const { down: line, across } = picture;
+  const { down: line, across, parts, mark: flag } = picture;
   const drawable = ready.columns.filter(({ isNumeric, kind, name }) =>
     isNumeric && kind !== "instant" && name !== line && name !== across
   );
@@ -164,18 +193,34 @@ export function Heatmap(
   if (!column || !matrix || !matrix.lines.length) return null;
   const lineHeight = Math.max(1, Math.min(TALLEST, Math.floor(HEIGHT / matrix.lines.length)));
   const longest = Math.max(...matrix.lines.map((name) => textWidth(nameOf(name), 12)));
-  const chart = { matrix, column, left: Math.min(LABEL, longest + 14), width, lineHeight };
+  const barsAt = Math.min(LABEL, longest + 14);
+  const left = barsAt + (parts.length ? Math.round((width - barsAt) * BARS) : 0);
+  const scale = scaleFor(column.kind, column.values);
+  const flagged = flag && table.data[flag];
+  const chart = {
+    matrix,
+    column,
+    isFlagged: (row: number) => Boolean(flagged?.[row]),
+    text: (row: number) =>
+      flagged?.[row] ? label(flag!).replace("Is ", "") : cell(column.values[row], column.kind, scale),
+    bars: parts.length ? lineBars(matrix, table.data, parts) : [],
+    parts,
+    barsAt,
+    left,
+    inner: Math.min(width - left, WIDEST * matrix.columns.length),
+    width,
+    lineHeight,
+  };
   const row = marked < matrix.rows.length ? matrix.rows[marked] ?? -1 : -1;
   const { low, high } = colorRange(column.values);
   const text = row >= 0
     ? `${ready.nameOf(row)}: ${column.title} ${exact(column.values[row]!, column.kind)}`
-    : `From ${quantity(low, column.kind)}, pale, to ${
-      quantity(high, column.kind)
-    }. Point at a cell, or use arrow keys.`;
+    : "Point at a cell, or use arrow keys.";
   return (
     <figure class="card heat">
       <figcaption>
         <Choose columns={drawable} column={column} />
+        {parts.length > 0 && <BarLegend parts={parts} />}
         <SavePicture title={column.title} />
       </figcaption>
       <div
@@ -196,6 +241,12 @@ export function Heatmap(
       >
         {width > 0 && <Drawing chart={chart} marked={marked} />}
       </div>
+      <p class="scale">
+        <b>{column.title} {scale.unit}</b>
+        {cell(low, column.kind, scale)}
+        <i style={{ background: `linear-gradient(90deg, ${colorAt(PALEST)}, ${colorAt(DARKEST)})` }} />
+        {cell(high, column.kind, scale)} <span class="quiet">{column.doc}</span>
+      </p>
       <p class="quiet">
         {text} {row >= 0 && <OpenStep table={table} row={row} />}
       </p>

@@ -16,14 +16,17 @@ export function formatSigned(value: Value | undefined, scale: Scale): string {
   return value > 0 ? `+${text}` : text;
 }
 
-/** A ratio as growth: 1.05 is "+5.0 %". */
+const MANIFOLD = 10; // a larger ratio is no percentage
+
+/** A ratio as growth: 1.05 is "+5.0 %", 12 is "×12.0". */
 export function formatGrowth(ratio: Value | undefined): string {
   if (typeof ratio !== "number") return MISSING;
+  if (ratio >= MANIFOLD) return `×${decimal(ratio, 1)}`;
   const percent = 100 * (ratio - 1);
   return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
 }
 
-const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", noise: "noise", same: "noise" };
+const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", "not certain": "noise", same: "noise" };
 
 /** The color of a difference: by direction for amounts, pale if it may be noise. A change of a share is neither good nor bad. */
 function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
@@ -91,5 +94,5 @@ export function readyComparison(table: Comparison, view: ViewEntry): Ready {
 /** The rows whose first compared column differs by more than noise. */
 export function rowsBeyondNoise(rows: Uint32Array, { data, compared }: Comparison): Uint32Array {
   const verdict = data[`${compared[0]}_verdict`] ?? [];
-  return rows.filter((row) => verdict[row] !== "noise" && verdict[row] !== "same");
+  return rows.filter((row) => verdict[row] !== "not certain" && verdict[row] !== "same");
 }

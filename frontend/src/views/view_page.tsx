@@ -37,6 +37,7 @@ import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
 import { RowCalls } from "./row_facts.tsx";
+import { Sentence } from "./sentence.tsx";
 
 /** The picture above a table. */
 function Picture(drawn: DrawnTable) {
@@ -276,8 +277,14 @@ function HeadView({ entry }: { entry: ViewEntry }) {
 
 /** What stands above the tabs of an entry. */
 export function Heads() {
-  const heads = openEntry.value!.heads.filter(({ id }) => !(id in missing.value));
-  return <>{heads.map((head) => <HeadView key={head.id} entry={head} />)}</>;
+  const { heads: all, sentence } = openEntry.value!;
+  const heads = all.filter(({ id }) => !(id in missing.value));
+  return (
+    <>
+      {sentence && !(sentence in missing.value) && <Sentence view={sentence} isOwn />}
+      {heads.map((head) => <HeadView key={head.id} entry={head} />)}
+    </>
+  );
 }
 
 /** The page of a tab: the view, and its parts below it. */

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import math
+import shlex
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import BadParameter, NotFound
-from .traces import chosen, communication_option, listed, opened
+from .traces import LEVELS, chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..compare import Comparison, Rule, Verdict
+    import polars as pl
+
+    from ..compare import ChangeList, Comparison, Rule, Verdict
+    from ..discovery import TraceFile
     from ..table import Column
     from ..trace import Trace
     from ..view import View
+    from .text_table import TextColumn
 
 BROKEN = 2  # the exit status when a rule is broken
 MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
+SIDES = ("base", "new")
+DEFAULT_OF_RULES = "operators"  # the view of a rule that names only a row
 
 
 def _options() -> list[click.Parameter]:
@@ -34,7 +41,7 @@ def _options() -> list[click.Parameter]:
     return [
         click.Argument(["base"]),
         click.Argument(["new"], required=False),
-        click.Option(["--view", "view_id"], default="operators", show_default=True, help="What to compare."),
+        click.Option(["--view", "view_id"], help="Which view to compare; by default what changed most, of any kind."),
         click.Option(
             ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."
         ),
@@ -47,33 +54,63 @@ def _options() -> list[click.Parameter]:
     ]
 
 
-def _compare(base: str, new: str | None, view_id: str, form: str, ignore_noise: bool, **options: Any) -> None:
-    from ..compare import parse_rule
+def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_noise: bool, **options: Any) -> None:
+    from ..compare import CHANGES, parse_rule
+    from ..engine import compute_changes
     from ..measures.calls.kernel_names import labels_of_kernels
-    from ..views import VIEWS
+    from ..views import EVERY_VIEW, VIEWS
 
-    if view_id not in VIEWS:
-        raise NotFound("view", view_id, VIEWS)
-    view = VIEWS[view_id]
-    rules = [parse_rule(rule, VIEWS, view_id) for rule in options["rules"]]
+    is_of_all = view_id in (None, CHANGES)
+    rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
+    if rows_of not in VIEWS:
+        raise NotFound("view", rows_of, [CHANGES, *VIEWS])
+    view = VIEWS[rows_of]
+    rules = [parse_rule(rule, VIEWS, rows_of) for rule in options["rules"]]
     arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
+    if is_of_all and (arguments or columns):
+        raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
     with ExitStack() as both:
-        files = []
-        for side, path in (("base", base), ("new", base if new is None else new)):
-            names = {n: options[f"{side}_{n}"] or options[n] for n in ("run", "worker", "span")}
-            files.append(chosen(listed(path, options["communication"]), names, f"{side}-"))
-        if new is None and files[0].path == files[1].path:
-            raise BadParameter(
-                f"{files[0].shown} would be compared with itself. Name a second trace or logdir, or choose two "
-                "recordings of the logdir: --base-run and --new-run, --base-worker and --new-worker, or --base-span "
-                "and --new-span."
-            )
-        sides = [both.enter_context(opened(file)) for file in files]
+        sides = [both.enter_context(opened(file)) for file in _files(base, new, options)]
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
-        _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels_of_kernels(*sides))
+        labels = labels_of_kernels(*sides)
+        if is_of_all:
+            _print_changes(compute_changes(EVERY_VIEW, *sides), verdicts, form, labels)
+        else:
+            _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels)
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
+
+
+def _files(base: str, new: str | None, options: Mapping[str, Any]) -> list[TraceFile]:
+    """The files of both sides.
+
+    Raises:
+        BadParameter: Both are the same file, though only one path is given.
+    """
+    paths = [listed(path, options["communication"]) for path in dict.fromkeys((base, new or base))]
+    wanted = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
+    if new is None:
+        first, choices = paths[0].first(**wanted[0])
+        if first.path == paths[0].first(**wanted[1])[0].path:
+            raise BadParameter(_two_are_needed(base, first, choices))
+    return [
+        chosen(paths[place], wanted[i], f"{side}-") for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
+    ]
+
+
+def _two_are_needed(path: str, first: TraceFile, choices: Mapping[str, Sequence[str]]) -> str:
+    """What to do if one path stands for both sides: the first level with a second recording to choose."""
+    needs = "A comparison needs two recordings"
+    for level in LEVELS:
+        names = choices.get(level, ())
+        if len(names) > 1:
+            other = next(name for name in names if name != getattr(first, level))
+            return (
+                f"{needs}. {path} has {len(names)} {level}s: compare {getattr(first, level)} with another one by "
+                f"--new-{level} {shlex.quote(other)}, or name a second path."
+            )
+    return f"{needs}, and {path} holds only one. Name a second trace or logdir: kinetoscope compare BASE NEW."
 
 
 def _settings(settings: Sequence[str]) -> dict[str, str]:
@@ -126,6 +163,41 @@ def _print(
         print_table(_columns(result, labels))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
+
+
+def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
+    from ..web import encode
+    from .text_table import print_table, visible
+
+    if form == "json":
+        verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
+        click.echo(encode.text(encode.changes(result) | verdict_values))
+        return
+    if form == "csv":
+        click.echo(encode.csv(result.frame), nl=False)
+    else:
+        click.echo(f"{result.headline}\n{result.basis.words}", err=True)
+        print_table(_change_columns(result.frame, labels))
+    for verdict in verdicts:
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
+
+
+def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[TextColumn]:
+    """Kind, base, new, difference and growth, and the name; all times or shares in one unit."""
+    from .text_table import TextColumn, text_column, visible
+
+    unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
+    values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}
+    every = [value for part in values.values() for value in part]
+    texts = [TextColumn("kind", frame["kind"].to_list())]
+    for part, numbers in values.items():
+        column = text_column(f"{part}_{unit}", kind, numbers, every)
+        facts = frame[f"{part}_value"].to_list() if part != "delta" else [None] * frame.height
+        cells = [cell if fact is None else visible(fact) for cell, fact in zip(column.cells, facts, strict=True)]
+        texts.append(TextColumn(column.header, cells, is_number=True))
+    texts.append(TextColumn("change", [_growth(ratio) for ratio in frame["ratio"].to_list()], is_number=True))
+    texts.append(TextColumn("verdict", frame["verdict"].to_list()))
+    return [*texts, TextColumn("name", [visible(labels.get(name, name)) for name in frame["name"].to_list()])]
 
 
 def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:

@@ -3,12 +3,16 @@
 Rows are joined on the view's key (in a tree: on the path from its root); rows of only one side are included. If both
 traces mark steps, amounts are per step: the sum over the counted steps divided by their number. Counted are the
 complete steps, or all if none is complete; everything outside them is left out. Means, extremes, shares and ratios are
-those of the counted steps together, undivided. If a side doesn't mark steps, whole traces are compared.
+those of the counted steps together, undivided. If only one side marks steps, shares and means per call replace amounts;
+if neither does, whole traces are compared.
 
 Noise is the variation between the steps of each trace. Another trace of the same code can differ by more: clocks,
 other jobs and temperatures change too.
 
 comparison  the joined table
+changes     what changed most, of any kind
+headline    how the average step changed, in a sentence
+shares      what can be compared if only one side marks steps
 sides       the view of one trace's steps, and their spread
 statistics  how much means of few steps differ by chance
 tree_paths  rows of a tree by their path
@@ -16,15 +20,21 @@ rules       limits on changes, for continuous integration
 table       the schema of a comparison
 """
 
+from .changes import ID as CHANGES
+from .changes import ChangeList, Changes, changes
 from .comparison import Basis, Comparison, compare
 from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
 from .sides import frame_of
 
 __all__ = [
+    "CHANGES",
     "Basis",
+    "ChangeList",
+    "Changes",
     "Comparison",
     "Rule",
     "Verdict",
+    "changes",
     "compare",
     "compared_column",
     "frame_of",

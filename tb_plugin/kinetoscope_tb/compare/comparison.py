@@ -14,6 +14,7 @@ from ..pictures import charted_columns, parent_column
 from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
 from ..view import View
+from .shares import comparable_columns, share_columns, stepless_side, weights, with_shares
 from .sides import Side, identity, side, why_not_per_step
 from .statistics import Spread, margin
 from .table import SIDE, compared_table
@@ -34,6 +35,7 @@ class Basis:
         new_samples: The same for the new side.
         is_base_missing: Whether the base lacks what the view needs.
         is_new_missing: Whether the new side lacks it.
+        is_of_shares: Whether only one side marks steps, so that shares and means per call replace amounts.
     """
 
     why_not: str
@@ -43,6 +45,7 @@ class Basis:
     new_samples: int
     is_base_missing: bool
     is_new_missing: bool
+    is_of_shares: bool
 
     @property
     def is_per_step(self) -> bool:
@@ -52,6 +55,11 @@ class Basis:
     @property
     def words(self) -> str:
         """One or two sentences."""
+        if self.is_of_shares:
+            return (
+                f"Shares and means per call: {self.why_not}, and a whole recording can't be compared with a step. "
+                "Mark steps on both sides to compare times."
+            )
         if self.is_per_step:
             counted = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
         else:
@@ -102,19 +110,23 @@ def compare(
         arguments: Of the view, for both sides.
         columns: Names of columns to compare; by default the weight and the first count, or all numbers without a
             weight, or all texts without numbers. If neither trace has the weight, such as device time without a
-            device, the first charted column that one of them has is used instead.
+            device, the first charted column that one of them has is used instead. If only one side marks steps,
+            shares and means per call replace amounts.
 
     Raises:
         BadParameter: The view can't be compared, or has no such column to compare.
     """
-    chosen = _chosen(view, columns)
-    why_not = why_not_per_step(view, base, new)
+    stepless = stepless_side(base, new)
+    chosen = _chosen_shares(view, columns, stepless) if stepless else _chosen(view, columns)
+    why_not = stepless or why_not_per_step(view, base, new)
     per_step = not why_not
     sides = [side(view, trace, arguments or {}, chosen, per_step=per_step) for trace in (base, new)]
-    instead = "" if columns else _instead(view, chosen, sides)
+    if stepless:
+        sides = [with_shares(view, one) for one in sides]
+    instead = [] if columns else _instead(view, chosen, sides)
     if instead:
-        others = [column.name for column in chosen[1:] if column.name != instead]
-        return compare(view, base, new, arguments=arguments, columns=[instead, *others])
+        others = [column.name for column in chosen[len(instead) :] if column.name not in instead]
+        return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
         sides = _paired(sides)
     joined = _joined(view, sides, chosen)
@@ -124,8 +136,16 @@ def compare(
     if parent := parent_column(view.table.picture):
         above = parents(frame, [(one.frame, view.table) for one in sides])
         frame = frame.with_columns(above.alias(parent))
+    (old, latest), has_numbers = sides, any(column.kind in NUMERIC for column in chosen)
     basis = Basis(
-        why_not, sides[0].steps, sides[1].steps, sides[0].samples, sides[1].samples, *(s.is_missing for s in sides)
+        why_not,
+        base_steps=old.steps,
+        new_steps=latest.steps,
+        base_samples=old.samples,
+        new_samples=latest.samples,
+        is_base_missing=old.is_missing,
+        is_new_missing=latest.is_missing,
+        is_of_shares=bool(stepless) and has_numbers,
     )
     return Comparison(view, tuple(chosen), table, table.of(frame.select(table.schema().names())), basis)
 
@@ -145,15 +165,33 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
     return [by_name[name] for name in dict.fromkeys(names or usual) if name]
 
 
-def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> str:
-    """The column to compare instead of a weight without values on both sides; empty if none is needed, or exists."""
-    holds = chosen and any(one.frame[chosen[0].name].is_not_null().any() or one.frame.is_empty() for one in sides)
-    others = [
-        name
-        for name in charted_columns(view.table.picture)
-        if name != view.table.weight and name in view.comparable_columns
-    ]
-    return "" if holds or view.table.weight != chosen[0].name or not others else others[0]
+def _chosen_shares(view: View, names: Sequence[str], stepless: str) -> list[Column]:
+    """The columns to compare if only one side marks steps."""
+    by_name = {column.name: column for column in comparable_columns(view)}
+    _chosen(view, [name for name in names if name not in by_name])  # refuses what can never be compared
+    if view.within == "steps" or not by_name:
+        raise BadParameter(f"The view {view.id!r} can't be compared: {stepless}.")
+    for name in names:
+        if name not in by_name:
+            raise BadParameter(
+                f"{name!r} of {view.id!r} can't be compared: {stepless}, and amounts of a whole recording aren't those "
+                f"of a step. Compare {', '.join(by_name)}."
+            )
+    numbers = [column for column in by_name.values() if column.kind in NUMERIC]
+    usual = [column for weight in weights(view)[:1] for column in share_columns(view, weight)]
+    return [by_name[name] for name in names] or usual or numbers or list(by_name.values())
+
+
+def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> list[str]:
+    """The columns to compare instead of a weight without values on both sides; none if none are needed, or exist."""
+    first = chosen[0].name
+    if any(one.frame[first].is_not_null().any() or one.frame.is_empty() for one in sides):
+        return []
+    if first == view.table.weight:
+        others = [name for name in charted_columns(view.table.picture) if name != first]
+        return [name for name in others if name in view.comparable_columns][:1]
+    shares = [[column.name for column in share_columns(view, weight)] for weight in weights(view)]
+    return next(iter(shares[1:]), []) if shares and shares[0][0] == first else []
 
 
 def _paired(sides: Sequence[Side]) -> list[Side]:
@@ -222,7 +260,7 @@ def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per
         pl.col("delta").alias(f"delta_{column.name}"),
         ratio.alias(f"{column.name}_ratio"),
         _as_kind(pl.col("noise"), column).alias(f"noise_{column.name}"),
-        _verdict().alias(f"{column.name}_verdict"),
+        verdict().alias(f"{column.name}_verdict"),
     ).get_columns()
 
 
@@ -250,7 +288,8 @@ def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Se
     return pl.Series("noise", margin(*spreads)).fill_nan(None)
 
 
-def _verdict() -> pl.Expr:
+def verdict() -> pl.Expr:
+    """What a `delta` means, by its `noise`."""
     size = pl.col("delta").abs()
     return (
         pl.when(pl.col("delta") == 0)
@@ -258,7 +297,7 @@ def _verdict() -> pl.Expr:
         .when(size.is_null() | pl.col("noise").is_null())
         .then(pl.lit("unknown"))
         .when(size <= pl.col("noise"))
-        .then(pl.lit("noise"))
+        .then(pl.lit("not certain"))
         .otherwise(pl.lit("real"))
     )
 

@@ -159,7 +159,7 @@ def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict
     change = delta if rule.grows else -delta
     beyond = [change > limit.amount * (base.abs().fill_null(0) if limit.is_relative else 1.0) for limit in rule.limits]
     passing = rows.filter(pl.all_horizontal(beyond))
-    is_noise = pl.lit(value=False) if ignores_noise else pl.col(f"{column.name}_verdict") == "noise"
+    is_noise = pl.lit(value=False) if ignores_noise else pl.col(f"{column.name}_verdict") == "not certain"
     broken = passing.filter(~is_noise)
     names = tuple(row_names(comparison, broken))
     return Verdict(rule, column, names, broken, passing.height - broken.height)

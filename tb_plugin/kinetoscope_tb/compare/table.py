@@ -53,7 +53,7 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
         ),
         f"{name}_verdict": Column(
             TEXT,
-            "same: no difference. noise: within the spread of the steps. real: beyond it. unknown: not enough data.",
+            "same: no difference. real: beyond the spread of the steps. not certain: within it. unknown: no spread.",
         ),
     }
 

@@ -25,6 +25,7 @@ from .answers import (
     Partial,
     ask_all,
     compute,
+    compute_changes,
     compute_comparison,
     merge_run_notes,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "Partial",
     "ask_all",
     "compute",
+    "compute_changes",
     "compute_comparison",
     "event_in",
     "executors",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import Comparison
+    from ..compare import ChangeList, Comparison
     from ..discovery import TraceFile
     from ..reader import Preview
     from ..trace import Trace
@@ -138,3 +138,10 @@ def compute_comparison(
     if view.comparable_columns and view.is_missing(base) and view.is_missing(new):
         return Missing(view.hint)
     return compare(view, base, new, arguments=arguments, columns=columns)
+
+
+def compute_changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
+    """What changed most between both traces."""
+    from ..compare import changes
+
+    return changes(views, base, new)

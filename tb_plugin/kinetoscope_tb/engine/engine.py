@@ -17,6 +17,7 @@ from .answers import (
     ask_all,
     compute,
     compute_after,
+    compute_changes,
     compute_comparison,
     merge_run_notes,
     result_within,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import Comparison
+    from ..compare import ChangeList, Comparison
     from ..distributed import Ranks
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
@@ -245,13 +246,29 @@ class Engine:
             BadParameter: The view, or a column of it, can't be compared.
             NotReady: It isn't computed yet.
         """
-        self._traces.entry(base)  # starts both reads before waiting for the first
-        self._traces.entry(new)
-        old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
+        old_trace, new_trace = self._both(base, new)
         key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.version)
         question = (view, old_trace, new_trace, arguments, columns)
         result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
         return result_within(result, self._patience_s, "comparing")
+
+    def changes(self, views: Mapping[str, View], base: TraceFile, new: TraceFile) -> ChangeList:
+        """What changed most between the traces in two files, computed at the first call.
+
+        Raises:
+            TraceError: One of the files can't be used.
+            NotReady: It isn't computed yet.
+        """
+        both = self._both(base, new)
+        key = ("changes", base.path, base.version)
+        result: Future[ChangeList] = self._traces.result(new, key, compute_changes, views, *both)
+        return result_within(result, self._patience_s, "comparing")
+
+    def _both(self, base: TraceFile, new: TraceFile) -> tuple[Trace, Trace]:
+        self._traces.entry(base)  # starts both reads before waiting for the first
+        self._traces.entry(new)
+        old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
+        return old_trace, new_trace
 
     def event(self, file: TraceFile, offset: int) -> Event:
         """The event of the file that begins at this byte of its text.

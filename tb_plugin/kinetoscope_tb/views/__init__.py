@@ -75,6 +75,7 @@ EVERY_VIEW = _views(
     "memory.memory_by_operator",
     "memory.memory_events",
     "distributed.rank_steps",
+    "distributed.rank_waits",
     "distributed.stragglers",
     "distributed.run_advice",
     "distributed.pace",

@@ -82,13 +82,19 @@ def _view(engine: Engine, request: Request) -> object:
 
 
 def _compare(engine: Engine, request: Request) -> object:
+    from ..compare import CHANGES
+
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
-    view = _find_view(query["view"])
-    arguments = view.arguments({k: v for k, v in query.items() if k not in (*names, "columns")})
-    columns = [name for name in query.get("columns", "").split(",") if name]
     new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    answer = encode.comparison(view, engine.comparison(view, base, new, arguments, columns))
+    others = {k: v for k, v in query.items() if k not in names}
+    if query["view"] == CHANGES:
+        query_of(request, names)  # refuses other parameters
+        answer = encode.changes(engine.changes(_catalogue(), base, new))
+    else:
+        view = _find_view(query["view"])
+        columns = [name for name in others.pop("columns", "").split(",") if name]
+        answer = encode.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
     return {**answer, "labels": dict(_kernel_labels(engine.trace(base), engine.trace(new)))}
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import Comparison
+    from ..compare import ChangeList, Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
     from ..table import Column
@@ -172,6 +172,14 @@ def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
         "columns": column_descriptions(table.columns),
         "data": column_values(result.frame),
     }
+
+
+def changes(result: ChangeList) -> dict[str, Any]:
+    """What changed most between two traces."""
+    from ..compare import CHANGES, Changes
+
+    basis = {**asdict(result.basis), "words": result.basis.words}
+    return {"view": CHANGES, "headline": result.headline, "basis": basis, **table(Changes.columns, result.frame)}
 
 
 def event(one: Event) -> dict[str, Any]:

@@ -59,14 +59,14 @@ def test_work_outside_the_counted_steps_is_left_out():
     assert comparison.frame["base_host_total_ns"].to_list() == [100]
 
 
-def test_a_difference_within_the_spread_of_the_steps_is_noise():
+def test_a_difference_within_the_spread_of_the_steps_is_not_certain():
     # Means 100 and 110; variance 400 on both sides of 3 steps: error sqrt(800 / 3) = 16.33; with 4 degrees of freedom
     # Student's t is 4.604: margin 75.18.
     same(
         operators(steps(80, 100, 120), steps(90, 110, 130), columns=["device_self_ns"]),
         """
         name      delta_device_self_ns  noise_device_self_ns  device_self_ns_verdict
-        aten::mm  10                    75                    noise
+        aten::mm  10                    75                    not certain
         """,
     )
     beyond = operators(steps(80, 100, 120), steps(170, 190, 210), columns=["device_self_ns"])
@@ -77,7 +77,7 @@ def test_with_one_step_on_one_side_the_other_s_spread_stands_for_both():
     # Variance 400 with 2 degrees of freedom (t = 9.925), error sqrt(400 / 3 + 400 / 1) = 23.09: margin 229.2.
     frame = operators(steps(80, 100, 120), steps(300), columns=["device_self_ns"])
     assert frame.select("delta_device_self_ns", "noise_device_self_ns", "device_self_ns_verdict").rows() == [
-        (200, 229, "noise")
+        (200, 229, "not certain")
     ]
 
 
@@ -87,11 +87,46 @@ def test_with_one_step_on_either_side_noise_is_unknown():
     assert "Noise is unknown" in comparison.basis.words
 
 
-def test_without_steps_on_one_side_whole_recordings_are_compared():
-    without = TraceBuilder().op("aten::mm", 0, 50).op("aten::mm", 100, 50).build()
-    comparison = compare(VIEWS["operators"], without, steps(10, 20), columns=["host_total_ns"])
-    assert comparison.basis.words.startswith("Not per step: the base recording marks no steps.")
-    assert comparison.frame.select("base_host_total_ns", "new_host_total_ns").rows() == [(100, 200)]
+def stepless():
+    """Two operators of 50 and 150 ns, called twice and once; no steps."""
+    return TraceBuilder().op("aten::mm", 0, 25).op("aten::mm", 100, 25).op("aten::add", 200, 150).build()
+
+
+def test_a_whole_recording_is_not_compared_with_a_step():
+    with pytest.raises(
+        BadParameter, match="'host_total_ns' of 'operators' can't be compared: the base recording marks"
+    ):
+        operators(stepless(), steps(10, 20), columns=["host_total_ns"])
+    with pytest.raises(BadParameter, match="'steps' can't be compared: the new recording marks no steps"):
+        compare(VIEWS["steps"], steps(10, 20), stepless())
+
+
+def test_if_one_side_marks_no_steps_shares_and_means_per_call_are_compared():
+    base = TraceBuilder().step(0, 0, 1000).op("aten::mm", 10, 300).step(1, 1000, 1000).op("aten::mm", 1010, 100)
+    comparison = compare(VIEWS["operators"], base.window(0, 9000).build(), stepless())
+    assert (comparison.basis.is_of_shares, comparison.basis.is_per_step) == (True, False)
+    assert "a whole recording can't be compared with a step" in comparison.basis.words
+    same(
+        comparison.frame,
+        """
+        name       base_host_self_share_frac  new_host_self_share_frac  base_mean_host_self_ns  new_mean_host_self_ns
+        aten::mm   1.0                        0.25                      200                     25
+        aten::add  -                          0.75                      -                       150
+        """,
+    )
+
+
+def test_if_one_side_marks_no_steps_the_overview_compares_shares():
+    comparison = compare(VIEWS["overview"], steps(100, 100), stepless())
+    assert [column.name for column in comparison.columns] == ["share_frac"]
+    step = comparison.frame.filter(pl.col("category") == "Step")
+    assert step.select("base_share_frac", "new_share_frac").rows() == [(1.0, 1.0)]
+
+
+def test_without_steps_on_both_sides_whole_recordings_are_compared():
+    comparison = compare(VIEWS["operators"], stepless(), stepless(), columns=["host_total_ns"])
+    assert comparison.basis.words.startswith("Not per step: neither recording marks steps.")
+    assert comparison.frame["base_host_total_ns"].to_list() == [150, 50]
 
 
 def test_what_one_side_did_not_record_is_unknown_and_not_0():

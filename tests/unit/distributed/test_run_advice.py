@@ -2,8 +2,10 @@
 
 import pytest
 
-from kinetoscope_tb.distributed import Member, Ranks
+from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS
+from support.real_traces import FOLDER, MISSING
 from support.simulated import Truth, run_of, simulated, summary_of
 
 
@@ -45,9 +47,32 @@ def test_missing_ranks_and_too_few_steps_are_said():
     assert row["rule"] == "no_straggler"
     assert row["evidence"].endswith("Rank 3 has no trace and may be slow too.")
     assert row["title"] == "No recorded rank is slower than noise explains."
-    (unknown,) = said(run_of(simulated(Truth(ranks=2, steps=2))))
+    (unknown,) = said(run_of(simulated(Truth(ranks=3, steps=2, missing=(2,)))))
     assert (unknown["rule"], unknown["confidence"]) == ("unknown", "cannot_tell")
     assert unknown["evidence"].startswith("2 ranks recorded at most 2 complete steps each. ")
+
+
+def test_a_single_step_says_who_came_last_how_often():
+    (row,) = said(run_of(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000}, jitter_ns=0, noise=0.0))))
+    assert (row["rule"], row["confidence"], row["view"], row["filter"]) == ("last_rank", "low", "rank_waits", "rank2")
+    assert row["title"].startswith("Rank 2 was last at ")
+    assert row["title"].endswith("the others waited 15 ms in total.")
+    assert "Each rank recorded at most 1 complete step." in row["evidence"]
+    assert row["saving_ns"] is None
+
+
+def test_a_single_step_without_waits_names_nobody():
+    (row,) = said(run_of(simulated(Truth(ranks=4, steps=1, noise=0.0))))
+    assert (row["rule"], row["confidence"], row["filter"]) == ("last_rank", "low", None)
+    assert row["title"].startswith("No rank held the others up for long: ")
+
+
+@pytest.mark.skipif(not (FOLDER / "runs/dlrm_8gpu_nccl").is_dir(), reason=MISSING)
+def test_who_came_last_in_a_real_step_of_eight_ranks():
+    folder = sorted((FOLDER / "runs/dlrm_8gpu_nccl").glob("*.json"))
+    (row,) = said(Ranks("dlrm", tuple(Member(f"rank{i}", "1", 0, summary(read(p))) for i, p in enumerate(folder))))
+    assert row["title"] == "Rank 7 was last at 5 of 8 collectives; the others waited 35.5 ms in total."
+    assert row["evidence"].startswith("That is 75.9 % of all waiting, 26.4 ms of it at one all_to_all.")
 
 
 def test_nothing_is_said_of_a_run_of_which_most_ranks_are_absent():

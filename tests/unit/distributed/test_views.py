@@ -164,9 +164,11 @@ def test_ranks_that_were_not_to_record_are_not_missing():
     run = Ranks("run", members)
     rows = RUN_VIEWS["run_health"].run(run).select("rule", "level", "count").rows()
     assert rows == [("missing_ranks", "loss", 1), ("ranks_not_chosen", "note", 2)]
-    problems = dict(RUN_VIEWS["topology"].run(run).select("rank", "problem").rows())
-    assert problems[3] == "It has no trace."
-    assert problems[1] == problems[4] == "The program chose not to record it."
+    lines = RUN_VIEWS["topology"].run(run).filter(pl.col("worker").is_null())
+    assert lines.select("rank", "problem").rows() == [
+        (None, "Rank 3: no trace."),
+        (None, "Ranks 1,4: not recorded: the program chose other ranks."),
+    ]
 
 
 def test_what_is_missing_is_said():
@@ -174,9 +176,35 @@ def test_what_is_missing_is_said():
     rules = dict(RUN_VIEWS["run_health"].run(lost).select("rule", "count").rows())
     assert rules == {"missing_ranks": 2}  # the lost call is one that nobody knows of
     rows = RUN_VIEWS["topology"].run(lost)
-    assert rows.filter(pl.col("worker").is_null())["rank"].to_list() == [1, 3]
+    assert rows.filter(pl.col("worker").is_null())["problem"].to_list() == ["Ranks 1,3: no trace."]
     told = dict(RUN_VIEWS["run_health"].run(RUNS["a broken rank"]()).select("rule", "count").rows())
     assert told == {"broken_recordings": 1}
+
+
+def test_a_hundred_absent_ranks_are_one_line():
+    made = simulated(Truth(ranks=128, steps=1, missing=tuple(range(2, 128))))
+    rows = RUN_VIEWS["topology"].run(run_of(made))
+    assert rows.select("rank", "problem").rows() == [(0, None), (1, None), (None, "Ranks 2-127: no trace.")]
+
+
+@pytest.mark.parametrize("name", ["four ranks", "lost and missing", "two spans", "no communication"])
+def test_the_parts_of_a_rank_s_bar_add_up_to_its_step(name):
+    rows = RUN_VIEWS["rank_steps"].run(RUNS[name]())
+    parts = RUN_VIEWS["rank_steps"].table.picture.parts
+    assert rows.select(pl.sum_horizontal(pl.col(parts).fill_null(0))).to_series().equals(rows["total_ns"])
+
+
+def test_who_waits_at_each_collective_is_what_the_collectives_say():
+    run = RUNS["four ranks"]()
+    waits, said = RUN_VIEWS["rank_waits"].run(run), RUN_VIEWS["collectives"].run(run)
+    number = waits["collective"].str.split(" ").list.first().cast(pl.Int64)
+    sums = waits.group_by(number.alias("number")).agg(
+        pl.col("wait_ns").sum().alias("total_wait_ns"), last=pl.col("worker").filter("is_last").first()
+    )
+    joined = sums.join(said, "number", how="left")
+    assert joined["total_wait_ns"].equals(joined["total_wait_ns_right"])
+    assert joined["last"].equals(joined["last_right"], null_equal=True)
+    assert waits["is_last"].sum() > 0
 
 
 def test_the_late_one_starts_its_steps_no_later_than_the_collective_lets_it():

@@ -30,6 +30,7 @@ def test_each_kind_of_slice_has_its_track_and_category():
         ("stream 7", "work", 0, "Memcpy HtoD (Pageable -> Device)", "Memcpy", 650, 660),
         ("stream 7", "work", 0, "Memset (Device)", "Memset", 700, 710),
         ("stream 7", "work", 0, "ncclDevKernel_AllReduce", "Communication", 720, 750),
+        ("stream 7", "projected", 0, "ProfilerStep#1", "Annotation", 400, 600),
         ("thread 1", "annotations", 0, "ProfilerStep#1", "Step", 0, 1000),
         (
             "thread 1",
@@ -112,3 +113,32 @@ def test_any_number_of_slices_may_be_open_at_once(conflicts):
     made = timeline(built.build())
     assert made.tracks[0].lanes == conflicts
     assert np.diff(made.pyramid.rows.first).tolist() == [1] * conflicts
+
+
+def launching():
+    """A range of the host whose kernels run later, on two streams."""
+    trace = TraceBuilder().annotation("forward", 0, 100).launch(10, 5, 1).launch(20, 5, 2).launch(30, 5, 3)
+    return trace.kernel("a", 200, 10, 1).kernel("b", 250, 50, 2).kernel("c", 220, 5, 3, stream=9).kernel("d", 400, 1, 4)
+
+
+def projected(trace):
+    made = timeline(trace)
+    places = [place for place, track in enumerate(made.tracks) if track.part == "projected"]
+    return [
+        (made.tracks[place].name, made.labels.texts[made.label[i]], int(made.start_ns[i]), int(made.dur_ns[i]))
+        for place in places
+        for i in range(made.size)[made.slices_on(place)]
+    ]
+
+
+def test_an_annotation_is_projected_onto_the_streams_of_its_work():
+    trace = launching().build()
+    assert projected(trace) == [("stream 7", "forward", 200, 100), ("stream 9", "forward", 220, 5)]
+    made = timeline(trace)
+    (host,) = made.slices_of("host_events", np.array([0]))
+    assert (made.start_ns[host], made.dur_ns[host]) == (0, 100)
+
+
+def test_what_torch_projected_is_not_projected_again():
+    trace = launching().event("gpu_user_annotation", "forward", 200, 100, pid=0, tid=7)
+    assert projected(trace.annotation("backward", 5, 12).build()) == [("stream 7", "backward", 200, 10)]

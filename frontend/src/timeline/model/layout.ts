@@ -83,6 +83,7 @@ interface Axis {
 
 const PART_TITLES: Record<Part, string> = {
   annotations: "annotations",
+  projected: "annotations (projected)",
   calls: "calls",
   work: "work",
   waits: "waits",

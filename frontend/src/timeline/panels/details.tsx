@@ -100,6 +100,9 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
         {startText(start_ns, step)}
       </Fact>
       <Fact title="On">{track ? `${track.process} · ${track.name}` : "unknown track"}</Fact>
+      {track?.part === "projected" && (
+        <Fact title="Projected">not recorded: first to last GPU event launched inside, on this stream</Fact>
+      )}
       {!is_finished && <Fact title="End">not recorded: it was still running when the recording ended</Fact>}
     </dl>
   );

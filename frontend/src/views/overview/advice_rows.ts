@@ -3,6 +3,7 @@
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Table } from "../../api/types.ts";
 import { slicesIn } from "../../app/router.ts";
+import { unbroken } from "../sentence.tsx";
 
 /** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";
@@ -53,9 +54,6 @@ export const isAllWell = (advice: Advice) => advice.rule === NOTHING_TO_FIX && !
 
 export const colorOf = (advice: Advice) =>
   isUnknown(advice) ? "var(--warning)" : COLORS[advice.rule] ?? "var(--runtime)";
-
-/** Keeps numbers and their units on one line. */
-export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
 
 export function adviceRows({ data, view }: Table): Advice[] {
   const text = (name: string, i: number) => unbroken(String(data[name]![i] ?? ""));

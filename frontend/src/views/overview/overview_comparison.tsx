@@ -1,7 +1,8 @@
 import type { Comparison, Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
-import { exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
+import { addKernelLabels, readableName } from "../../format/kernel_labels.ts";
+import { cell, exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
 import { SavePicture } from "../../table/save.tsx";
 import { viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";
@@ -44,23 +45,8 @@ function StepBar({ bar, longest }: { bar: Bar; longest: number }) {
   );
 }
 
-const VERDICTS: Record<string, string> = {
-  real: "more than the variation between steps",
-  noise: "within the variation between steps: noise",
-  same: "no difference",
-  unknown: "with fewer than two steps, noise can't be estimated",
-};
-
-function verdictLine({ data }: Comparison): string {
-  const row = data.category!.indexOf("Step");
-  const delta = data.delta_mean_ns![row];
-  if (typeof delta !== "number") return "The average steps can't be compared.";
-  const scale = scaleFor("duration", [delta]);
-  const change = `${formatSigned(delta, scale)} ${scale.unit} (${formatGrowth(data.mean_ns_ratio![row])})`;
-  return `The average step: ${change}, ${VERDICTS[String(data.mean_ns_verdict![row])]}.`;
-}
-
 function Overlay({ table }: { table: Comparison }) {
+  if (!table.data.base_mean_ns) return null; // only shares can be compared
   const bars = [barOf(table.data, "base"), barOf(table.data, "new")];
   const longest = Math.max(1, ...bars.map(({ total }) => total));
   const present = CATEGORIES.filter(({ name }) =>
@@ -73,7 +59,6 @@ function Overlay({ table }: { table: Comparison }) {
         <span>one scale; parts add up to the step</span>
         <SavePicture title="Average step, base and new" />
       </header>
-      <p>{verdictLine(table)}</p>
       <dl class="overlay">{bars.map((bar) => <StepBar key={bar.side} bar={bar} longest={longest} />)}</dl>
       <ul class="legend">
         {present.map(({ name, color }) => (
@@ -87,25 +72,36 @@ function Overlay({ table }: { table: Comparison }) {
   );
 }
 
-/** What the two machines and recordings don't have in common. */
-function Differences({ data }: Table) {
-  const rows = data.fact!.map((_, row) => row).filter((row) => data.value_verdict![row] === "changed");
-  if (!rows.length) return <p>The recorded environments don't differ.</p>;
+/** What changed most, of any kind: times or shares, the largest change first, then facts of the environment. */
+function ChangeRows({ data }: Table) {
+  if (!data.kind!.length) return <p>Nothing changed.</p>;
+  const unit = data.delta_ns!.some((value) => value !== null) ? "ns" : "frac";
+  const kind = unit === "ns" ? "duration" : "fraction";
+  const scale = scaleFor(kind, [...data[`base_${unit}`]!, ...data[`new_${unit}`]!]);
+  const side = (name: string, row: number) =>
+    data[`${name}_value`]![row] ?? cell(data[`${name}_${unit}`]![row] ?? null, kind, scale);
   return (
-    <table class="average">
+    <table class="average changes">
       <thead>
         <tr>
-          <th scope="col">Fact</th>
-          <th scope="col">Base</th>
-          <th scope="col">New</th>
+          <th scope="col">Changed</th>
+          <th scope="col">Kind</th>
+          {["Base", "New", "Change"].map((name) => <th key={name} scope="col" class="number">{name} {scale.unit}</th>)}
+          <th scope="col">Verdict</th>
         </tr>
       </thead>
       <tbody>
-        {rows.map((row) => (
-          <tr key={row}>
-            <th scope="row">{data.fact![row]}</th>
-            <td>{data.base_value![row] ?? "–"}</td>
-            <td>{data.new_value![row] ?? "–"}</td>
+        {data.kind!.map((kind, row) => (
+          <tr key={row} class={data.verdict![row] === "not certain" ? "quiet" : ""}>
+            <th scope="row" data-tip={data.name![row]}>{readableName(String(data.name![row]))}</th>
+            <td>{kind}</td>
+            <td class="number">{side("base", row)}</td>
+            <td class="number">{side("new", row)}</td>
+            <td class="number">
+              {data[`delta_${unit}`]![row] !== null && formatSigned(data[`delta_${unit}`]![row], scale)}
+              {data.ratio![row] !== null && ` (${formatGrowth(data.ratio![row])})`}
+            </td>
+            <td>{data.verdict![row]}</td>
           </tr>
         ))}
       </tbody>
@@ -113,20 +109,32 @@ function Differences({ data }: Table) {
   );
 }
 
-/** The overviews of two traces: the average steps one above the other, what differs around them, and the table. */
+function Changed({ table }: { table: Comparison & { headline: string } }) {
+  addKernelLabels(table.labels);
+  return (
+    <>
+      <p class="answer">{table.headline}</p>
+      <ChangeRows {...table} />
+    </>
+  );
+}
+
+/** The overviews of two traces: what changed most, the average steps one above the other, and the table. */
 export function ComparedOverview() {
   const overview = useViewComparison("overview");
-  const environment = useViewComparison("environment");
+  const changes = useViewComparison("changes");
   if (overview.answer?.state === "failed") return <Failure {...overview.answer} />;
   return (
     <div class="overlaid">
-      <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
       <section class="card">
         <header>
-          <h2>Environment differences</h2>
+          <h2>What changed most</h2>
         </header>
-        <AnswerView shown={environment} title="Environment">{Differences}</AnswerView>
+        <AnswerView shown={changes} title="What changed most">
+          {(table) => <Changed table={table as Comparison & { headline: string }} />}
+        </AnswerView>
       </section>
+      <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
       <View entry={viewEntry("overview")!} />
     </div>
   );

@@ -1,7 +1,9 @@
 """Which rank or link is slow, beyond what noise explains.
 
-step_times  each rank's steps: own work and waiting
-stragglers  slow ranks, and who waits for them
-links       groups and pairs that move the same data more slowly
-statistics  how much noise explains
+step_times        each rank's steps: own work and waiting
+stragglers        slow ranks, and who waits for them
+collective_waits  who came last to each collective
+last_rank         who came last how often, from few steps
+links             groups and pairs that move the same data more slowly
+statistics        how much noise explains
 """

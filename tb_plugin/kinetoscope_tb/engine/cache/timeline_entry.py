@@ -28,7 +28,7 @@ _begin_in_order = Function("begin_in_order")
 _are_parents_first = Function("are_parents_first")
 _have_room = Function("have_room")
 
-MAGIC = b"kinetoscope tiles\n"
+MAGIC = b"kinetoscope tile2\n"
 LARGEST_NS = 1 << 53  # 104 days: times of tiles and bins can be multiplied
 _MOST_SHIFT = 62
 Ints = NDArray[np.integer]

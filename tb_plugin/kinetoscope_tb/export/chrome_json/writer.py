@@ -84,10 +84,15 @@ class Window:
         return lo, hi
 
 
+def recorded_tracks(timeline: Timeline) -> list[Track]:
+    """The tracks of what the file holds; projected annotations would be written as if they were recorded."""
+    return [track for track in timeline.tracks if track.part != "projected"]
+
+
 def slices_in(source: Source, window: Window) -> int:
     """Number of slices to write."""
     its = window.moved(-source.shift_ns)
-    rows = (its.rows(source.timeline, track) for track in source.timeline.tracks)
+    rows = (its.rows(source.timeline, track) for track in recorded_tracks(source.timeline))
     return sum(int((hi - lo).sum()) for lo, hi in rows)
 
 
@@ -176,7 +181,7 @@ class _Writer:
 
     def texts(self) -> Iterator[bytes]:
         """All events; each begins with a comma."""
-        for track in self._timeline.tracks:
+        for track in recorded_tracks(self._timeline):
             yield from self._track(track)
         trace, window = self._source.trace, self._window
         if "memory" in self._extras and trace.holds("memory"):

@@ -115,6 +115,19 @@ class AnnotationRanges:
             scatter_add(np.where(has_work, group, NONE).astype(np.int32), span - active, groups),
         )
 
+    def stream_spans(self, trace: Trace) -> pl.DataFrame:
+        """From the first to the last work launched inside each range, on each stream: row, device, stream, times."""
+        work, inside = self._work(np.zeros(self.row.size, np.int32))
+        device = trace.device_events[work].select(
+            "device", "stream", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
+        )
+        return (
+            device.with_columns(row=pl.Series(self.row[inside], dtype=pl.Int32))
+            .group_by("row", "device", "stream")
+            .agg(pl.col("start_ns").min(), dur_ns=pl.col("end_ns").max() - pl.col("start_ns").min())
+            .sort("row", "device", "stream")
+        )
+
     def _work(self, group: Rows) -> tuple[Rows, Rows]:
         """(device row, range) for each range of a group around the launch of each device row."""
         work, inside = [np.empty(0, np.int32)], [np.empty(0, np.int32)]

@@ -15,6 +15,7 @@ from ...names.kernels import is_data_loading, step_number
 from ...trace import Trace
 from .lanes import by_row, lanes
 from .model import CATEGORIES, FRAMES, Labels, Part, Timeline, Track
+from .projected import projected_annotations
 from .pyramid import Pyramid, Rows
 from .tracks import PARTS, Axes, axes, order
 
@@ -40,7 +41,12 @@ class _Part:
 def timeline(trace: Trace) -> Timeline:
     """Every slice of the trace, on its tracks."""
     all_axes = axes(trace)
-    parts = [_parts(trace, name, all_axes) for name in FRAMES]
+    recorded = [_parts(trace, name, all_axes) for name in FRAMES]
+    firsts = np.cumsum([0, *(part.frame.height for part in recorded)])
+    projected = _projected(trace, all_axes)
+    parts = [*recorded, projected]
+    annotation = firsts[FRAMES.index("host_events")] + projected.frame["row"].to_numpy()
+    source = np.concatenate([np.arange(firsts[-1]), annotation]).astype(np.uint32)
     event = np.flatnonzero(np.concatenate([part.key for part in parts]) >= 0).astype(np.uint32)
     start = np.maximum(_column(parts, "start_ns")[event], 0)
     dur = np.maximum(_column(parts, "dur_ns")[event], 0)
@@ -58,8 +64,7 @@ def timeline(trace: Trace) -> Timeline:
     rows = Rows(start[by_start], dur[by_start], label[event], first)
     end = int((start + dur).max(initial=trace.window[0]))
     window = (min(int(start.min(initial=end)), end), end)
-    firsts = np.cumsum([0, *(part.frame.height for part in parts)]).tolist()
-    return Timeline(window, tuple(tracks), labels, Pyramid(rows), parent, event, tuple(firsts))
+    return Timeline(window, tuple(tracks), labels, Pyramid(rows), parent, source[event], tuple(firsts.tolist()))
 
 
 def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
@@ -81,6 +86,13 @@ def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
     if name == "others":
         key[map_categories(frame["phase"], lambda phase: phase in _NOT_DRAWN)] = -1
     return _Part(frame, key, category)
+
+
+def _projected(trace: Trace, all_axes: Axes) -> _Part:
+    """The GPU spans of annotations as slices."""
+    frame = projected_annotations(trace)
+    key = _of_streams(frame, all_axes) * len(PARTS) + PARTS.index("projected")
+    return _Part(frame, key, _all("Annotation")(frame))
 
 
 def _of_streams(frame: pl.DataFrame, all_axes: Axes) -> NDArray[np.int64]:
@@ -154,7 +166,9 @@ def _tracks(all_axes: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArra
     tracks = []
     for which, size in zip(used.tolist(), sizes.tolist(), strict=True):
         part: Part = PARTS[which % len(PARTS)]
-        tracks.append(replace(all_axes.tracks[which // len(PARTS)], part=part, slices=size))
+        axis = all_axes.tracks[which // len(PARTS)]
+        thread = None if part == "projected" else axis.thread  # what the file says of a thread isn't about them
+        tracks.append(replace(axis, part=part, thread=thread, slices=size))
     drawn = order(tracks, sizes)
     rank = np.empty(len(drawn), np.int32)
     rank[drawn] = np.arange(len(drawn), dtype=np.int32)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather
 from .pyramid import Pyramid
 
-Part = Literal["annotations", "calls", "work", "waits", "python", "other"]
+Part = Literal["annotations", "projected", "calls", "work", "waits", "python", "other"]
 
 CATEGORIES = (
     "Kernel",
@@ -49,7 +49,8 @@ class Track:
         process: Display name of the device or process it is drawn under.
         name: Display name of the thread or stream.
         part: Which of its slices: annotations; calls (operators, and calls to the runtime and the driver); python
-            (functions and modules); work (kernels, copies, fills); waits (of streams); or other.
+            (functions and modules); work (kernels, copies, fills); projected (GPU spans of annotations, computed here);
+            waits (of streams); or other.
         device, stream: For a stream; None for a thread.
         pid, tid: For a thread, as written in the file; None for a stream that isn't listed as a thread.
         thread: Its row in the trace's threads; None for a stream that isn't listed as a thread.
@@ -94,7 +95,8 @@ class Timeline:
         labels: The texts and categories of the slices' labels.
         pyramid: Rows of slices, `label` being an index into `labels`.
         parent: Of each slice: the one right around it on its track, or -1.
-        event: Of each slice: its row in the concatenation of all frames of FRAMES.
+        event: Of each slice: its row in the concatenation of all frames of FRAMES; a projected one has its
+            annotation's.
         frame_first: Where each frame begins there, and the number of all rows at the end.
     """
 
@@ -137,7 +139,10 @@ class Timeline:
     def slice_of_event(self) -> NDArray[np.int32]:
         """The slice of each row of all frames, or -1 where a row is no slice."""
         slices = np.full(self.frame_first[-1], -1, np.int32)
-        slices[self.event] = np.arange(self.size, dtype=np.int32)
+        own = np.ones(self.size, bool)
+        for place, track in enumerate(self.tracks):
+            own[self.slices_on(place)] = track.part != "projected"
+        slices[self.event[own]] = np.flatnonzero(own).astype(np.int32)
         return slices
 
     def slices_of(self, frame: str, rows: NDArray[np.integer]) -> NDArray[np.int32]:

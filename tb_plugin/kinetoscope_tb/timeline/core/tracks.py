@@ -16,7 +16,7 @@ from ...measures.recording.device_properties import Devices
 from ...trace import Trace
 from .model import Part, Track
 
-PARTS: tuple[Part, ...] = ("annotations", "calls", "work", "waits", "other", "python")
+PARTS: tuple[Part, ...] = ("annotations", "calls", "work", "projected", "waits", "other", "python")
 
 _STREAM = re.compile(r"(?:stream )?(-?\d+)", re.IGNORECASE)
 _NAMED_DEVICE = re.compile(r"[A-Za-z]+ \d+")

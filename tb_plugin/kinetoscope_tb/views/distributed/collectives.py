@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed import Ranks
+from ...distributed.imbalance.collective_waits import collective_waits
 from ...table import BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...view import Part, View
 
@@ -41,34 +42,8 @@ class Collectives(Table):
 
 def collectives(ranks: Ranks) -> pl.DataFrame:
     """In order of time."""
-    worker = ranks.workers["worker"]
-    calls = ranks.calls.filter(pl.col("match").is_not_null() & pl.col("wait_ns").is_not_null())
-    is_last, is_whole = pl.col("wait_ns") == 0, pl.col("transfer_ns").is_not_null().any()
-    waits = calls.group_by("match").agg(
-        transfer_ns=pl.col("transfer_ns").first(),
-        max_wait_ns=pl.col("wait_ns").max(),
-        mean_wait_ns=pl.col("wait_ns").mean().round(),
-        total_wait_ns=pl.col("wait_ns").sum(),
-        last=pl.when(is_whole & (is_last.sum() == 1)).then(pl.col("member").filter(is_last).first()),
-        first=pl.when(is_whole & (pl.col("wait_ns").max() > 0)).then(pl.col("member").sort_by("wait_ns").last()),
-    )
-    rows = (
-        ranks.matches.join(waits, "match", "left", maintain_order="left")
-        .join(ranks.group_labels, "group", "left", maintain_order="left")
-        .with_columns(
-            number=pl.col("match"),
-            operation=pl.col("kind"),
-            group=pl.col("label").fill_null("unknown"),
-            sequence=pl.col("nth").replace(-1, None),
-            message_bytes=pl.col("bytes").replace(-1, None),
-            ranks=pl.col("members"),
-            missing=pl.when(pl.col("size") >= 0).then(
-                pl.max_horizontal(pl.col("size") - pl.col("members").cast(pl.Int64), 0)
-            ),
-        )
-    )
-    names = [pl.Series(end, worker.gather(rows[end])) for end in ("last", "first")]
-    return Collectives.of(rows.with_columns(names).select(Collectives.schema().names()).cast(Collectives.schema()))
+    rows = collective_waits(ranks)
+    return Collectives.of(rows.select(Collectives.schema().names()).cast(Collectives.schema()))
 
 
 VIEW = View(

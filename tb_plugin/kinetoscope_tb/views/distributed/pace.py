@@ -1,4 +1,4 @@
-"""Pace: how far each rank is behind the first one when a step begins, on one clock.
+"""Step start lag: how far each rank is behind the first one when a step begins, on one clock.
 
 Ranks with common collectives can't fall behind for long. This view shows which ranks begin steps late, often or once,
 and whether ranks without common collectives drift apart.
@@ -9,18 +9,16 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed import Ranks
-from ...pictures import Lines
+from ...pictures import Heatmap
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...view import Part, View
 
-MOST_CURVES = 16
-
 
 class Pace(Table):
-    """When each rank begins each step; with many ranks, only those that are furthest behind."""
+    """How long after the first rank each rank begins each step."""
 
-    key = ("worker", "step")
-    picture = Lines(("behind_ns",), series=("worker",))
+    key, weight = ("worker", "step"), "behind_ns"
+    picture = Heatmap("worker", "step")
 
     start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first one.")
     worker = Column(TEXT, "The worker's name.")
@@ -30,21 +28,19 @@ class Pace(Table):
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:
-    """Worker by worker in order of time: the sixteen that are furthest behind."""
+    """Worker by worker in order of time."""
     aligned = ranks.steps.with_columns(start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
         ranks.workers.select("member", "worker", "rank"), "member"
     )
     rows = aligned.with_columns(behind_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
-    late = rows.group_by("worker").agg(pl.col("behind_ns").sum(), pl.col("rank").first())
-    shown = late.sort("behind_ns", "rank", descending=[True, False]).head(MOST_CURVES)
-    curves = rows.join(shown.select("worker"), "worker", "semi").sort("rank", "worker", "start_ns")
-    return Pace.of(curves.select(Pace.schema().names()).cast(Pace.schema()))
+    rows = rows.sort("rank", "worker", "start_ns")
+    return Pace.of(rows.select(Pace.schema().names()).cast(Pace.schema()))
 
 
 VIEW = View(
     pace,
     table=Pace,
-    title="Pace",
+    title="Step start lag",
     entry="Ranks",
     place=Part("stragglers"),
     scope="span",

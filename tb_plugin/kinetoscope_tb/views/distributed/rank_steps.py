@@ -20,7 +20,11 @@ class RankSteps(Table):
     """Where each rank's step time went; computation, exposed communication, exposed copies and idle add up."""
 
     key, weight = ("worker", "step"), "own_ns"
-    picture = Heatmap("worker", "step")
+    picture = Heatmap(
+        "worker",
+        "step",
+        parts=("computation_ns", "exposed_transfer_ns", "wait_ns", "exposed_copies_ns", "idle_ns"),
+    )
 
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its rank in the whole job, from the trace or the name of the worker.")
@@ -32,13 +36,16 @@ class RankSteps(Table):
     )
     start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window.")
-    own_ns = Column(DURATION, "The step without the wait: the rank's own time.")
+    own_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     wait_ns = Column(
         DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
     )
     computation_ns = Column(DURATION, "Time with a running kernel that isn't communication; on a CPU, an operator.")
     overlap_ns = Column(DURATION, "Communication that computation hides.")
     exposed_communication_ns = Column(DURATION, "Communication while nothing computes, including the wait.")
+    exposed_transfer_ns = Column(
+        DURATION, "Exposed communication without the wait: moving data; all of it if the wait is unknown."
+    )
     exposed_copies_ns = Column(DURATION, "Copies and fills that neither computation nor communication hides.")
     idle_ns = Column(DURATION, "Time without computation, communication and copies.")
     dataloader_ns = Column(DURATION, "Waiting for a batch of a DataLoader while nothing else runs.")
@@ -49,6 +56,7 @@ def rank_steps(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, each with its steps in order of time."""
     rows = (
         step_rows(ranks)
+        .with_columns(exposed_transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns").fill_null(0))
         .join(roles(ranks), "member", "left", maintain_order="left")
         .sort("rank", "worker", "start_ns", maintain_order=True)
     )

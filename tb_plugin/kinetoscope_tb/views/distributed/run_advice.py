@@ -14,6 +14,7 @@ import polars as pl
 from ...advice import text
 from ...arrays.gather import fraction
 from ...distributed import Ranks
+from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
@@ -43,7 +44,7 @@ class RunAdvice(Table):
 
     key, weight = ("rule", "filter"), "saving_ns"
 
-    rule = Column(TEXT, "straggler, slow_link, slow_at_times, no_straggler, or unknown.")
+    rule = Column(TEXT, "straggler, slow_link, slow_at_times, no_straggler, last_rank, or unknown.")
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
@@ -54,7 +55,8 @@ class RunAdvice(Table):
     saving_frac = Column(FRACTION, "The same / the typical step.")
     confidence = Column(
         TEXT,
-        "high: in the typical step of all; medium: in single steps, of single links, or ranks are missing; "
+        "high: in the typical step of all; medium: in single steps, of single links, or ranks are missing; low: too "
+        "few steps to tell a slow rank from a one-off; "
         "cannot_tell: too little was recorded, or steps vary too much.",
     )
     view = Column(TEXT, "Id of the view with the evidence.")
@@ -73,7 +75,7 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     slow = slow.filter(~is_of_link)  # the link is slow, not the rank
     if judgments.is_empty() or (_mostly_absent(ranks) and slow.is_empty()):
-        results = slow_links or [_unknown(rows, ranks)]
+        results = slow_links or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     elif slow.height:
         waiting = judgments.filter(pl.col("verdict") == "waits")
         spans = _spans_of(rows)

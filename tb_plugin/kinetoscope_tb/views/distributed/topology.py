@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from ...distributed import Ranks
-from ...distributed.process_groups import RankSet
+from ...distributed.process_groups import RankSet, spelled
 from ...distributed.roles import roles
 from ...table import COUNT, ID, TEXT, Column, Table
 from ...view import Tab, View
@@ -16,11 +16,11 @@ MOST_LISTED = 1 << 20  # total size of all groups up to which ranks without a tr
 
 
 class Topology(Table):
-    """Where each rank of the job runs, and in which groups; recorded or not."""
+    """Where each rank of the job runs, and in which groups; ranks without a trace are one line."""
 
-    key = ("rank", "worker")
+    key = ("rank", "worker", "problem")
 
-    rank = Column(ID, "Its global rank.")
+    rank = Column(ID, "Its global rank; missing in the lines that stand for ranks without a trace.")
     worker = Column(TEXT, "The worker's name; missing if it has no trace.")
     host = Column(TEXT, "Host name; missing if unknown.")
     device = Column(TEXT, "The devices that it used: number and name.")
@@ -37,13 +37,17 @@ class Topology(Table):
         "How that is known: the worker's `name`, descriptions of `process groups`, or `inferred` from what it ran "
         "while it was recorded.",
     )
-    groups = Column(TEXT, "The process groups that it is in, from its own collectives or those of other ranks.")
+    groups = Column(
+        TEXT,
+        "The process groups that it is in, from its own collectives or those of other ranks; missing if the ranks of "
+        "the line differ in them.",
+    )
     calls = Column(COUNT, "Number of collectives and transfers that it took part in.")
-    problem = Column(TEXT, "Why its trace is missing or unusable.")
+    problem = Column(TEXT, "Why its trace is missing or unusable, and of which ranks.")
 
 
 def topology(ranks: Ranks) -> pl.DataFrame:
-    """Ranks in order, including those without a trace."""
+    """Ranks in order, then those without a trace: one line for each reason."""
     problems = [member.problem or None for member in ranks.members]
     facts = [{} if member.summary is None else member.summary.facts for member in ranks.members]
     there = ranks.workers.with_columns(
@@ -51,18 +55,29 @@ def topology(ranks: Ranks) -> pl.DataFrame:
         problem=pl.Series(problems, dtype=pl.String),
         mesh=pl.Series([_coordinates(fact.get("mesh")) for fact in facts], dtype=pl.String),
     )
-    absent = pl.DataFrame({"rank": ranks.absent_ranks}, schema={"rank": pl.Int64}).with_columns(
-        problem=pl.when(pl.col("rank").is_in(ranks.missing_ranks))
-        .then(pl.lit("It has no trace."))
-        .otherwise(pl.lit("The program chose not to record it."))
-    )
-    calls = ranks.calls.group_by("member").agg(calls=pl.len())
-    rows = (
-        pl.concat([there.join(calls, "member", "left"), absent], how="diagonal")
-        .join(_groups(ranks), "rank", "left")
-        .sort("rank", "worker", nulls_last=True)
-    )
+    calls, groups = ranks.calls.group_by("member").agg(calls=pl.len()), _groups(ranks)
+    with_trace = there.join(calls, "member", "left").join(groups, "rank", "left").sort("rank", "worker")
+    rows = pl.concat([with_trace, _absent(ranks, groups)], how="diagonal")
     return Topology.of(rows.select(Topology.schema().names()).cast(Topology.schema()))
+
+
+def _absent(ranks: Ranks, groups: pl.DataFrame) -> pl.DataFrame:
+    """A line for the ranks that should have recorded, and one for those that the program didn't choose."""
+    missing = set(ranks.missing_ranks)
+    lost = sorted(missing)
+    left_out = [rank for rank in ranks.absent_ranks if rank not in missing]
+    lines = [(lost, "no trace."), (left_out, "not recorded: the program chose other ranks.")]
+    labels = dict(groups.rows())
+    shared = [{labels.get(rank) for rank in some} for some, _ in lines]
+    return pl.DataFrame(
+        [
+            (f"{'Ranks' if len(some) > 1 else 'Rank'} {spelled(some)}: {why}", of.pop() if len(of) == 1 else None)
+            for (some, why), of in zip(lines, shared, strict=True)
+            if some
+        ],
+        schema={"problem": pl.String, "groups": pl.String},
+        orient="row",
+    )
 
 
 def _coordinates(mesh: Any) -> str | None:

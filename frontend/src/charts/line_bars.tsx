@@ -1,0 +1,89 @@
+/** A bar for each line of a heat map: the parts that its cells add up to, on average. */
+
+import type { Table } from "../api/types.ts";
+import { exact, scaled, scaleFor } from "../format/numbers.ts";
+import type { Matrix } from "./matrix.ts";
+
+/** What the page calls each part of a rank's step, and its color. */
+const PARTS: Record<string, [string, string]> = {
+  computation_ns: ["compute", "var(--kernel)"],
+  exposed_transfer_ns: ["exposed communication", "var(--communication)"],
+  wait_ns: ["waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
+  exposed_copies_ns: ["copies", "var(--memcpy)"],
+  idle_ns: ["idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
+};
+
+export type LineBar = number[];
+
+/** The mean of each part over the cells of each line. */
+export const lineBars = ({ lines, columns, rows }: Matrix, data: Table["data"], parts: string[]): LineBar[] =>
+  lines.map((_, line) => {
+    const own = rows.subarray(line * columns.length, (line + 1) * columns.length).filter((row) => row >= 0);
+    return parts.map((part) =>
+      own.reduce((sum, row) => sum + Number(data[part]?.[row] ?? 0), 0) / Math.max(1, own.length)
+    );
+  });
+
+const total = (bar: LineBar) => bar.reduce((sum, value) => sum + value, 0);
+const NUMBER = 44; // pixels of a total behind its bar
+
+interface Drawn {
+  bars: LineBar[];
+  parts: string[];
+  x: number;
+  y: number;
+  width: number;
+  lineHeight: number;
+}
+
+/** Numbers stand in the parts that have room for them, and the total behind each bar. */
+export function LineBars({ bars, parts, x, y, width, lineHeight }: Drawn) {
+  const longest = Math.max(1, ...bars.map(total)), names = parts.map((part) => PARTS[part] ?? [part, "var(--other)"]);
+  const scale = scaleFor("duration", bars.flat());
+  const isTall = lineHeight >= 14, gap = isTall ? 2 : 0;
+  return bars.map((bar, line) => {
+    let at = x;
+    return (
+      <g key={line}>
+        {bar.map((value, i) => {
+          const length = Math.max(0, width - NUMBER) * value / longest, from = at;
+          at += length;
+          return (
+            <g key={i}>
+              <rect
+                x={from}
+                y={y + line * lineHeight + gap}
+                width={length}
+                height={lineHeight - 2 * gap}
+                style={{ fill: names[i]![1] }}
+                data-tip={`${names[i]![0]}: ${exact(value, "duration")}`}
+              />
+              {isTall && length >= 34 && (
+                <text
+                  class={i < 2 ? "dark" : "value"}
+                  x={from + length / 2}
+                  y={y + (line + 0.5) * lineHeight + 4}
+                  text-anchor="middle"
+                >
+                  {scaled(value, scale)}
+                </text>
+              )}
+            </g>
+          );
+        })}
+        {isTall && <text x={at + 6} y={y + (line + 0.5) * lineHeight + 4}>{scaled(total(bar), scale)}</text>}
+      </g>
+    );
+  });
+}
+
+export const BarLegend = ({ parts }: { parts: string[] }) => (
+  <ul class="legend">
+    {parts.map((part) => (
+      <li key={part}>
+        <i class="swatch" style={{ background: PARTS[part]?.[1] }} />
+        {PARTS[part]?.[0] ?? part}
+      </li>
+    ))}
+  </ul>
+);

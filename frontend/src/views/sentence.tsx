@@ -1,0 +1,97 @@
+/** An answer as a sentence: the banner above a page. */
+
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useAnswer } from "../app/answers.ts";
+import { openView, viewTitle } from "../app/router.ts";
+import { percent, quantity } from "../format/numbers.ts";
+import { useWidth } from "../ui/measure.ts";
+import { prose } from "../ui/prose.tsx";
+import { ProgressLine } from "../ui/status.tsx";
+
+/** Keeps numbers and their units on one line. */
+export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
+
+/** Two lines of a text; a button shows the rest of it. */
+function TwoLines({ text }: { text: string }) {
+  const box = useRef<HTMLParagraphElement>(null);
+  const width = useWidth(box);
+  const [isOpen, open] = useState(false);
+  const [isCut, cut] = useState(false);
+  useLayoutEffect(() => {
+    const { scrollHeight, clientHeight } = box.current!;
+    if (!isOpen) cut(scrollHeight > clientHeight + 1);
+  }, [text, width, isOpen]);
+  return (
+    <div class="evidence">
+      <p ref={box} class={isOpen ? "" : "clamped"}>{prose(text)}</p>
+      {isCut && (
+        <button type="button" class="link" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+          {isOpen ? "Less" : "More"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface Shown {
+  label: string;
+  color: string;
+  title: string;
+  evidence: string;
+  children: ComponentChildren;
+}
+
+/** A sentence, two lines of evidence, and on the right what it is worth. */
+export function Banner({ label, color, title, evidence, children }: Shown) {
+  return (
+    <section class="verdict" aria-label={label} style={{ borderColor: color }}>
+      <div>
+        <p class="sentence">{prose(title)}</p>
+        <TwoLines text={evidence} />
+      </div>
+      <div class="worth">{children}</div>
+    </section>
+  );
+}
+
+const LONG_S = 3; // the verdict of a run that is ready sooner comes without a line of progress
+
+/** The first row of a view of advice as a sentence; unless it is the page's own, not one that "can't tell". */
+export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
+  const { answer } = useAnswer(view);
+  if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
+    return (
+      <section class="verdict" aria-label="Ranks">
+        <ProgressLine progress={answer.progress} />
+      </section>
+    );
+  }
+  if (answer?.state !== "ready" || !answer.data.rule?.length) return null;
+  const { data } = answer;
+  const text = (name: string) => unbroken(String(data[name]![0] ?? ""));
+  if (text("confidence") === "cannot_tell" && !isOwn) return null;
+  const [saving, share] = [data.saving_ns![0], data.saving_frac![0]];
+  const others = data.rule!.length - 1;
+  const more = others > 0 ? ` ${others} more ${others === 1 ? "rank is" : "ranks are"} slow.` : "";
+  const hasSaving = typeof saving === "number" && typeof share === "number";
+  return (
+    <Banner
+      label="Ranks"
+      color={text("rule") === "no_straggler" ? "var(--kernel)" : "var(--communication)"}
+      title={text("title")}
+      evidence={`${text("evidence")}${hasSaving || isOwn ? ` ${text("action")}` : ""}${more}`}
+    >
+      {hasSaving && (
+        <>
+          <b data-tip="If the rank were as fast as the next one">up to −{quantity(saving, "duration")}</b>
+          <small>{percent(share)} % of each step · confidence {text("confidence")}</small>
+        </>
+      )}
+      {text("confidence") === "low" && <b>low confidence</b>}
+      <button type="button" class="link" onClick={() => openView(text("view"), "")}>
+        {viewTitle(text("view"))} <span aria-hidden="true">→</span>
+      </button>
+    </Banner>
+  );
+}

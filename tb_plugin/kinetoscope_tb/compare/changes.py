@@ -1,0 +1,173 @@
+"""What changed most between two traces, of any kind: categories, kernels, operators, idle causes, environment.
+
+Times are per step, as in every comparison; if only one side marks steps, shares are compared instead. Kinds overlap: a
+slower kernel makes its operator and the category longer too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ..errors import BadParameter
+from ..measures.time.step_subset import counted_steps, has_steps
+from ..table import DURATION, FRACTION, NUMBER, TEXT, Column, Table
+from ..trace import Trace
+from ..view import View
+from .comparison import Basis, compare, verdict
+from .headline import headline
+from .statistics import Spread, margin
+
+ID = "changes"  # what the command line and HTTP call it, where they name a view
+MOST = 20
+_LEAST_FRAC = 0.01  # of the largest change of its unit: smaller ones are left out
+_KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
+_ALWAYS_DIFFER = ("Recorded", "Events", "File", "Trace id")
+_NO_CAUSES = ("window_ns", "idle_ns", "longest_ns", "busy_ns", "host_late_ns")  # host late is split into its parts
+
+
+class Changes(Table):
+    """What changed most between two recordings, of any kind."""
+
+    key, weight = ("kind", "name"), "delta_ns"
+
+    kind = Column(TEXT, "category, kernel, operator, idle cause, or environment.")
+    name = Column(TEXT, "Its name.")
+    base_ns = Column(DURATION, "Time per step in the base.", adds_up=False)
+    new_ns = Column(DURATION, "Time per step in the new.", adds_up=False)
+    delta_ns = Column(DURATION, "New − base.", adds_up=False)
+    base_frac = Column(FRACTION, "Share in the base, where only one side marks steps.")
+    new_frac = Column(FRACTION, "Share in the new, where only one side marks steps.")
+    delta_frac = Column(FRACTION, "New − base.")
+    ratio = Column(NUMBER, "New / base; missing if the base is 0 or missing.")
+    base_value = Column(TEXT, "In the base, of the environment.")
+    new_value = Column(TEXT, "In the new, of the environment.")
+    verdict = Column(
+        TEXT, "real: beyond the spread of the steps. not certain: within it. unknown: not enough data. changed: a fact."
+    )
+
+
+@dataclass(frozen=True)
+class ChangeList:
+    """What changed.
+
+    Args:
+        headline: How the average step changed, in a sentence.
+        basis: The steps that the values refer to.
+        frame: CHANGES, the largest first, then the environment.
+    """
+
+    headline: str
+    basis: Basis
+    frame: pl.DataFrame
+
+
+def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
+    """The largest changes of every kind.
+
+    Args:
+        views: The views by id, of which the ones that it needs are computed for both sides.
+        base: The trace to compare with.
+        new: The trace that may have changed.
+    """
+    of_views = {name: compare(views[name], base, new) for name in _KINDS if not _lacks(views[name], base, new)}
+    rows = [_rows(_KINDS[name], one.frame, one.columns[0]) for name, one in of_views.items()]
+    rows += _idle_causes(views["idle"], base, new)
+    timed = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
+    timed = timed.filter(pl.col("name") != "Step")
+    size = pl.coalesce(pl.col("delta_ns").abs().cast(pl.Float64), pl.col("delta_frac").abs())
+    largest = timed.with_columns(size=size).filter(
+        (pl.col("size") > 0) & (pl.col("size") >= _LEAST_FRAC * pl.col("size").max())
+    )
+    order = largest.sort("size", "kind", "name", descending=[True, False, False]).head(MOST).drop("size")
+    both = pl.concat([order, _facts(views["environment"], base, new)], how="diagonal")
+    return ChangeList(
+        headline(base, new), of_views["overview"].basis, Changes.of(both.select(Changes.schema().names()))
+    )
+
+
+def _lacks(view: View, base: Trace, new: Trace) -> bool:
+    return view.is_missing(base) or view.is_missing(new)
+
+
+def _rows(kind: str, frame: pl.DataFrame, column: Column) -> pl.DataFrame:
+    """The compared rows of a view as CHANGES."""
+    unit = "ns" if column.kind is DURATION else "frac"
+    name = "category" if kind == "category" else "name"
+    if column.kind not in (DURATION, FRACTION):
+        raise BadParameter(f"{column.name!r} is neither a time nor a share")
+    return frame.select(
+        pl.lit(kind).alias("kind"),
+        pl.col(name).alias("name"),
+        *(pl.col(f"{side}_{column.name}").fill_null(0).alias(f"{side}_{unit}") for side in ("base", "new")),
+        pl.col(f"delta_{column.name}").alias(f"delta_{unit}"),
+        pl.col(f"{column.name}_ratio").alias("ratio"),
+        pl.col(f"{column.name}_verdict").alias("verdict"),
+    ).filter(pl.col(f"delta_{unit}").is_not_null())
+
+
+def _idle_causes(view: View, base: Trace, new: Trace) -> list[pl.DataFrame]:
+    """The idle time of all devices by cause, per step, or as a share of the recording."""
+    if _lacks(view, base, new):
+        return []
+    is_per_step = has_steps(base) and has_steps(new)
+    sides = [_causes_by_step(view, trace) for trace in (base, new)]
+    names = [name for name in sides[0].columns if name not in ("window_ns",)]
+    values = [side.select(names).to_numpy().astype(np.float64) for side in sides]
+    if has_steps(base) != has_steps(new):
+        shares = [
+            value.sum(axis=0) / max(1, side["window_ns"].sum()) for value, side in zip(values, sides, strict=True)
+        ]
+        return [_compared(names, shares[0], shares[1], None)]
+    limit = None
+    if is_per_step:
+        spreads = [Spread(_variance(value), *[np.full(len(names), float(len(value)))] * 2) for value in values]
+        limit = margin(*spreads)
+    return [_compared(names, values[0].mean(axis=0), values[1].mean(axis=0), limit, unit="ns")]
+
+
+def _variance(values: np.ndarray) -> np.ndarray:
+    return values.var(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
+
+
+def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:
+    """Of each counted step: its window and the idle time of all devices by cause."""
+    names = trace.steps["name"].gather(counted_steps(trace)).to_list()
+    frame = view.run(trace, per="step").filter((pl.col("scope") == "device") & pl.col("step").is_in(names))
+    causes = [name for name in frame.columns if name.endswith("_ns") and name not in _NO_CAUSES]
+    return frame.group_by("step", maintain_order=True).agg(pl.col("window_ns", *causes).sum()).drop("step")
+
+
+def _compared(
+    names: list[str], base: np.ndarray, new: np.ndarray, limit: np.ndarray | None, unit: str = "frac"
+) -> pl.DataFrame:
+    kind = pl.Int64 if unit == "ns" else pl.Float64
+    texts = [name.removesuffix("_ns").removeprefix("late_").replace("_", " ") for name in names]
+    host = [f"host: {text}" if name.startswith("late_") else text for name, text in zip(names, texts, strict=True)]
+    noise = np.full(len(names), np.nan) if limit is None else limit
+    frame = pl.DataFrame({"name": host, "base": base, "new": new, "noise": noise}).with_columns(
+        pl.col("base", "new").round().cast(kind) if unit == "ns" else pl.col("base", "new"),
+        pl.col("noise").fill_nan(None),
+        kind=pl.lit("idle cause"),
+    )
+    frame = frame.with_columns(delta=pl.col("new") - pl.col("base")).with_columns(
+        ratio=pl.when(pl.col("base") != 0).then(pl.col("new") / pl.col("base")), verdict=verdict()
+    )
+    return frame.drop("noise").rename({name: f"{name}_{unit}" for name in ("base", "new", "delta")})
+
+
+def _facts(view: View, base: Trace, new: Trace) -> pl.DataFrame:
+    """The facts of the environment that differ."""
+    frame = compare(view, base, new).frame.filter(
+        (pl.col("value_verdict") == "changed") & ~pl.col("fact").is_in(_ALWAYS_DIFFER)
+    )
+    return frame.select(
+        pl.lit("environment").alias("kind"),
+        pl.col("fact").alias("name"),
+        "base_value",
+        "new_value",
+        pl.col("value_verdict").alias("verdict"),
+    )

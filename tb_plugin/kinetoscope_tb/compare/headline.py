@@ -1,0 +1,93 @@
+"""How the average step changed, as a sentence that says what is known before what isn't.
+
+Outliers are the steps whose modified z-score exceeds 3.5 (B. Iglewicz and D. Hoaglin, How to Detect and Handle
+Outliers, 1993): 0.6745 × the distance from the median ÷ the median absolute deviation; and that differ from the median
+by at least 5 %, so that steps of almost equal length have none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..measures.time.step_subset import counted_steps, has_steps
+from ..trace import Trace
+from .shares import stepless_side
+from .statistics import Spread, margin
+
+Floats = NDArray[np.float64]
+
+_MODIFIED_Z, _OF_NORMAL = 3.5, 0.6745
+_LEAST_FRAC = 0.05
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def headline(base: Trace, new: Trace) -> str:
+    """Such as: The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 steps are outliers; median … ms."""
+    if stepless := stepless_side(base, new):
+        return (
+            f"Times can't be compared: {stepless}, and a whole recording can't be compared with a step. Shares and "
+            "means per call can."
+        )
+    before, after = lengths(base), lengths(new)
+    what = "average step" if has_steps(base) else "whole recording"
+    change = f"The {what}: {_pair(before.mean(), after.mean())}, {_growth(before.mean(), after.mean())}"
+    if not has_steps(base):
+        return f"{change}. Neither recording marks steps; they may hold different amounts of work."
+    return f"{change}{_certainty(before, after)}"
+
+
+def lengths(trace: Trace) -> Floats:
+    """The lengths of the counted steps, in ns."""
+    steps = trace.steps[counted_steps(trace)]
+    return (steps["end_ns"] - steps["start_ns"]).to_numpy().astype(np.float64)
+
+
+def outliers(steps: Floats) -> int:
+    """The number of steps whose lengths are outliers."""
+    median = np.median(steps)
+    away = np.abs(steps - median)
+    limit = max(_MODIFIED_Z / _OF_NORMAL * float(np.median(away)), _LEAST_FRAC * float(median))
+    return int((away > limit).sum())
+
+
+def _certainty(before: Floats, after: Floats) -> str:
+    """The rest of the sentence: whether the variation between the steps explains the change, and what is typical."""
+    limit = float(margin(_spread(before), _spread(after)))
+    delta = abs(float(after.mean() - before.mean()))
+    median = f"median {_pair(float(np.median(before)), float(np.median(after)))}"
+    if np.isnan(limit):
+        return ", not certain: neither side has two complete steps."
+    if delta > limit:
+        return f", more than the variation between steps explains; {median}."
+    if delta == 0:
+        return "."
+    odd = [(outliers(steps), steps.size, side) for steps, side in ((before, "base"), (after, "new"))]
+    named = [f"{count} of {size} {side} steps" for count, size, side in odd if count]
+    single = sum(count for count, *_ in odd) == 1
+    if named:
+        return f", not certain: {' and '.join(named)} {'is an outlier' if single else 'are outliers'}; {median}."
+    least = _pair(limit)
+    return f", not certain: with these steps a change below {least} can be chance; {median}."
+
+
+def _spread(steps: Floats) -> Spread:
+    variance = steps.var(ddof=1) if steps.size > 1 else np.nan
+    count = np.array(float(steps.size))
+    return Spread(np.array(variance), count, count)
+
+
+def _pair(*values: float) -> str:
+    """Values in the unit of the largest, with four significant digits at most: 177.6 → 141.1 ms."""
+    largest = max(map(abs, values))
+    size, unit = next((u for u in _UNITS if largest >= u[0]), _UNITS[-1])
+    places = 0 if largest / size >= 1000 or size == 1 else 1 if largest / size >= 10 else 2
+    return f"{' → '.join(f'{value / size:.{places}f}' for value in values)} {unit}"
+
+
+def _growth(base: float, new: float) -> str:
+    """Such as −20.6 %."""
+    if not base:
+        return "from nothing"
+    percent = round(100 * (new / base - 1), 1)
+    return f"{'−' if percent < 0 else '+' if percent > 0 else ''}{abs(percent):.1f} %"

@@ -1,0 +1,39 @@
+"""Each matched collective: its transfer, who came last, and how long the others waited."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ..run import Ranks
+
+
+def collective_waits(ranks: Ranks) -> pl.DataFrame:
+    """In order of time, with the columns of the view Collectives; `last` and `first` are names of workers."""
+    worker = ranks.workers["worker"]
+    calls = ranks.calls.filter(pl.col("match").is_not_null() & pl.col("wait_ns").is_not_null())
+    is_last, is_whole = pl.col("wait_ns") == 0, pl.col("transfer_ns").is_not_null().any()
+    waits = calls.group_by("match").agg(
+        transfer_ns=pl.col("transfer_ns").first(),
+        max_wait_ns=pl.col("wait_ns").max(),
+        mean_wait_ns=pl.col("wait_ns").mean().round(),
+        total_wait_ns=pl.col("wait_ns").sum(),
+        last=pl.when(is_whole & (is_last.sum() == 1)).then(pl.col("member").filter(is_last).first()),
+        first=pl.when(is_whole & (pl.col("wait_ns").max() > 0)).then(pl.col("member").sort_by("wait_ns").last()),
+    )
+    rows = (
+        ranks.matches.join(waits, "match", "left", maintain_order="left")
+        .join(ranks.group_labels, "group", "left", maintain_order="left")
+        .with_columns(
+            number=pl.col("match"),
+            operation=pl.col("kind"),
+            group=pl.col("label").fill_null("unknown"),
+            sequence=pl.col("nth").replace(-1, None),
+            message_bytes=pl.col("bytes").replace(-1, None),
+            ranks=pl.col("members"),
+            missing=pl.when(pl.col("size") >= 0).then(
+                pl.max_horizontal(pl.col("size") - pl.col("members").cast(pl.Int64), 0)
+            ),
+        )
+    )
+    names = [pl.Series(end, worker.gather(rows[end])) for end in ("last", "first")]
+    return rows.with_columns(names)

@@ -1,0 +1,77 @@
+"""Who came last to collectives, where there are too few steps to call a rank slow: a sentence of low confidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ...advice import text
+from ..run import Ranks
+from .collective_waits import collective_waits
+
+_LEAST_FRAC = 0.02  # of the step: shorter waits hold nobody up
+_ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank from a one-off."
+
+
+def last_ranks(ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
+    """One sentence as a row of RunAdvice: the rank that made the others wait longest; none if that is unknown."""
+    known = collective_waits(ranks).filter(pl.col("transfer_ns").is_not_null() & (pl.col("ranks") > 1))
+    if known.is_empty() or ranks.missing_ranks:
+        return []
+    waits = (
+        known.filter(pl.col("last").is_not_null())
+        .group_by("last")
+        .agg(
+            times=pl.len(),
+            wait_ns=pl.col("total_wait_ns").sum(),
+            each_ns=pl.col("max_wait_ns").sum(),
+            longest_ns=pl.col("total_wait_ns").max(),
+            operation=pl.col("operation").sort_by("total_wait_ns").last(),
+        )
+        .sort("wait_ns", "last", descending=[True, False])
+    )
+    whole = int(known["total_wait_ns"].sum())
+    if waits.is_empty() or waits["each_ns"][0] < _LEAST_FRAC * step_ns:
+        return [_together(known.height, whole, ranks)]
+    return [_last(waits, known.height, whole, ranks)]
+
+
+def _last(waits: pl.DataFrame, count: int, whole: int, ranks: Ranks) -> dict[str, Any]:
+    first, *others = waits.to_dicts()
+    numbers = dict(ranks.workers.select("worker", "rank").rows())
+    called = f"Rank {numbers[first['last']]}"
+    evidence = (
+        f"That is {text.percent(first['wait_ns'] / whole)} of all waiting, {text.time(first['longest_ns'])} of it at "
+        f"one {first['operation']}."
+    )
+    if others:
+        named = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
+        evidence += f" Last at other collectives: {named}, for {text.time(whole - first['wait_ns'])} of waiting."
+    return _row(
+        f"{called} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
+        f"{text.time(first['wait_ns'])} in total.",
+        evidence,
+        first["last"],
+        ranks,
+    )
+
+
+def _together(count: int, whole: int, ranks: Ranks) -> dict[str, Any]:
+    title = f"No rank held the others up for long: at {text.times(count, 'collective')} they waited {text.time(whole)}."
+    return _row(title, "That is the sum over all ranks.", None, ranks)
+
+
+def _row(title: str, evidence: str, worker: str | None, ranks: Ranks) -> dict[str, Any]:
+    steps = ranks.steps.filter("is_complete").group_by("member").len()["len"].max() or 0
+    recorded = text.times(int(steps), "complete step")  # type: ignore[arg-type]
+    return {
+        "rule": "last_rank",
+        "title": title,
+        "evidence": f"{evidence} Each rank recorded at most {recorded}.",
+        "action": _ACTION,
+        "saving_ns": None,
+        "confidence": "low",
+        "view": "rank_waits",
+        "filter": worker,
+    }
