@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kinetoscope_tb.engine import compute
+from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import VIEWS
@@ -31,7 +32,9 @@ WORK = tuple(Operator(f"my::{kernel}", (8, 64), layer, (kernel,)) for layer in r
 def opening_s(text: bytes, captures: tuple[Trace, ...], views: tuple[str, ...]) -> float:
     """CPU seconds of reading a recording and computing some views."""
     begun = time.process_time()
-    trace = replace(read_blocks([text], path="replays"), captures=captures)
+    read = read_blocks([text], path="replays")
+    trace = replace(read, captures=captures)
+    iterations.carry_over(read, trace)  # as engine/files.py does
     for name in views:
         compute(VIEWS[name], trace, {})
     return time.process_time() - begun

@@ -1,6 +1,7 @@
 """Servers of any dialect, length and mix: iterations, phases and totals are exact by construction."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -157,3 +158,13 @@ def test_a_row_of_a_phase_finds_the_calls_that_it_counts(server, name, data):
         key = {column: row[column] for column in VIEWS[name].table.key}
         find = parsed(json.dumps({"view": name, "phase": phase, **key}), VIEWS)
         assert search(trace, shown, find, VIEWS).numbers.size == row["calls"]
+
+
+@given(servers((*DIALECTS, "")))
+@few
+def test_iterations_are_the_same_whether_they_are_steps_or_not(server):
+    trace = server.builder.build()
+    again = iterations(replace(trace))  # nothing is known of a copy
+    assert again.frame.equals(iterations(trace).frame)
+    assert (again.device == iterations(trace).device).all()
+    assert again.bounds == iterations(trace).bounds

@@ -118,6 +118,7 @@ def with_captures(
         TraceError: A recording that the user chose can't be read.
     """
     from ..discovery import holds_node_notes
+    from ..measures.serving.iterations import iterations
 
     opened: list[Trace] = []
     notes: list[pl.DataFrame] = []
@@ -136,7 +137,11 @@ def with_captures(
         if is_new and cache is not None:
             write_to_cache(capture, sibling, cache)
         opened.append(capture)
-    return replace(trace, captures=tuple(opened), node_notes=merge_notes(notes)) if opened or notes else trace
+    if not opened and not notes:
+        return trace
+    joined = replace(trace, captures=tuple(opened), node_notes=merge_notes(notes))
+    iterations.carry_over(trace, joined)
+    return joined
 
 
 def read_notes(path: str) -> pl.DataFrame:

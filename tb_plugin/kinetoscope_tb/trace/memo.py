@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from weakref import ref
 
 from .model import Trace
@@ -14,18 +14,27 @@ Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
 
-def once_per_trace(
-    compute: Callable[Concatenate[Trace, Arguments], Value],
-) -> Callable[Concatenate[Trace, Arguments], Value]:
-    """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
-    memo = _Memo()
+class OncePerTrace(Generic[Arguments, Value]):
+    """A function of a trace and of hashable arguments that is computed once for each."""
 
-    @wraps(compute)
-    def result(trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
+    def __init__(self, compute: Callable[Concatenate[Trace, Arguments], Value]) -> None:
+        self._compute, self._memo = compute, _Memo()
+        update_wrapper(self, compute)
+
+    def __call__(self, trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
+        """The result, computed at the first call."""
         key = (arguments, tuple(sorted(named.items())))
-        return memo.result(trace, key, lambda: compute(trace, *arguments, **named))  # type: ignore[no-any-return]
+        value: Value = self._memo.result(trace, key, lambda: self._compute(trace, *arguments, **named))
+        return value
 
-    return result
+    def carry_over(self, trace: Trace, changed: Trace) -> None:
+        """Take what is known of a trace for another one, which differs in nothing that the function looks at."""
+        self._memo.carry_over(trace, changed)
+
+
+def once_per_trace(compute: Callable[Concatenate[Trace, Arguments], Value]) -> OncePerTrace[Arguments, Value]:
+    """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
+    return OncePerTrace(compute)
 
 
 class _Results:
@@ -54,6 +63,14 @@ class _Memo:
             if key not in results.values:
                 results.values[key] = compute()
             return results.values[key]
+
+    def carry_over(self, trace: Trace, changed: Trace) -> None:
+        """Copy the results about a trace to another one."""
+        known, results = self._of(trace), self._of(changed)
+        with known.lock:
+            values = dict(known.values)
+        with results.lock:
+            results.values = {**values, **results.values}
 
     def _of(self, trace: Trace) -> _Results:
         key = id(trace)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, factorize, gather, map_categories
 from ...arrays.nesting import nearest
 from ...trace.model import LIGHTNING, Trace
 from ...trace.row_filters import Events
@@ -129,14 +129,16 @@ class _Named:
 
 def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
     """(The names, the index of each call's): a name of several modules gets the module's number."""
-    kinds = calls.select("name", "module_id").unique(maintain_order=True).with_row_index("code")
-    code = calls.join(kinds, on=["name", "module_id"], how="left", nulls_equal=True, maintain_order="left")["code"]
+    texts = calls["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy() + 1
+    ids, module = factorize(calls["module_id"].to_numpy().astype(np.int64))  # no call of a module has a negative one
+    _, first, code = np.unique(texts * max(ids.size, 1) + module, return_index=True, return_inverse=True)
+    kinds = calls[first].select(pl.col("name").cast(pl.String), "module_id")
     ambiguous = set(kinds["name"].filter(kinds["name"].is_duplicated()))
     names = []
     for name, number in kinds.select("name", "module_id").iter_rows():
         shown = (name or "").removeprefix(_MODULE)
         names.append(ModuleName(f"{shown} #{number}" if name in ambiguous else shown, _INSTANCE.sub("", shown)))
-    return names, code.cast(pl.Int32).to_numpy()
+    return names, code.astype(np.int32)
 
 
 def _hook_name(text: str) -> ModuleName:

@@ -316,6 +316,8 @@ def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at
 
 def _with_texts(column: pl.Series, texts: pl.Series) -> tuple[pl.Series, pl.Series]:
     """An enum column and texts as one type: the column's codes stay, new texts get the next ones."""
+    if texts.null_count() == texts.len():
+        return column, pl.Series([None] * texts.len(), dtype=column.dtype)
     known = column.dtype.categories  # type: ignore[attr-defined]
     fresh = texts.unique(maintain_order=True).drop_nulls()
     fresh = fresh.filter(~fresh.is_in(known.implode()))

@@ -37,4 +37,6 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
         batch=pl.col("batch").fill_null(NONE),
         is_complete=pl.col("part").is_in(STEADY),
     ).select(list(STEPS))
-    return dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
+    stepped = dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
+    iterations.carry_over(trace, stepped)  # they don't depend on steps
+    return stepped
