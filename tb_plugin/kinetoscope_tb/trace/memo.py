@@ -19,6 +19,7 @@ def once_per_trace(
 ) -> Callable[Concatenate[Trace, Arguments], Value]:
     """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
     memo = _Memo()
+    _memos.append(memo)
 
     @wraps(compute)
     def result(trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
@@ -26,6 +27,11 @@ def once_per_trace(
         return memo.result(trace, key, lambda: compute(trace, *arguments, **named))  # type: ignore[no-any-return]
 
     return result
+
+
+def results_about(trace: Trace) -> list[Any]:
+    """All results that are cached with a trace."""
+    return [value for memo in _memos for value in memo.values(trace)]
 
 
 class _Results:
@@ -55,6 +61,12 @@ class _Memo:
                 results.values[key] = compute()
             return results.values[key]
 
+    def values(self, trace: Trace) -> list[Any]:
+        """The results that are there."""
+        with self._lock:
+            results = self._results.get(id(trace))
+        return [] if results is None or results.of() is not trace else list(results.values.values())
+
     def _of(self, trace: Trace) -> _Results:
         key = id(trace)
 
@@ -69,3 +81,6 @@ class _Memo:
             if results is None or results.of() is not trace:
                 results = self._results[key] = _Results(trace, forget)
             return results
+
+
+_memos: list[_Memo] = []  # one for each decorated function
