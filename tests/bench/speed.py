@@ -23,7 +23,9 @@ RUN = (sys.executable, "-c", "from kinetoscope_tb.cli import main; main()")
 HELP_S, VIEW_S = 0.15, 0.6
 GB_PER_S, GB_PER_S_ON_TWO = 0.8, 1.2
 PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
-LARGE_EVENTS = 27_000_000
+LARGE_EVENTS, MANY_EVENTS = 27_000_000, 1_000_000
+"""The memory of few events is mostly that of the program, so it isn't scaled."""
+
 LARGE_READ_S, LARGE_MB, LARGE_VIEW_S = 40, 2000, 1.0
 """20 s on two cores are 40 s of CPU time."""
 
@@ -98,8 +100,9 @@ def report_large(path: Path, rounds: int, measured: Callable[..., Any]) -> None:
     print(f"\n{events:,} events, gzip; scaled to {LARGE_EVENTS:,}")
     most_mb = PEAK_MB + PEAK_BYTES_PER_EVENT * events / 1e6
     print(line("peak memory of reading, not scaled", [one["read_mb"] for one in said], most_mb, "MB"))
-    per_event = [PEAK_MB + (one["read_mb"] - PEAK_MB) * scale for one in said]
-    print(line("peak memory of reading", per_event, LARGE_MB, "MB"))
+    if events >= MANY_EVENTS:
+        scaled_mb = [PEAK_MB + (one["read_mb"] - PEAK_MB) * scale for one in said]
+        print(line("peak memory of reading", scaled_mb, LARGE_MB, "MB"))
     print(line("reading, by CPU time of two cores", [one["read_s"] * scale for one in said], LARGE_READ_S, "s"))
     views = {name: [one["views"][name] * scale for one in said] for name in said[0]["views"]}
     slowest = sorted(views, key=lambda name: -statistics.median(views[name]))
