@@ -9,6 +9,8 @@
     make bench ARGS="--forms"                       JSON beside Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
+    make bench ARGS="--quick"                       commands, scanning, a large trace in small: within two minutes
+    make bench ARGS="--speed"                       the same with more events and rounds, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
     make bench ARGS="--versions"                    the recorder's tests under each supported torch, nothing else
     make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
@@ -44,6 +46,7 @@ import training
 from forms import report_forms
 from generate import write
 from graph_replays import report_graphs
+from speed import report_speed
 
 HERE = Path(__file__).parent
 PEERS_ENV = HERE.parents[1] / ".venv-peers"
@@ -59,6 +62,8 @@ PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
 REOPEN_S_PER_MILLION = 0.2
 VIEWS_AT = 260  # megabytes of the made-up training: a million events
 VIEW_S, AGAIN_MS = 1, 50
+SPEED_AT = 780  # megabytes: three million events
+QUICK = 65, 3  # megabytes and rounds
 PAIRS_A_ROUND = 10  # of the recorder's loops, which are short
 
 
@@ -218,6 +223,8 @@ def main() -> None:
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
     parser.add_argument("--priorities", action="store_true", help="measure nothing but views beside background work")
+    parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
+    parser.add_argument("--quick", action="store_true", help="the same, small")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
@@ -237,6 +244,11 @@ def main() -> None:
         from versions import report_versions
 
         sys.exit(not report_versions(arguments.versions, arguments.tests))
+    if arguments.speed or arguments.quick:
+        megabytes, rounds = QUICK if arguments.quick else (SPEED_AT, arguments.rounds)
+        with tempfile.TemporaryDirectory() as folder:
+            report_speed(Path(folder), megabytes, rounds, measured, compressed)
+        return
     if arguments.timeline:
         with tempfile.TemporaryDirectory() as folder:
             report_timelines(Path(folder), arguments)
@@ -282,6 +294,7 @@ def main() -> None:
                 if file is not path:
                     file.unlink()
             path.unlink()
+        report_speed(Path(folder), SPEED_AT, arguments.rounds, measured, compressed)
         report_views(Path(folder))
         report_graphs(arguments.rounds * PAIRS_A_ROUND)
         report_forms(arguments.rounds * PAIRS_A_ROUND)

@@ -112,6 +112,7 @@ def test_help_groups_commands_and_views(kinetoscope):
         "Read:",
         "Record:",
         "Files:",
+        "Shell:",
     ]
     from kinetoscope_tb.cli.commands import GROUPS, commands
 

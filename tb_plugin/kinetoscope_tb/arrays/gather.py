@@ -18,11 +18,15 @@ _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faste
 def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
     """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
     codes = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
-    texts = names.dtype.categories.to_list()  # type: ignore[attr-defined]
-    used = np.zeros(len(texts), bool)
-    used[codes[codes >= 0]] = True
-    answers = np.array([answer(t) if u else missing for t, u in zip(texts, used, strict=True)] + [missing])
-    rows: NDArray[Any] = answers[codes]
+    categories = names.dtype.categories  # type: ignore[attr-defined]
+    occurs = np.zeros(len(categories) + 1, bool)
+    occurs[codes] = True
+    occurs[NONE] = False
+    used = np.flatnonzero(occurs)
+    answers = np.array([*map(answer, categories.gather(used).to_list()), missing])
+    place = np.full(occurs.size, used.size)
+    place[used] = np.arange(used.size)
+    rows: NDArray[Any] = answers[place][codes]
     return rows
 
 

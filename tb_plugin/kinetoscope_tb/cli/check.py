@@ -9,6 +9,7 @@ import click
 
 from ..errors import LogdirError, NotFound, TraceError
 from ..filesystem import is_url
+from .completion import complete_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_path)
 @click.option("--run", help="Only this run of the logdir; all if not given.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too, not only on losses.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)

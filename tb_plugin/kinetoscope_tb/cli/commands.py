@@ -7,6 +7,7 @@ answer (also for `missing`: the recording has no data for the view) and 1 for `f
 from __future__ import annotations
 
 import difflib
+import gc
 import itertools
 import os
 import shlex
@@ -23,6 +24,7 @@ from ..errors import BadParameter, KinetoscopeError, NotFound
 from .cache import cache
 from .check import check
 from .compare import compare
+from .completion import answer_shell, complete_path, completion
 from .event import event
 from .export import export
 from .index import index
@@ -38,12 +40,15 @@ from .traces import capture_option, chosen, communication_option, device_option,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from ..view import View
 
 GROUPS = {
     "Read": ("summary", "view", "views", "compare", "check", "event", "report", "export"),
     "Record": ("demo", "status", "trigger", "recover"),
     "Files": ("publish", "index", "merge", "repair", "cache"),
+    "Shell": ("completion",),
 }
 FORMATS = ("text", "json", "csv")
 PLACES = {
@@ -52,6 +57,9 @@ PLACES = {
     "part": "Shown below `{of}`.",
     "detail": "Shown in an opened row of `{of}`.",
 }
+
+_OBJECTS_PER_COLLECTION = 100_000
+"""Importing the views makes so many objects that stay; Python's default of 700 would walk them again and again."""
 
 _format = click.Option(
     ["--format", "form"],
@@ -64,6 +72,8 @@ _format = click.Option(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit; without arguments, the one of the command line, and the process ends at once."""
+    if arguments is None:
+        gc.set_threshold(_OBJECTS_PER_COLLECTION)
     try:
         if prepare_streams():
             status = _exit_status(sys.argv[1:] if arguments is None else arguments)
@@ -99,6 +109,8 @@ def leave(status: int) -> NoReturn:
 
 
 def _exit_status(arguments: Sequence[str]) -> int:
+    if (status := answer_shell(commands)) is not None:
+        return status
     try:
         _check_texts(arguments)
         # Not commands.main(), which makes a closed pipe exit status 1.
@@ -256,6 +268,13 @@ class _ViewGroup(click.Group):
             raise NotFound("view", cmd_name, near or EVERY_VIEW)
         return _ViewCommand(EVERY_VIEW[cmd_name])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The views and options that begin so; no view is imported for it."""
+        from click.shell_completion import CompletionItem
+
+        views = [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [*views, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the views under the page's entries, with their titles."""
         from ..entries import ENTRIES
@@ -378,13 +397,16 @@ def _print_answer(
         print_rows(columns, frame, labels, is_limited=rows.top is not None)
 
 
-for command in (cache, check, compare, event, export, index, merge, publish, recover, report, status, summary, trigger):
+for command in (
+    *(cache, check, compare, completion, event, export, index, merge, publish, recover, report, status, summary),
+    trigger,
+):
     commands.add_command(command)
 
 
 @commands.command()
-@click.argument("path", metavar="IN")
-@click.argument("out", metavar="OUT")
+@click.argument("path", metavar="IN", shell_complete=complete_path)
+@click.argument("out", metavar="OUT", shell_complete=complete_path)
 def repair(path: str, out: str) -> None:
     """Repair a damaged trace IN: write OUT as strict JSON, which other tools can read; .gz compresses it."""
     from ..export.repair import repair as write_repaired

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BadParameter, NotFound
+from .completion import complete_path
 from .traces import LEVELS, chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def _options() -> list[click.Parameter]:
         sides.append(click.Option([f"--new-{level}"], help=f"Which {level} of the new side."))
     forms = click.Choice(["text", "json", "csv"])
     return [
-        click.Argument(["base"]),
-        click.Argument(["new"], required=False),
+        click.Argument(["base"], shell_complete=complete_path),
+        click.Argument(["new"], required=False, shell_complete=complete_path),
         click.Option(["--view", "view_id"], help="Which view to compare; by default what changed most, of any kind."),
         click.Option(
             ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BadParameter, NotFound
+from .completion import complete_path
 from .output_file import saved
 from .traces import chosen, communication_option, listed, opened, where
 
@@ -87,7 +88,7 @@ export = click.Command(
     callback=_write,
     params=[
         *where(),
-        click.Argument(["out"], metavar="OUT.json.gz"),
+        click.Argument(["out"], metavar="OUT.json.gz", shell_complete=complete_path),
         click.Option(["--all", "every"], is_flag=True, help="Every worker of the run, on one clock."),
         click.Option(["--from", "begin"], type=time, help="Start of the range, since the recording began: 1.5s, 20ms."),
         click.Option(["--to", "end"], type=time, help="End of the range."),

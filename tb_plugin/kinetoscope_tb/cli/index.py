@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BadParameter, KinetoscopeError, NotFound
+from .completion import complete_path
 from .traces import communication_option, counted, listed
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MOST_PRINTED = 20
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_path)
 @click.option("--run", help="Which run of the logdir; by default all.")
 @click.option(
     "--engine",

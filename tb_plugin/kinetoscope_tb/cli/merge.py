@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import click
 
+from .completion import complete_path
 from .output_file import saved
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path")
-@click.argument("out", metavar="OUT.json[.gz]")
+@click.argument("path", shell_complete=complete_path)
+@click.argument("out", metavar="OUT.json[.gz]", shell_complete=complete_path)
 @click.option("--run", help="Which run of the logdir; by default the first.")
 @click.option("--span", help="Which recording; by default the first worker's first.")
 def merge(path: str, out: str, run: str | None, span: str | None) -> None:

@@ -7,11 +7,12 @@ from collections import Counter
 import click
 
 from ..errors import KinetoscopeError
+from .completion import complete_path
 
 
 @click.command()
-@click.argument("path")
-@click.argument("logdir")
+@click.argument("path", shell_complete=complete_path)
+@click.argument("logdir", shell_complete=complete_path)
 @click.option("--run", help="Name of the run; by default each folder is one.")
 @click.option("--copy", "always_copy", is_flag=True, help="Copy the files, even if a link is possible.")
 def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import KinetoscopeError, TraceError
+from .completion import complete_path
 from .output_file import saved
 from .traces import chosen, communication_option, device_option, listed, opened, where
 
@@ -62,7 +63,7 @@ report = click.Command(
     params=[
         *where(),
         device_option(),
-        click.Argument(["out"], metavar="OUT.html"),
+        click.Argument(["out"], metavar="OUT.html", shell_complete=complete_path),
         click.Option(["--all", "every"], is_flag=True, help="Every worker and span of the run."),
         click.Option(
             ["--rows"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import BadParameter
+from .completion import complete_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def where() -> list[click.Parameter]:
     """The argument and options that select a trace."""
     return [
-        click.Argument(["path"]),
+        click.Argument(["path"], shell_complete=complete_path),
         click.Option(["--run"], help="Which run of the logdir; by default the first."),
         click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
         click.Option(["--span"], help="Which recording of the worker; by default the first."),

@@ -113,14 +113,18 @@ class Graph:
         edges: Ints = _driving_edges(self.first, self.predecessor, self.lag, self.nodes.time)
         return edges
 
-    def times(self, own: Ints, lag: Ints, starts: Ints) -> Ints:
+    def since(self, starts: Ints) -> Ints:
+        """For each node the start of its step, if the steps start then; before the first, a time beyond all."""
+        step = np.searchsorted(starts, self.nodes.time, "left") - 1
+        return np.where(step >= 0, starts[step], np.iinfo(np.int64).max)
+
+    def times(self, own: Ints, lag: Ints, since: Ints) -> Ints:
         """When each node would happen with these delays and lags, if each step began at its recorded time.
 
-        Steps are simulated separately: nodes before a step's start keep their times.
+        Steps are simulated separately: nodes before a step's start keep their times. `since` is what the method of this
+        name returns.
         """
         nodes = self.nodes
-        step = np.searchsorted(starts, nodes.time, "left") - 1
-        since = np.where(step >= 0, starts[step], np.iinfo(np.int64).max)
         simulated: Ints = _times(nodes.order, self.first, self.predecessor, lag, nodes.time, own, since)
         return simulated
 

@@ -41,6 +41,7 @@ class WhatIf:
         part: The class of each node's own delay.
         lag_part: The class of each edge's lag, or NONE.
         successor: The node that each edge leads to.
+        since: The start of each node's step, as Graph.since returns it; the same in every simulation.
     """
 
     graph: Graph
@@ -49,6 +50,7 @@ class WhatIf:
     part: NDArray[np.int8]
     lag_part: NDArray[np.int8]
     successor: Ints
+    since: Ints
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> WhatIf:
@@ -58,7 +60,7 @@ class WhatIf:
         successor = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
         own = own_classes(trace, graph) if parts is None else parts
         of_lag = np.where(graph.kind == Kind.OVERLAP, own[successor], part_of_kind[graph.kind])
-        return cls(graph, start, end - start, own, of_lag, successor)
+        return cls(graph, start, end - start, own, of_lag, successor, graph.since(start))
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path."""
@@ -81,7 +83,7 @@ class WhatIf:
         if not percents.any():
             return np.zeros_like(self.recorded)
         of_edges = np.where(self.lag_part == self.part[self.successor], percents[self.successor], 0)
-        times = graph.times(_less(graph.own, percents), _less(graph.lag, of_edges), self.starts)
+        times = graph.times(_less(graph.own, percents), _less(graph.lag, of_edges), self.since)
         earlier = (graph.nodes.time - times)[graph.nodes.step_ends]
         saved: Ints = np.minimum(earlier, self.recorded)
         return saved

@@ -7,6 +7,7 @@ engine             answers questions about files
 trace_cache        which traces are in memory, with what was computed from them
 files              reads a file, or opens it from the cache on disk
 summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
+memory             how much memory results take
 future_cache       keyed futures with a least-recently-used limit; all these caches use it
 executors          thread and process pools that read many files
 sidecar_summaries  summaries stored next to their recordings

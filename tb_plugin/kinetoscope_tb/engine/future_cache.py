@@ -66,6 +66,12 @@ class FutureCache(Generic[Key, CachedItem]):
         with self._lock:
             return self._items.get(key)
 
+    def values(self) -> list[Any]:
+        """The results that are there."""
+        with self._lock:
+            futures = [item.future for item in self._items.values()]
+        return [future.result() for future in futures if future.done() and future.exception() is None]
+
     def get(
         self,
         key: Key,

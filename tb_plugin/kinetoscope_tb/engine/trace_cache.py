@@ -61,6 +61,7 @@ class TraceEntry:
         results: Results by question.
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
+        result_bytes: How much of it is results, and what was computed for them and may be needed again.
         captures: Stamps of the recordings that say what its graphs launch; None: the trace has no graphs.
     """
 
@@ -72,6 +73,7 @@ class TraceEntry:
     results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
+    result_bytes: int = 0
     captures: dict[str, Any] | None = None
     captures_at: float = 0.0
     stage: str = "waiting"
@@ -186,11 +188,31 @@ class TraceCache:
 
         Of keys with the same first two parts at most `most` are cached, because their results are large.
         """
-        results = self._loaded(file).results
-        result = results.get(key, lambda: Pending(self._analysts.submit(compute, *args, about=file.path)))
+        entry = self._loaded(file)
+        results = entry.results
+        start = partial(self._analysts.submit, self._compute, entry, compute, *args, about=file.path)
+        result = results.get(key, lambda: Pending(start()))
         if most < MOST_RESULTS:
             results.limit(most, lambda other: isinstance(other, tuple) and other[:2] == key[:2])
         return result.future
+
+    def _compute(self, entry: TraceEntry, compute: Callable[..., Any], *args: object) -> Any:
+        """Compute a result, and count its memory and that of what was computed for it."""
+        value = compute(*args)
+        if entry.future.done() and entry.future.exception() is None:
+            self._count_results(entry, value)
+        return value
+
+    def _count_results(self, entry: TraceEntry, latest: Any) -> None:
+        """Count the memory of all results of an entry again, since old ones are dropped and shared ones grow."""
+        from ..trace.memo import results_about  # imports Polars, which TensorBoard's start must not wait for
+        from .memory import bytes_of
+
+        values = [latest, *entry.results.values(), *results_about(entry.future.result())]
+        size = bytes_of(values, apart_from=entry.shared.values())
+        with self._lock:
+            more, entry.result_bytes = size - entry.result_bytes, size
+        self._entries.grow(entry, more)
 
     def timeline(self, file: TraceFile, trace: Trace) -> Future[Timeline]:
         """The timeline of a file's trace, started at the first call and evicted with the trace."""

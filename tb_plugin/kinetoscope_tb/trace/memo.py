@@ -19,6 +19,7 @@ class OncePerTrace(Generic[Arguments, Value]):
 
     def __init__(self, compute: Callable[Concatenate[Trace, Arguments], Value]) -> None:
         self._compute, self._memo = compute, _Memo()
+        _memos.append(self._memo)
         update_wrapper(self, compute)
 
     def __call__(self, trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
@@ -35,6 +36,11 @@ class OncePerTrace(Generic[Arguments, Value]):
 def once_per_trace(compute: Callable[Concatenate[Trace, Arguments], Value]) -> OncePerTrace[Arguments, Value]:
     """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
     return OncePerTrace(compute)
+
+
+def results_about(trace: Trace) -> list[Any]:
+    """All results that are cached with a trace."""
+    return [value for memo in _memos for value in memo.values(trace)]
 
 
 class _Results:
@@ -72,6 +78,12 @@ class _Memo:
         with results.lock:
             results.values = {**values, **results.values}
 
+    def values(self, trace: Trace) -> list[Any]:
+        """The results that are there."""
+        with self._lock:
+            results = self._results.get(id(trace))
+        return [] if results is None or results.of() is not trace else list(results.values.values())
+
     def _of(self, trace: Trace) -> _Results:
         key = id(trace)
 
@@ -86,3 +98,6 @@ class _Memo:
             if results is None or results.of() is not trace:
                 results = self._results[key] = _Results(trace, forget)
             return results
+
+
+_memos: list[_Memo] = []  # one for each decorated function

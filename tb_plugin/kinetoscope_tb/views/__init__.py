@@ -6,22 +6,44 @@ distributed                              functions of all traces of a span or a 
 Then `make docs` and `make golden` regenerate what depends on it. Everything else reads its `VIEW`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ..view import View
+if TYPE_CHECKING:
+    from ..view import View
 
 
-def _views(*modules: str) -> dict[str, View]:
-    """The view of each module, by its id.
+class Views(Mapping[str, "View"]):
+    """Views by id, in the order of the page. A view's module is imported when somebody asks for the view.
 
     Modules are listed by name, not imported by statements: import statements are sorted, so the order of the page would
-    need a second list, and a new view a second line. Loading isn't lazy: all views are imported with this package.
+    need a second list, and a new view a second line.
+
+    Args:
+        modules: The modules, each named like the id of its view.
     """
-    views: list[View] = [import_module(f".{module}", __name__).VIEW for module in modules]
-    return {view.id: view for view in views}
+
+    def __init__(self, *modules: str) -> None:
+        self.modules = {module.rpartition(".")[2]: module for module in modules}
+
+    def __getitem__(self, name: str) -> View:
+        view: View = import_module(f".{self.modules[name]}", __name__).VIEW
+        return view
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.modules
 
 
-EVERY_VIEW = _views(
+EVERY_VIEW = Views(
     "overview.overview",
     "overview.activity_strip",
     "overview.top",
@@ -91,8 +113,10 @@ EVERY_VIEW = _views(
 )
 """All views, in the order of the page."""
 
-VIEWS = {name: view for name, view in EVERY_VIEW.items() if view.scope == "recording"}
+_ACROSS_RANKS = "distributed."
+
+VIEWS = Views(*(module for module in EVERY_VIEW.modules.values() if not module.startswith(_ACROSS_RANKS)))
 """Views of one trace."""
 
-RUN_VIEWS = {name: view for name, view in EVERY_VIEW.items() if view.scope != "recording"}
+RUN_VIEWS = Views(*(module for module in EVERY_VIEW.modules.values() if module.startswith(_ACROSS_RANKS)))
 """Views of all traces of a span or a run."""

@@ -1,10 +1,13 @@
 """The engine is given a reader that the test holds back and lets go; nothing waits for a clock."""
 
+import gc
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from weakref import ref
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -14,6 +17,7 @@ from kinetoscope_tb.engine.trace_cache import MOST_RESULTS, TraceCache
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress
 from kinetoscope_tb.table import COUNT, Column, Table
+from kinetoscope_tb.trace.memo import once_per_trace
 from kinetoscope_tb.view import View
 
 LONG_S = 30
@@ -209,6 +213,38 @@ def test_beyond_the_capacity_the_trace_used_longest_ago_goes():
     for path in ("a", "b", "a", "c", "a", "b"):
         engine.trace(file(path))
     assert reader.calls == ["a", "b", "c", "b"]
+
+
+def test_results_and_what_they_share_count_as_memory_of_a_trace_so_thirty_traces_fit_the_capacity():
+    traces = []
+
+    @once_per_trace
+    def numbers(trace):
+        return np.arange(10_000)  # 80 kB, and as much again in the frame
+
+    def repeated(trace):
+        traces.append(ref(trace))
+        return pl.DataFrame({"rows": numbers(trace)})
+
+    view = View(repeated, table=Counted, title="Repeated", entry="Operators")
+    engine = make_engine(Reader(), capacity_bytes=500_000)
+    for number in range(30):
+        engine.frame(view, file(str(number)), {})
+    held = [engine._traces._entries.find(str(number)) for number in range(30)]
+    assert [entry.held_bytes for entry in held if entry] == [160_008] * 3
+    gc.collect()
+    assert sum(trace() is not None for trace in traces) <= 4  # a thread may still have the last one at hand
+
+
+def test_a_result_that_is_forgotten_counts_no_more():
+    def wide(trace, n):
+        return pl.DataFrame({"rows": np.arange(1_000)})
+
+    view = View(wide, table=Counted, title="Wide", entry="Operators")
+    engine = make_engine(Reader())
+    for n in range(MOST_RESULTS + 10):
+        engine.frame(view, file(), {"n": n})
+    assert engine._traces.entry(file()).held_bytes <= 8 + (MOST_RESULTS + 1) * 8_000
 
 
 def test_a_trace_larger_than_the_capacity_is_still_shown():
