@@ -59,7 +59,16 @@ PACKAGES = {
             {"journal", "profiling"},
             {"output", "sampling"},
             {"error_log", "job", "progress", "scheduling", "signals"},
-            {"_version", "atomic_write", "child_process", "errors", "events", "naming", "untrusted_files"},
+            {
+                "_version",
+                "atomic_write",
+                "child_process",
+                "errors",
+                "events",
+                "naming",
+                "process_id",
+                "untrusted_files",
+            },
         ],
     ),
     "kinetoscope.composer": Package(
