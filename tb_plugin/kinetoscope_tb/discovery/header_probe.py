@@ -7,14 +7,13 @@ have rank and host after the events (kineto's `output_json.cpp`): they are named
 from __future__ import annotations
 
 import re
-import sqlite3
 import zlib
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TraceError
-from ..filesystem import Entry, begins_database, is_url, open_database, ordinary_tables, stored_bytes
+from ..filesystem import DatabaseErrors, Entry, begins_database, is_url, open_database, ordinary_tables, stored_bytes
 
 HEAD_BYTES = 64 << 10
 MOST_HEADS = 1 << 14  # that are cached, at about 500 bytes each
@@ -127,7 +126,7 @@ def _has_tables(path: str) -> bool:
     with closing(open_database(path)) as connection:
         try:
             tables = ordinary_tables(connection).keys()
-        except sqlite3.Error:
+        except DatabaseErrors:
             return False
     return _NSIGHT_TEXTS in tables and bool(_NSIGHT_EVENTS & tables)
 

@@ -14,13 +14,14 @@ prefetch       a remote file, fetched ahead of its reader
 from __future__ import annotations
 
 from .atomic_write import atomic_write
-from .databases import Columns, begins_database, open_database, ordinary_tables
+from .databases import Columns, DatabaseErrors, begins_database, open_database, ordinary_tables
 from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
 from .urls import is_url, last_part, words
 
 __all__ = [
     "Columns",
+    "DatabaseErrors",
     "Entry",
     "Folder",
     "StoredFile",

@@ -14,6 +14,9 @@ from .urls import is_url
 
 MAGIC = b"SQLite format 3\0"
 Columns = dict[str, frozenset[str]]
+DatabaseErrors = (sqlite3.Error, UnicodeDecodeError)
+"""What sqlite3 raises for damaged files; the second where its message quotes a schema that isn't UTF-8."""
+
 _NORMAL = 0  # of a column: neither hidden nor computed
 
 
@@ -35,7 +38,7 @@ def open_database(path: str) -> sqlite3.Connection:
     try:
         address = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"
         connection = sqlite3.connect(address, uri=True, isolation_level=None)
-    except sqlite3.Error as error:
+    except DatabaseErrors as error:
         raise TraceError(path, f"the SQLite database can't be opened: {error}.") from error
     connection.text_factory = bytes
     return connection
@@ -45,7 +48,7 @@ def ordinary_tables(connection: sqlite3.Connection) -> Columns:
     """The names of all ordinary tables with row numbers, and of their columns.
 
     Raises:
-        sqlite3.Error: The database is damaged.
+        DatabaseErrors: The database is damaged.
     """
     listed = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
     tables = {}

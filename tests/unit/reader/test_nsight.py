@@ -402,3 +402,13 @@ def test_environment_and_health_speak_of_nsight(path):
     notes = {note["rule"]: note["consequence"] for note in VIEWS["health"].run(trace).rows(named=True)}
     assert "emit_nvtx" in notes["operators_off"]
     assert not notes.keys() & {"memory_off", "stacks_off", "shapes_off"}
+
+
+def test_a_schema_that_is_no_text_is_damage(path, tmp_path):
+    export_json(path, three_steps().text())
+    odd = damaged(
+        path, tmp_path / "odd.sqlite", lambda data: data.replace(b"CREATE TABLE NVTX", b"CREATE \xd5\xffBLE NVTX")
+    )
+    with pytest.raises(NotATrace, match="is damaged"):
+        read(odd)
+    assert Heads().head(entry_at(str(odd))).is_trace is False

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 from ...errors import TraceError
-from ...filesystem import open_database, ordinary_tables
+from ...filesystem import DatabaseErrors, open_database, ordinary_tables
 from . import schema
 
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")
@@ -34,7 +34,7 @@ def row_as_json(path: str, offset: int) -> bytes:
             pairs = zip(columns, cells[::2], cells[1::2], strict=True)
             row = {name: _shown(value, kind) for name, value, kind in pairs if value is not None}
             texts = {name: _text(connection, row[name]) for name in _TEXTS if name in row}
-        except sqlite3.Error as error:
+        except DatabaseErrors as error:
             raise TraceError(path, f"the row can't be read: {error}.") from error
     names = [text for text in (row.get("text"), *texts.values()) if text is not None]
     args: Mapping[str, Any] = {name: texts.get(name) or value for name, value in row.items()}

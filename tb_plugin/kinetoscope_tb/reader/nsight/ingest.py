@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotATrace
-from ...filesystem import Columns, open_database, ordinary_tables
+from ...filesystem import Columns, DatabaseErrors, open_database, ordinary_tables
 from ...trace.model import Diagnostic
 from ..scan import scanner as s
 from ..scan.counters import CounterLines
@@ -68,7 +68,7 @@ class _Export:
         query = f'SELECT {shown} FROM "{table}" LIMIT {most}'  # noqa: S608  # names of ours
         try:
             rows = self.connection.execute(query).fetchall()
-        except sqlite3.Error as error:
+        except DatabaseErrors as error:
             self.note_damage(table, str(error), None)
             return []
         return [tuple(_text(cell) if isinstance(cell, bytes) else cell for cell in row) for row in rows]
@@ -86,7 +86,7 @@ class _Export:
             query = f"SELECT id, value FROM {schema.STRINGS} WHERE {where}"  # noqa: S608  # names of ours
             try:
                 rows = self.connection.execute(query, some).fetchall()
-            except sqlite3.Error as error:
+            except DatabaseErrors as error:
                 self.note_damage(schema.STRINGS, str(error), None)
                 rows = []
             self.names |= {number: _text(text) for number, text in rows}
@@ -124,7 +124,7 @@ def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tup
     with closing(open_database(path)) as connection:
         try:
             tables = ordinary_tables(connection)
-        except sqlite3.Error as error:
+        except DatabaseErrors as error:
             raise NotATrace(
                 path, f"this SQLite database is damaged: {error}. Copy or export the file again."
             ) from error

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...filesystem import DatabaseErrors
 from ..scan.scanner import MISSING
 from .schema import ROW_BITS, SOURCES, Source
 
@@ -60,7 +61,7 @@ def row_count(connection: sqlite3.Connection, table: str) -> int:
     """How many rows a table has, if none was deleted: its largest row number; 0 if it is damaged there."""
     try:
         (last,) = connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()  # noqa: S608  # a name of ours
-    except sqlite3.Error:
+    except DatabaseErrors:
         return 0
     return min(max(last or 0, 0), _LAST_ROW)
 
@@ -105,7 +106,7 @@ def _chunks(connection: sqlite3.Connection, query: str) -> Iterator[tuple[list[t
             if not listed:
                 return
             yield listed, ""
-    except sqlite3.Error as error:
+    except DatabaseErrors as error:
         yield listed, str(error)
 
 
