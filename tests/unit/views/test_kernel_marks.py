@@ -33,8 +33,7 @@ def test_overlapping_work_counts_once_and_shares_are_of_all_work():
     builder = TraceBuilder()
     graph = {"graph id": 5, "graph node id": 5 << 32 | 1}
     for at in (0, 50):
-        builder.device("kernel", "k", at, 100, 1, stream=7 + at, **graph)
-        builder.events[-1]["args"]["name"] = "m"
+        builder.device("kernel", "k", at, 100, 1, stream=7 + at, **graph).marked("m")
     builder.kernel("other", 500, 200, 2)
     same(
         VIEW.run(builder.build()),

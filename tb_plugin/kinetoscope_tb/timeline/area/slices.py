@@ -3,7 +3,8 @@
 All tracks of a thread or stream count together. An instant of a thread belongs to the slice that began last of those
 that are open: a function doesn't have the time of an operator that it calls. An instant of a stream belongs to the
 kernel, copy or fill that began last; annotations there only enclose what runs, so they have no time of their own. So
-the times of slices add up to the time in which anything runs on the threads and streams.
+the times of slices add up to the time in which anything runs on the threads and streams. Annotations that are projected
+onto streams aren't recorded, and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-_OUTER_FIRST: tuple[Part, ...] = ("python", "annotations", "calls", "other", "waits", "work")
+_OUTER_FIRST: tuple[Part, ...] = ("python", "annotations", "projected", "calls", "other", "waits", "work")
 """Which of two slices with the same times is around the other."""
 
 _LAYERS: dict[Part, int] = {"waits": 1, "work": 2}
@@ -98,7 +99,7 @@ def axes_of(tracks: Sequence[Track]) -> Rows:
 def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> tuple[Ints, Ints]:
     """(the slices on the tracks that reach into the time, the track of each)."""
     first, parts, counts = timeline.pyramid.rows.first, [np.empty(0, np.int64)], []
-    places = sorted(set(tracks))
+    places = sorted(place for place in set(tracks) if timeline.tracks[place].part != "projected")
     for place in places:
         track, count = timeline.tracks[place], 0
         for row in range(track.first_row, track.first_row + track.lanes):

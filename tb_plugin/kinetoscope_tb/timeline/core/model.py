@@ -139,11 +139,16 @@ class Timeline:
     def slice_of_event(self) -> NDArray[np.int32]:
         """The slice of each row of all frames, or -1 where a row is no slice."""
         slices = np.full(self.frame_first[-1], -1, np.int32)
-        own = np.ones(self.size, bool)
-        for place, track in enumerate(self.tracks):
-            own[self.slices_on(place)] = track.part != "projected"
-        slices[self.event[own]] = np.flatnonzero(own).astype(np.int32)
+        slices[self.event[self.is_recorded]] = np.flatnonzero(self.is_recorded).astype(np.int32)
         return slices
+
+    @cached_property
+    def is_recorded(self) -> NDArray[np.bool_]:
+        """Whether each slice is a row of the recording, and not projected."""
+        recorded = np.ones(self.size, bool)
+        for place, track in enumerate(self.tracks):
+            recorded[self.slices_on(place)] = track.part != "projected"
+        return recorded
 
     def slices_of(self, frame: str, rows: NDArray[np.integer]) -> NDArray[np.int32]:
         """The slices of some rows of a frame; -1 for a row that is no slice, and for a negative row."""

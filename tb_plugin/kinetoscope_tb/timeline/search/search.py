@@ -134,14 +134,14 @@ def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, 
 
 
 def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
-    """The slices that satisfy all keys of a parsed find.
+    """The recorded slices that satisfy all keys of a parsed find.
 
     Raises:
         BadParameter: Its text has an invalid pattern.
     """
     query = json.loads(find)
     labels = _labels(timeline, query)
-    mask = labels[timeline.label] if labels is not None else np.ones(timeline.size, bool)
+    mask = timeline.is_recorded & labels[timeline.label] if labels is not None else timeline.is_recorded.copy()
     if view := query.get("view"):
         mask &= _mask_of_events(timeline, _events_of_row(trace, views[view], query))
     else:
