@@ -35,6 +35,7 @@ class Slowly:
             i
             for i in range(made.size)
             if track_of[i] in tracks
+            and self.track[i].part != "projected"
             and self.start[i] < end
             and (self.stop[i] > begin or (self.start[i] == self.stop[i] >= begin))
         ]
