@@ -107,7 +107,7 @@ def test_workers_and_pinned_streams_change_places_too(app: App):
         expect(pinned).to_have_count(count)
     first, second = (pinned.nth(place).get_attribute("data-line") for place in (0, 1))
     assert [first, second] == ["a0.rank1", "a0"]
-    pinned.nth(1).get_by_role("button").focus()
+    pinned.nth(1).locator("button.name").focus()
     page.keyboard.press("Alt+ArrowUp")
     expect(pinned.nth(0)).to_have_attribute("data-line", "a0")
     expect(pinned.nth(1)).to_have_attribute("data-line", "a0.rank1")
