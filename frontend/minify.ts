@@ -14,13 +14,14 @@ const WINDOW = 32_000; // letters that DEFLATE looks back, about
 const GRAM = 4; // letters of what may repeat
 
 /** A style sheet without comments and needless white space. A space before a colon may be a descendant combinator. */
-const squeeze = (sheet: string) =>
+export const squeeze = (sheet: string) =>
   sheet
     .replace(/\/\*.*?\*\//gs, "")
     .replace(/\s+/g, " ")
     .replace(/ ?([{};,>]) ?/g, "$1")
     .replaceAll(": ", ":")
-    .replaceAll(";}", "}");
+    .replaceAll(";}", "}")
+    .trim();
 
 /** The text as esbuild writes it in a template literal. */
 const quote = (text: string) => {
@@ -126,7 +127,7 @@ function* candidates(units: Unit[], left: Set<number>) {
 }
 
 /** The same program, with each declaration after those that it repeats most of. */
-function gatherSimilar(code: string): string {
+export function gatherSimilar(code: string): string {
   const units = unitsOf(code), repetition = new Repetition(units);
   const left = new Set(units.keys()), order: number[] = [];
   let first = 0, length = 0; // of the window
@@ -142,9 +143,11 @@ function gatherSimilar(code: string): string {
   return print(order.map((i) => units[i]!));
 }
 
-const path = Deno.args[0]!;
-const bundle = squeezeStyles(await Deno.readTextFile(path));
-const { code } = await minify(bundle, { module: true, ecma: 2020, compress: { passes: 2 } });
-const page = gatherSimilar(code!);
-await Deno.writeTextFile(path, page);
-await Deno.writeFile(`${path}.gz`, await gzipAsync(new TextEncoder().encode(page), { numiterations: 15 }));
+if (import.meta.main) {
+  const path = Deno.args[0]!;
+  const bundle = squeezeStyles(await Deno.readTextFile(path));
+  const { code } = await minify(bundle, { module: true, ecma: 2020, compress: { passes: 2 } });
+  const page = gatherSimilar(code!);
+  await Deno.writeTextFile(path, page);
+  await Deno.writeFile(`${path}.gz`, await gzipAsync(new TextEncoder().encode(page), { numiterations: 15 }));
+}
