@@ -1,4 +1,4 @@
-import { render as mount } from "preact";
+import { Fragment, h, render as mount } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { isReport } from "./api/report.ts";
 import { comparisonBase } from "./app/comparison_base.ts";

@@ -1,5 +1,5 @@
 import type { PictureOf } from "../api/types.ts";
-import type { RefObject } from "preact";
+import { Fragment, h, type RefObject } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { zoomTo } from "../app/router.ts";
 import { describeMoment, extremes, marksAround, marksWithin, type Panel, panels, rowAt, span } from "./curve_lines.ts";

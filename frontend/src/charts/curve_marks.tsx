@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import type { ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { address, openEntry, openTab, pageOf, parametersOf } from "../app/router.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { sharedColumns } from "../api/pictures.ts";
 import type { PictureOf } from "../api/types.ts";

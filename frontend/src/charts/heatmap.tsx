@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";

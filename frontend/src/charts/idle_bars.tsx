@@ -1,5 +1,6 @@
 /** Idle time by cause, or what communication is exposed: a sentence, and a bar for each device that adds up to the time. */
 
+import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
 import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";

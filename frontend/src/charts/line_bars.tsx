@@ -1,5 +1,6 @@
 /** A bar for each line of a heat map: the parts that its cells add up to, on average. */
 
+import { h } from "preact";
 import type { Table } from "../api/types.ts";
 import { exact, scaled, scaleFor } from "../format/numbers.ts";
 import type { Matrix } from "./matrix.ts";

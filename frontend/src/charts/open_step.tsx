@@ -1,5 +1,6 @@
 /** From a rank's step to where it ran. */
 
+import { h } from "preact";
 import type { Table } from "../api/types.ts";
 import { openTimeline, slicesIn } from "../app/router.ts";
 

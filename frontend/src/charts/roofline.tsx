@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";

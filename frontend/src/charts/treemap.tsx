@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { exact, percent, quantity } from "../format/numbers.ts";

@@ -1,5 +1,6 @@
 /** Lets a running job record its next steps, and shows them when they are there. */
 
+import { Fragment, h } from "preact";
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Failed } from "../api/types.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { candidates, compareWith, comparisonBase, stopComparing, swapComparison } from "../app/comparison_base.ts";
 import { listing, placeIn, spanLabel } from "../app/router.ts";

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { entries } from "../app/router.ts";
 import { letters } from "../ui/keys.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import { cutApart } from "../format/numbers.ts";
 import { fitText, useWidth } from "../ui/measure.ts";

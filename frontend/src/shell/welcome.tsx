@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { CaptureButton } from "./capture.tsx";
 import { Notice } from "../ui/status.tsx";
 

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, h } from "preact";
 import type { Table } from "../api/types.ts";
 import { type DrawnColumn, isProse, isText, type Ready, tsv } from "./columns.ts";
 import { exact, quantity } from "../format/numbers.ts";

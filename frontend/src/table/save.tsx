@@ -1,5 +1,6 @@
 /** Saves charts and tables. */
 
+import { h } from "preact";
 import { useContext, useRef, useState } from "preact/hooks";
 import type { Table } from "../api/types.ts";
 import { csv, tsv } from "./columns.ts";

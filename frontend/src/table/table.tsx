@@ -1,4 +1,4 @@
-import type { ComponentChildren, RefObject } from "preact";
+import { type ComponentChildren, h, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";

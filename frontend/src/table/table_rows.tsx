@@ -1,4 +1,4 @@
-import { Component } from "preact";
+import { Component, h } from "preact";
 import { type DrawnColumn, isProse, isText } from "./columns.ts";
 import { cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import { isHidden, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { sortRows } from "./order.ts";

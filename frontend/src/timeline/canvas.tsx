@@ -1,5 +1,6 @@
 /** The timeline's tree and canvas, its header, and a description for screen readers. */
 
+import { h } from "preact";
 import { computed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { address, go } from "../app/router.ts";

@@ -1,5 +1,6 @@
 /** The page of the timeline: a toolbar, the canvas, a drawer below it. */
 
+import { h } from "preact";
 import { useEffect } from "preact/hooks";
 import { Canvas } from "./canvas.tsx";
 import { Drawer } from "./panels/drawer.tsx";

@@ -1,4 +1,4 @@
-import type { RefObject } from "preact";
+import { Fragment, h, type RefObject } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { decimal } from "../format/numbers.ts";
 import { counterText } from "./draw/counters.ts";

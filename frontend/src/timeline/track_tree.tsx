@@ -1,5 +1,6 @@
 /** The tree of sources, processes, threads and streams at the left of the canvas. */
 
+import { h } from "preact";
 import { scrollBy, wheelPixels } from "./input/pointer_input.ts";
 import { drag, startDrag } from "./input/reorder.ts";
 import { axisOf, type Line, PINS, type TrackLayout } from "./model/layout.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 /** A menu of names with its title above. */
 export function Choice(
   { title, value, options, onPick }: {

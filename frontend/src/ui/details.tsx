@@ -1,6 +1,6 @@
 /** The parts of what a drawer shows of a slice, or of a row of a table. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { copy } from "./copy.ts";
 

@@ -1,5 +1,6 @@
 /** How long slices last. */
 
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { DurationStats } from "../api/timeline_types.ts";
 import { plural, quantity } from "../format/numbers.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import type { Failed, RawEvent } from "../api/types.ts";
 import { type TracePlace, useEvent } from "../app/answers.ts";
 import { retry } from "../app/router.ts";

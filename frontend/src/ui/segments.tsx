@@ -1,3 +1,4 @@
+import { h } from "preact";
 /** Buttons side by side of which one is pressed. */
 export function Segments<T extends string>(
   { label, options, value, pick }: {

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { openInEditor } from "../app/editor.ts";
 import { plural } from "../format/numbers.ts";
 import { type Frame, framesOf } from "../format/stacks.ts";

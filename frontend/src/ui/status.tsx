@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Progress, Table } from "../api/types.ts";
 import type { ShownAnswer } from "../app/answers.ts";

@@ -1,5 +1,6 @@
 /** What leads from elsewhere to the timeline. */
 
+import { h } from "preact";
 import { isReport } from "../api/report.ts";
 import type { RowSlices } from "../api/row_slices.ts";
 import { openTimeline } from "../app/router.ts";

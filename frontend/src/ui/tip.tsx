@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Comparison, ViewEntry } from "../api/types.ts";
 import { type ShownAnswer, useComparison } from "../app/answers.ts";

@@ -1,5 +1,6 @@
 /** Controls for the parameters of views: a view's own ones next to its table, shared ones at the top of the page. */
 
+import { h } from "preact";
 import type { Parameter, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { address, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";

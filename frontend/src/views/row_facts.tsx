@@ -1,6 +1,6 @@
 /** What the calls behind a row have in common: what launched them, with which shapes, how long they take, and when. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import type { Find } from "../api/row_slices.ts";
 import type { Failed, Loading } from "../api/types.ts";
 import type { CallShare, RowFacts } from "../api/timeline_types.ts";

@@ -1,6 +1,6 @@
 /** An answer as a sentence: the banner above a page. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "../app/answers.ts";
 import { openView, viewTitle } from "../app/router.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import type { Query, Table, ViewEntry } from "../api/types.ts";

@@ -1,5 +1,6 @@
 /** What ran in the selected area compared with what ran in a bookmark, by name. */
 
+import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Failed, Loading, Table } from "../../api/types.ts";
 import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";

@@ -1,5 +1,6 @@
 /** Statistics of the counters of one worker in the selected area. */
 
+import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { AreaCounter, Counter } from "../../api/timeline_types.ts";
 import type { Column, Failed, Loading, Table } from "../../api/types.ts";

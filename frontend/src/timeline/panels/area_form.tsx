@@ -1,5 +1,6 @@
 /** How the selected area is shown: its slices by group, as a flame graph, or the counters. The address holds it. */
 
+import { Fragment, h } from "preact";
 import { computed } from "@preact/signals";
 import { address, go } from "../../app/router.ts";
 import { Segments } from "../../ui/segments.tsx";

@@ -1,6 +1,6 @@
 /** What ran in the part of the area that is of one worker, of streams or of threads: by group, or as a flame graph. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Find } from "../../api/timeline_types.ts";
 import type { Picture, Table, ViewEntry } from "../../api/types.ts";

@@ -1,6 +1,6 @@
 /** The rows of an area, or of two, as a table that sorts, filters and leads to slices. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { Find } from "../../api/timeline_types.ts";
 import type { Failed, Loading, Picture, Table, ViewEntry } from "../../api/types.ts";

@@ -1,5 +1,6 @@
 /** What ran in the selected area. */
 
+import { h } from "preact";
 import { quantity } from "../../format/numbers.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";

@@ -1,5 +1,6 @@
 /** The list of all bookmarks, and their labels in the ruler. */
 
+import { h } from "preact";
 import { decimal, exact, plural, quantity, shorten } from "../../format/numbers.ts";
 import { type Geometry, labelPlaces, xOf } from "../model/geometry.ts";
 import { padRange } from "../model/ranges.ts";

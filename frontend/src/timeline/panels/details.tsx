@@ -1,5 +1,6 @@
 /** The details of the selected slice. */
 
+import { h } from "preact";
 import { useState } from "preact/hooks";
 import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.ts";
 import { openView, viewTitle } from "../../app/router.ts";

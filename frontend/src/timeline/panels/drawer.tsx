@@ -1,5 +1,6 @@
 /** The drawer below the canvas: the selected slice, search results, the selected area, the longest gaps. */
 
+import { h } from "preact";
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { address, go } from "../../app/router.ts";

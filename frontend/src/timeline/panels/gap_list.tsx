@@ -1,5 +1,6 @@
 /** The longest idle gaps of a device, each with its cause; a click zooms to it. */
 
+import { Fragment, h } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";

@@ -1,6 +1,6 @@
 /** A slice's relations: its parents, what it launched, what launched it, its forward or backward half. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { valueText } from "../../format/event_fields.ts";
 import { decimal, label, plural, quantity } from "../../format/numbers.ts";
 import { Part } from "../../ui/details.tsx";

@@ -1,5 +1,6 @@
 /** The selected slice among all slices of its name. */
 
+import { Fragment, h } from "preact";
 import { useContext } from "preact/hooks";
 import { decimal, quantity } from "../../format/numbers.ts";
 import type { SliceFacts } from "../../api/timeline_types.ts";

@@ -1,6 +1,6 @@
 /** Links to slices. */
 
-import { type ComponentChildren, createContext } from "preact";
+import { type ComponentChildren, createContext, Fragment, h } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { SliceSummary } from "../../api/timeline_types.ts";
 import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";

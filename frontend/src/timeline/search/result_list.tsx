@@ -1,5 +1,6 @@
 /** The names of the search results, and how often they occur. */
 
+import { Fragment, h } from "preact";
 import { viewTitle } from "../../app/router.ts";
 import { decimal, percent, shorten } from "../../format/numbers.ts";
 import { readableName } from "../../format/kernel_labels.ts";

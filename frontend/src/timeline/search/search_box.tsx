@@ -1,5 +1,6 @@
 /** The box that finds slices in all of the recording. */
 
+import { Fragment, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { viewTitle } from "../../app/router.ts";
 import { decimal, plural } from "../../format/numbers.ts";

@@ -1,5 +1,6 @@
 /** The choice of the critical path, and the state of the one across ranks. */
 
+import { Fragment, h } from "preact";
 import type { CrossRankSegment, PathSegment, Shares, SharesAnswer, SliceSummary } from "../../api/timeline_types.ts";
 import { crossRankPathView, openView } from "../../app/router.ts";
 import { decimal, plural } from "../../format/numbers.ts";

@@ -1,5 +1,6 @@
 /** The dialog that opens the timeline in Perfetto: the range, the file's size, and which Perfetto. */
 
+import { Fragment, h } from "preact";
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Loading, Query } from "../../api/types.ts";

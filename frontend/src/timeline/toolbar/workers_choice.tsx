@@ -1,5 +1,6 @@
 /** The choice of the workers that are shown together, and of their alignment. */
 
+import { h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryFailed } from "../../app/resource.ts";
 import { address, listing, viewTitle } from "../../app/router.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import type { Table } from "../../api/types.ts";
 import { exact, percent, quantity, type Scale, scaled, scaleFor } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, h } from "preact";
 import { SavePicture } from "../../table/save.tsx";
 
 interface CardProps {

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { deviceNoun, type ShownAnswer, useAnswer } from "../../app/answers.ts";

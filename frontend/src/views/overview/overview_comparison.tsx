@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import type { Comparison, Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import type { PartialRead, Progress } from "../../api/types.ts";
 import { decimal, percent, quantity, shorten } from "../../format/numbers.ts";
 import { ProgressLine } from "../../ui/status.tsx";

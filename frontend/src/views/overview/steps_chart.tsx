@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";

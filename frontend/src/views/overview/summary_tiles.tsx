@@ -1,3 +1,4 @@
+import { h } from "preact";
 import type { Table } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import type { Table } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { openView } from "../../app/router.ts";

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
 import { listing, trace } from "../../app/router.ts";

@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
