@@ -181,7 +181,7 @@ def test_a_heading_explains_itself_on_focus(app: App):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.closest('th') !== null"):
             break
-    expect(page.get_by_role("tooltip").filter(has_text="Click to sort")).to_be_visible()
+    expect(page.get_by_role("tooltip").filter(has_text="Click sorts")).to_be_visible()
 
 
 def test_the_step_chart_tells_each_step_by_arrow_keys(app: App):
