@@ -29,6 +29,7 @@ TRACES = {  # run → the folder or file among the real traces, and its worker a
     "resnet50": ("runs/resnet50_num_workers_0", "worker0", "1623143089861"),
     "dlrm": ("runs/dlrm_8gpu_nccl", "rank0", "1694128201545"),
     "owlv2": ("claims/tracelens_h100_owlv2.json.gz", "rank0", "1"),
+    "decode": ("single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz", "TP-0-DECODE", "1"),
 }
 EARLIER = {"base_run": "resnet50", "base_worker": "worker0", "base_span": "1623143566756"}
 
@@ -48,6 +49,7 @@ PICTURES: dict[str, tuple[str, str, int, dict[str, str]]] = {
     "memory_curve": ("owlv2", "memory_curve", 960, {}),
     "ranks": ("dlrm", "rank_steps", 560, {}),
     "compare": ("resnet50", "overview", 640, EARLIER),
+    "decode": ("decode", "overview", 820, {}),
 }
 
 
@@ -87,7 +89,7 @@ def test_the_pictures_of_the_guide(empty: Page, artifacts: Path, name: str):
     expect(page.locator("main .skeleton, main .failed")).to_have_count(0)
     if name == "overview":
         expect(page.locator(".slider output").first).to_contain_text("step")
-    left = 0 if name == "overview" else PANEL
+    left = 0 if name in ("overview", "decode") else PANEL
     docs = REPOSITORY / "docs"
     path = (docs if name == "overview" else docs / "pictures") / f"{name}.png"
     page.screenshot(
