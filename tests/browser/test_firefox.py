@@ -79,6 +79,7 @@ def test_a_click_selects_a_kernel(timeline: Firefox):
 
 
 def test_keys_move_show_all_and_choose_what_dragging_does(timeline: Firefox):
+    wait_for(lambda: timeline.run(INK, 0.325), is_right=is_green)  # the page listens to keys
     timeline.press("d", 300)
     wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "box" in words and "from 0" not in words)
     timeline.press("0", 20)

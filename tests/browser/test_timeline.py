@@ -118,8 +118,8 @@ def test_a_drag_beyond_the_right_edge_moves_on_in_time(app: App):
     x, y = drawn.spot(STREAM, 800_000)
     page.mouse.move(x, y)
     page.mouse.down()
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)) and not is_green(drawn.color_at(STREAM, 290_000)))
     page.mouse.move(box["x"] + box["width"] - 1, y, steps=4)
-    assert not is_green(drawn.color_at(STREAM, 290_000))
     drawn.until(lambda: is_green(drawn.color_at(STREAM, 290_000)))  # the address follows when the picture rests
     page.mouse.up()
     drawn.comes_to(lambda start, end: start > 10_000 and end - start == pytest.approx(1_000_000, abs=1))

@@ -83,10 +83,10 @@ def test_our_own_reader_finds_the_same_slices_of_the_same_categories(builder, ex
 
 def categorised(trace, made):
     """How often there is a slice of each name, category, Unix start, duration and, of a device's work, stream."""
-    names, codes = made.labels.texts, made.labels.categories
-    tracks = [made.tracks[made.track_of(i)] for i in range(made.size)]
+    names, codes, own = made.labels.texts, made.labels.categories, made.is_recorded
+    tracks = [made.tracks[made.track_of(i)] for i in own.nonzero()[0].tolist()]
     streams = [(track.device, track.stream) if track.part == "work" else None for track in tracks]
-    columns = (made.label.tolist(), made.start_ns.tolist(), made.dur_ns.tolist(), streams)
+    columns = (made.label[own].tolist(), made.start_ns[own].tolist(), made.dur_ns[own].tolist(), streams)
     return Counter(
         (names[label], CATEGORIES[codes[label]], start + trace.origin_ns, dur, stream)
         for label, start, dur, stream in zip(*columns, strict=True)

@@ -58,6 +58,7 @@ def test_memory_from_before_the_recording_is_there_from_its_start():
         device  time_ns  parameters_bytes  activations_bytes  unknown_bytes
         device  0        800               64                 0
         device  4000     800               0                  0
+        device  4001     800               0                  0
         """,
     )
     assert trace.origin_ns == 5_000
