@@ -4,9 +4,9 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
-    make bench ARGS="--priorities"                  a warm view beside background work, nothing else
+    make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
-    make bench ARGS="--forms"                       JSON beside Perfetto's protobuf of the same recording, nothing else
+    make bench ARGS="--forms"                       JSON and Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--quick"                       commands, scanning, a large trace in small: within two minutes
@@ -215,14 +215,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--views", action="store_true", help="measure nothing but the views")
-    parser.add_argument("--forms", action="store_true", help="measure nothing but JSON beside Perfetto's protobuf")
+    parser.add_argument("--forms", action="store_true", help="measure nothing but JSON and Perfetto's protobuf")
     parser.add_argument("--graphs", action="store_true", help="measure nothing but replayed graphs")
     parser.add_argument(
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
     )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
-    parser.add_argument("--priorities", action="store_true", help="measure nothing but views beside background work")
+    parser.add_argument("--priorities", action="store_true", help="measure nothing but views during background work")
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
     parser.add_argument("--quick", action="store_true", help="the same, small")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")

@@ -291,9 +291,9 @@ def report_recording(rounds: int, steps: int) -> None:
     training = Training()
     loop(training, steps, nothing)
     with tempfile.TemporaryDirectory() as name:
-        beside = outside(training, rounds * 4, steps, Path(name, "outside"))
-        report_steps("a step outside a window / a bare one", beside, MOST_OUTSIDE, "a bare step")
-        report_bound("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in beside], MOST_STEP_US)
+        costs = outside(training, rounds * 4, steps, Path(name, "outside"))
+        report_steps("a step outside a window / a bare one", costs, MOST_OUTSIDE, "a bare step")
+        report_bound("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in costs], MOST_STEP_US)
         idle = markers(rounds, Path(name, "idle"), cyclic(wait=1 << 40))
         report_markers("a marker outside a window", idle)
         report_markers("a marker in a window", markers(rounds, Path(name, "markers"), None))

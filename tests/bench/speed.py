@@ -1,4 +1,4 @@
-"""How fast commands, scanning and large traces are, each beside its own bound, with quartiles of several rounds.
+"""How fast commands, scanning and large traces are, each with its own bound, with quartiles of several rounds.
 
 Everything but the scanner's speed by the clock is CPU time, so that other programs on the machine disturb it little.
 The lines of a large trace are scaled to LARGE_EVENTS: all that is measured grows with the number of events.

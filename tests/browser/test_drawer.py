@@ -25,13 +25,13 @@ def test_a_row_opens_a_drawer_beside_the_table_and_moves_no_row(app: App):
     before = row.bounding_box()
     row.click()
     expect(drawer(page)).to_be_visible()
-    after, table, beside = (one.bounding_box() for one in (row, page.locator(".scroll"), drawer(page)))
+    after, table, panel = (one.bounding_box() for one in (row, page.locator(".scroll"), drawer(page)))
     assert before
     assert after
     assert table
-    assert beside
+    assert panel
     assert after["y"] == before["y"]
-    assert table["x"] + table["width"] <= beside["x"]
+    assert table["x"] + table["width"] <= panel["x"]
 
 
 def test_who_launched_a_kernel_with_which_shapes_how_long_and_in_which_steps(app: App):

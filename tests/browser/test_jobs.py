@@ -192,8 +192,8 @@ def test_why_does_memory_peak(visit: Any):
 def test_what_changed(visit: Any):
     me = visit(AFTER)
     me.click(me.page.get_by_role("button", name="Compare with…"))
-    wanted = me.page.get_by_role("dialog").get_by_role("listitem").filter(has_text=BEFORE["run"])
-    me.click(wanted.first.get_by_role("button"))
+    earlier = me.page.get_by_role("dialog").get_by_role("listitem").filter(has_text=BEFORE["run"])
+    me.click(earlier.first.get_by_role("button"))
     place = dict(part.split("=") for part in me.page.url.split("&p.pytorch_profiler.")[1:])
     base = {name: place[f"base_{name}"] for name in ("run", "worker", "span")}
     before = Visit(me.app, me.server, base).row("overview")

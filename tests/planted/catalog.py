@@ -115,7 +115,7 @@ def _planted_program(cause: Cause, share: float | None, rng: np.random.Generator
             return cause.plant(program, round(1000 * size), rng)
         seed = int(rng.integers(2**32))
         planted = calibrate(program, partial(_plant, cause, program, seed), size)
-        # A host without a lead starts anew so slowly behind a read that even an empty one isn't negligible.
+        # A host without a lead restarts so slowly behind a read that even an empty one isn't negligible.
         if share is None or duration_ns(planted) <= (1 + share + 0.02) * duration_ns(program):
             return planted
 

@@ -1,4 +1,4 @@
-"""Serving on several ranks, as files: any number of iterations and ranks, with graphs whose captures lie beside them."""
+"""Serving on several ranks, as files: any number of iterations and ranks, with graphs with their captures in the same folder."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ const DARKEST = 0.75; // so that numbers are readable on it
 const WIDEST = 120; // pixels of a cell
 const LEAST_ROOM = [34, 14]; // pixels of a number
 
-const BARS = 0.5; // of the room beside the names
+const BARS = 0.5; // of the room next to the names
 
 const colorAt = (strength: number) => `rgb(${COLOR.join(" ")} / ${strength})`;
 

@@ -12,7 +12,7 @@ interface DrawerProps {
   children: ComponentChildren;
 }
 
-/** The details of the opened row, beside the table. A narrow page has them instead of the table, with the focus. */
+/** The details of the opened row, next to the table. A narrow page has them instead of the table, with the focus. */
 export function Drawer({ label, place, count, move, close, children }: DrawerProps) {
   const box = useRef<HTMLElement>(null);
   useLayoutEffect(() => {

@@ -207,7 +207,7 @@ interface TableProps {
   ready: Ready;
   rows: Rows;
   label: string;
-  /** What the drawer shows of a row, beside these columns of the table. */
+  /** What the drawer shows of a row, in addition to these columns of the table. */
   detail: (row: number, inSight: DrawnColumn[]) => ComponentChildren;
   /** How to fold rows that lie in each other. */
   folding?: Folding | null;

@@ -20,7 +20,7 @@ interface BarsProps {
   label: string;
 }
 
-/** Bars beside each other. */
+/** Bars next to each other. */
 export function SmallBars({ heights, tipOf, isOwn = () => false, ends, label }: BarsProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);

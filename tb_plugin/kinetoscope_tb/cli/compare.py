@@ -90,13 +90,13 @@ def _files(base: str, new: str | None, options: Mapping[str, Any]) -> list[Trace
         BadParameter: Both are the same file, though only one path is given.
     """
     paths = [listed(path, options["communication"]) for path in dict.fromkeys((base, new or base))]
-    wanted = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
+    places = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
     if new is None:
-        first, choices = paths[0].first(**wanted[0])
-        if first.path == paths[0].first(**wanted[1])[0].path:
+        first, choices = paths[0].first(**places[0])
+        if first.path == paths[0].first(**places[1])[0].path:
             raise BadParameter(_two_are_needed(base, first, choices))
     return [
-        chosen(paths[place], wanted[i], f"{side}-") for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
+        chosen(paths[place], places[i], f"{side}-") for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
     ]
 
 

@@ -16,7 +16,7 @@ _NOTICEABLE = 0.01  # of the recording
 _REMEDIES = {  # by the writers whose files have other options than torch's
     NSIGHT: "Nsight Systems has them if the steps run inside torch.autograd.profiler.emit_nvtx(record_shapes=True) or "
     "under `nsys profile --pytorch=autograd-shapes-nvtx`.",
-    MEMORY_TIMELINE: "This file has memory alone: open the trace of the same run beside it.",
+    MEMORY_TIMELINE: "This file has memory alone: open the trace of the same run, too.",
 }
 
 

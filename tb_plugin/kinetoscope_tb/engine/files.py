@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CAPTURES = "StreamBeginCapture"  # the call that begins the capture of a graph, of CUDA and HIP
-_MOST_SPANS, _MOST_BYTES = 4, 1 << 28  # other spans that are searched for it
+_MOST_SPANS, _MOST_BYTES = 4, 1 << 25  # other spans that are searched for it, while the trace opens: captures are small
 
 
 def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
@@ -74,15 +74,15 @@ def open_or_read(
 def captures_of(file: TraceFile, trace: Trace) -> tuple[Entry, ...]:
     """The recordings that say what the graphs of a trace launch.
 
-    Those that the user chose; else those beside it; else another span of the same worker that recorded a capture.
+    Those that the user chose; else those next to it; else another span of the same worker that recorded a capture.
     """
     from ..discovery import captures_beside, spans_beside
 
     if not trace.holds("graphs"):
         return ()
-    beside = file.captures or captures_beside(file.path, trace.meta.rank)
-    if beside or any(_CAPTURES in name for name in trace.launches["name"].unique().drop_nulls()):
-        return beside
+    known = file.captures or captures_beside(file.path, trace.meta.rank)
+    if known or any(_CAPTURES in name for name in trace.launches["name"].unique().drop_nulls()):
+        return known
     spans = (span for span in spans_beside(file.path)[:_MOST_SPANS] if (span.bytes or 0) <= _MOST_BYTES)
     return tuple(islice((span for span in spans if _holds_captures(span.path, span.stamp)), 1))
 

@@ -1,4 +1,4 @@
-"""SQLite databases that others wrote: opened read-only and immutable, so that nothing is written beside them.
+"""SQLite databases that others wrote: opened read-only and immutable, so that nothing is written next to them.
 
 Only ordinary tables count. Views, virtual tables and computed columns could run expressions of the file's author.
 """

@@ -387,7 +387,7 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
-        `memory_categories`: any allocation whose category can be told: with an address, or in a memory timeline;
+        `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
         """

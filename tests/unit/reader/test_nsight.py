@@ -46,10 +46,10 @@ def plain(name, trace):
     return frame
 
 
-def assert_same_recording(trace, twin, names=("host_events", "launches", "device_events", "syncs", "steps")):
-    assert trace.origin_ns == twin.origin_ns
+def assert_same_recording(trace, expected, names=("host_events", "launches", "device_events", "syncs", "steps")):
+    assert trace.origin_ns == expected.origin_ns
     for name in names:
-        ours, theirs = plain(name, trace), plain(name, twin)
+        ours, theirs = plain(name, trace), plain(name, expected)
         assert ours.height == theirs.height, name
         for column in ours.columns:
             differs = ours[column].ne_missing(theirs[column])
@@ -95,14 +95,14 @@ def test_a_recording_has_the_frames_of_its_json(path):
 
 
 def test_the_training_of_all_eras_has_its_numbers(path):
-    trace, twin = read(export_json(path, ERA.writer.text())), ERA.trace()
-    assert trace.steps["device_rows"].to_list() == twin.steps["device_rows"].to_list()
+    trace, expected = read(export_json(path, ERA.writer.text())), ERA.trace()
+    assert trace.steps["device_rows"].to_list() == expected.steps["device_rows"].to_list()
     for name, columns in {
         "kernels": ["name", "calls", "total_ns", "uses_tensor_cores", "is_communication"],
-        "steps": [name for name in VIEWS["steps"].run(twin).columns if name not in ("start_ns", "cpu_exec_ns")],
+        "steps": [name for name in VIEWS["steps"].run(expected).columns if name not in ("start_ns", "cpu_exec_ns")],
         "copies": ["name", "calls", "total_ns"],
     }.items():
-        ours, theirs = (VIEWS[name].run(one).select(columns) for one in (trace, twin))
+        ours, theirs = (VIEWS[name].run(one).select(columns) for one in (trace, expected))
         if name == "steps":  # Nsight has no Python calls, which torch's steps are sure to contain
             ours, theirs = (frame.select("step", "total_ns", "kernel_ns", "memcpy_ns") for frame in (ours, theirs))
         assert ours.equals(theirs), name
@@ -113,13 +113,13 @@ def test_the_training_of_all_eras_has_its_numbers(path):
 )
 def test_real_recordings_have_the_device_work_of_their_json(path, name, traces):
     text = (traces / name).read_bytes()
-    twin = read(traces / name)
+    expected = read(traces / name)
     trace = read(export_json(path, gzip.decompress(text) if text[:2] == GZIP else text))
     assert trace.device_events.height > 100
     for column in ("name", "device", "stream", "dur_ns", "bytes", "grid", "block", "correlation"):
-        ours, theirs = (plain("device_events", one)[column] for one in (trace, twin))
+        ours, theirs = (plain("device_events", one)[column] for one in (trace, expected))
         assert ours.equals(theirs), column
-    assert plain("launches", trace)["name"].equals(plain("launches", twin)["name"])
+    assert plain("launches", trace)["name"].equals(plain("launches", expected)["name"])
 
 
 def test_batches_of_any_size_give_the_same(path, monkeypatch):

@@ -28,10 +28,10 @@ def two_layers():
 
 def test_calls_are_merged_over_instances_and_lines():
     facts = facts_of(two_layers(), "kernels", name="gemm")
-    told = {(one["kind"], one["text"]): one for one in facts["origins"]}
-    assert told["operator", "aten::mm"]["calls"] == 4
-    assert told["module", "Block"]["instances"] == 2
-    line = told["line", "model.py(12): forward"]
+    origins = {(one["kind"], one["text"]): one for one in facts["origins"]}
+    assert origins["operator", "aten::mm"]["calls"] == 4
+    assert origins["module", "Block"]["instances"] == 2
+    line = origins["line", "model.py(12): forward"]
     assert (line["calls"], line["stack"].splitlines()[-1]) == (4, "model.py(12): forward")
     assert [one["text"] for one in facts["inputs"] if one["kind"] == "input"] == ["[16, 8] fp32", "[8, 8] fp32"]
 

@@ -47,7 +47,7 @@ def test_overlapping_work_counts_once_and_shares_are_of_all_work():
 def test_side_car_files_name_marks_too():
     trace = TraceBuilder().kernel("k", 0, 100, 1, **{"graph id": 5, "graph node id": 5 << 32 | 1}).build()
     assert VIEW.is_missing(trace)
-    notes = pl.DataFrame({"node": [5 << 32 | 1], "mark": ["from beside"], "stack": [None]})
+    notes = pl.DataFrame({"node": [5 << 32 | 1], "mark": ["from a side-car"], "stack": [None]})
     noted = replace(trace, node_notes=notes)
     assert not VIEW.is_missing(noted)
-    assert VIEW.run(noted)["mark"].to_list() == ["from beside"]
+    assert VIEW.run(noted)["mark"].to_list() == ["from a side-car"]

@@ -10,7 +10,7 @@ from ...advice import text
 from ..run import Ranks
 from .collective_waits import collective_waits
 
-_LEAST_FRAC = 0.02  # of the step: shorter waits hold nobody up
+_LEAST_FRAC = 0.02  # of the step: shorter waits delay no rank
 _ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank from a one-off."
 
 

@@ -1,4 +1,4 @@
-"""Marks of graph nodes: of the recording itself, else of the side-car files beside it."""
+"""Marks of graph nodes: of the recording itself, else of the side-car files next to it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `torch.autograd.profiler.emit_nvtx` (and `nsys profile --pytorch=autograd-nvtx`, which turns it on) pushes a range per
 RecordFunction: its name, then `, seq = N`, `, op_id = N`, `, sizes = [[4, 8], []]`, `, input_op_ids = [(1, 0)]`, each
 if it is known (getNvtxStr in torch/csrc/profiler/util.cpp). These are operators if torch names them so; all other
-ranges are annotations, whoever wrote them.
+ranges are annotations, whichever program wrote them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Blocks of a Perfetto trace → sorted events, packet after packet, with one scanner.
 
-Later packets refer to earlier ones, so packets are scanned in order; sorting the events into frames runs beside it.
+Later packets refer to earlier ones, so packets are scanned in order; sorting the events into frames runs in parallel.
 """
 
 from __future__ import annotations
