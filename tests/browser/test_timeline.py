@@ -36,7 +36,7 @@ def test_first_shown_is_the_first_step_with_device_work(app: App):
 
 def test_kernels_are_drawn_where_they_ran_in_the_ink_of_kernels(app: App):
     drawn = Drawn(app)
-    assert is_green(drawn.color_at(STREAM, 325_000))
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
     assert not is_green(drawn.color_at(STREAM, 300_000))
     assert not is_green(drawn.color_at(STREAM, 350_000))
 
@@ -244,7 +244,7 @@ def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
     drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
     held.release()
     expect(drawn.page.locator(".stage")).not_to_have_attribute("aria-busy", "true")
-    assert is_green(drawn.color_at(STREAM, 325_000))
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
 
 
 def test_workers_are_stacked_on_one_clock(app: App):
@@ -252,7 +252,7 @@ def test_workers_are_stacked_on_one_clock(app: App):
     names = drawn.page.locator(".gutter li.of-source")
     expect(names).to_have_count(2)
     assert names.all_inner_texts() == ["▾\nrank0", "▾\nrank1"]
-    assert is_green(drawn.color_at(STREAM, 325_000))
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
 
 
 def test_the_gaps_of_each_worker_are_requested_once(app: App):
@@ -296,7 +296,7 @@ def test_the_picture_follows_the_theme(app: App, scheme: str):
     drawn = Drawn(app)
     drawn.page.emulate_media(color_scheme=scheme)
     drawn.until(lambda: (max(drawn.color_at(STREAM, 980_000)) < 80) == (scheme == "dark"))  # beside the gap's words
-    assert is_green(drawn.color_at(STREAM, 325_000))
+    drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
 
 
 def test_a_trace_without_device_shows_its_host(app: App):
@@ -312,7 +312,7 @@ def test_what_is_looked_for_keeps_its_ink_and_the_rest_is_dimmed(app: App):
     drawn.page.keyboard.type("script")
     drawn.says("4 results")
     drawn.until(lambda: min(drawn.color_at(STREAM, 225_000)) > 200)  # the second kernel, on a light page
-    assert drawn.color_at(STREAM, 325_000) == full
+    drawn.until(lambda: drawn.color_at(STREAM, 325_000) == full)
 
 
 def test_counters_tell_their_value_under_the_pointer(app: App):

@@ -112,6 +112,7 @@ export function Canvas() {
   useKeys(commands.value);
   useEffect(() => {
     const view = new Renderer(canvas.current!, head.current!);
+    isWaiting.value = true;
     view.start();
     commands.value = commandsOf(view);
     const ends = [

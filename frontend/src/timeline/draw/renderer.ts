@@ -183,7 +183,7 @@ export class Renderer {
     this.client.end();
     this.drawHead(place, marked);
     lastFrame.boxes = this.body.boxes;
-    isWaiting.value = !this.client.isComplete;
+    isWaiting.value = !this.client.isComplete || !list.every(({ labels }) => labels.isComplete);
     if (this.client.isComplete) isPictured.value = true;
     if (this.motion.isMoving) this.invalidate();
   }

@@ -10,6 +10,7 @@ export class Labels {
   /** Index into the categories of the trace; `unknown` where the page isn't there yet. */
   readonly categories: Uint8Array;
   private readonly requested = new Set<number>();
+  private loaded = 0; // pages
 
   constructor(
     readonly size: number,
@@ -18,6 +19,11 @@ export class Labels {
     private readonly onLoad: () => void,
   ) {
     this.categories = new Uint8Array(size).fill(unknown);
+  }
+
+  /** Whether all pages are here: until then some boxes have no color of their own. */
+  get isComplete(): boolean {
+    return this.loaded * LABELS_PER_PAGE >= this.size;
   }
 
   /** The name, or an empty text while its page is loading. */
@@ -43,6 +49,7 @@ export class Labels {
     const first = page * LABELS_PER_PAGE;
     answer.texts.forEach((text, i) => (this.texts[first + i] = text));
     this.categories.set(answer.categories, first);
+    this.loaded++;
     this.onLoad();
   }
 }

@@ -138,8 +138,8 @@ export const mode = signal<"area" | "pan" | "zoom">("area");
 /** The area while it is dragged. */
 export const draft = signal<Area | null>(null);
 
-/** Whether tiles are loading. */
-export const isWaiting = signal(false);
+/** Whether tiles or names are still to come. */
+export const isWaiting = signal(true);
 
 /** What the last frame drew. */
 export const lastFrame = { boxes: 0 };
