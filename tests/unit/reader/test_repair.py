@@ -30,6 +30,8 @@ DAMAGE = {
     "converted_encoding",
     "damaged_compression",
     "damaged_metadata",
+    "damaged_end",
+    "several_arrays",
     "second_document",
 }
 
@@ -116,6 +118,13 @@ def test_a_truncated_or_packed_file_is_repaired(tmp_path):
     packed = gzip.compress(text(*(f'{{{X}, "name": "{i:x}"}}' for i in range(9000))))
     assert check(packed[: len(packed) // 2], tmp_path, "t.json.gz") == {"truncated", "damaged_compression"}
     assert check(whole + whole, tmp_path) == {"second_document"}
+
+
+def test_several_arrays_become_one(tmp_path):
+    one = f'{{{X}, "name": "b"}}'
+    document = f'{{"traceEvents": 5, "traceEvents": [{one}], "k": 1, "traceEvents": [{one}], "k": 2}}'
+    assert check(document.encode(), tmp_path) == {"several_arrays"}
+    assert check(f'{{"traceEvents": [{one}], "k": 1 x}}'.encode(), tmp_path) == {"damaged_end"}
 
 
 def test_any_flipped_bytes_give_a_strict_copy_of_the_same_trace(tmp_path):

@@ -165,7 +165,7 @@ def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
     diagnostics = [
         *truncation(ingested.lost_bytes, ingested.end),
         *ingested.tally.diagnostics(),
-        *damage_outside_events(ingested.tail, lost_values),
+        *damage_outside_events(ingested.tail, lost_values, ingested.arrays),
     ]
     if not ingested.events.events:
         diagnostics.append(Diagnostic("no_events", 1, "The trace has no events. Check that the profiler was running."))
