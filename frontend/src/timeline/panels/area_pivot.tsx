@@ -19,7 +19,7 @@ import type { Area } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { areaGroup } from "./area_form.tsx";
 import { type AreaAnswer, BY_NAME, useAreaAnswers } from "./area_query.ts";
-import { AreaRows, entryOf, findName, useShown } from "./area_rows.tsx";
+import { AreaRows, entryOf, findName, onSide, useShown } from "./area_rows.tsx";
 
 const FLAMES: Picture & { kind: "tree" } = {
   kind: "tree",
@@ -34,11 +34,11 @@ const TITLES: Record<Side, string> = { device: "GPU", host: "Host" };
 function finder(by: string, isDevice: boolean): (table: Table, row: number) => Find | null {
   return (table, row) => {
     const name = table.data.name?.[row] ?? null, isKnown = !String(name).startsWith("[");
-    if (by === "name") return findName(table, row);
-    if (by === "category") return { category: name };
+    if (by === "name") return onSide(findName(table, row), isDevice);
+    if (by === "category") return onSide({ category: name }, isDevice);
     if (by === "operator" && isDevice) return { op: isKnown ? name : null };
     const category = { operator: "Operator", annotation: "Annotation" }[by];
-    return category && isKnown && !isDevice ? { name, category } : null;
+    return category && isKnown && !isDevice ? onSide({ name, category }, isDevice) : null;
   };
 }
 

@@ -11,6 +11,7 @@ import { colorOf } from "../draw/colors.ts";
 import { currentFlow } from "../input/flow_navigation.ts";
 import { findOfCollective } from "../model/collective_peers.ts";
 import { stepOf } from "../model/ranges.ts";
+import { onSide } from "./area_rows.tsx";
 import { Lines, Relations } from "./relations.tsx";
 import { SameNameStatistics } from "./same_name.tsx";
 import { JumpContext } from "./slice_link.tsx";
@@ -141,6 +142,7 @@ function WholeEvent({ offset, source }: { offset: number; source: Source }) {
 
 function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
   const { name, category, offset, slice, dur_ns, same_name, rows } = facts;
+  const isDevice = source.meta.tracks[facts.track]?.stream != null;
   const provenance = facts.launched_by ?? facts.called_from;
   return (
     <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
@@ -149,7 +151,12 @@ function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
         <Facts facts={facts} source={source} />
         <div class="columns">
           <Relations facts={facts} align={<AlignByCollective facts={facts} source={source} />} />
-          <SameNameStatistics same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
+          <SameNameStatistics
+            same={same_name}
+            slice={slice}
+            dur={dur_ns}
+            onFind={() => setFind(onSide({ name, category }, isDevice))}
+          />
           <RowsElsewhere rows={rows} />
           {provenance && <Lines provenance={provenance} />}
         </div>
