@@ -63,13 +63,19 @@ def _state(engine: Engine, request: Request) -> object:
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {})
-    return encode.state(trace, file.shown, views, health, is_alone=not _others(engine, file))
+    return encode.state(trace, file.shown, views, health, is_alone=not _has_other_ranks(engine, file, trace))
 
 
-def _others(engine: Engine, file: TraceFile) -> bool:
-    """Whether the run has other workers."""
+def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
+    """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
+    from ..discovery import is_process_name
+
     listing = engine.listing()
-    return listing is not None and len(listing.runs.get(file.run, {})) > 1
+    if listing is None or len(listing.runs.get(file.run, {})) < 2:
+        return False
+    if trace.meta.world_size is not None:
+        return trace.meta.world_size > 1
+    return trace.meta.rank is not None or trace.holds("communication") or not is_process_name(file.worker)
 
 
 def _view(engine: Engine, request: Request) -> object:
