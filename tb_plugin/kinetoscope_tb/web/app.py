@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..engine import Engine, NotReady
 from ..errors import NotFound
-from . import area, capture, encode, export, paths, perfetto, slices, timeline
+from . import area, capture, encode, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
@@ -33,7 +33,8 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
-    answers |= {**timeline.ROUTES, **slices.ROUTES, **area.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
+    answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
+    answers |= {**export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(
         partial(
