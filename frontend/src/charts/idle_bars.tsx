@@ -6,6 +6,7 @@ import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.ts";
 
 const MOST_BARS = 8;
 const NOTHING_IDLE = 0.005;
@@ -33,6 +34,7 @@ const PARTS: Record<string, [string, string]> = {
 };
 
 interface Bar {
+  row: number;
   label: string;
   whole: number;
   busy: number;
@@ -57,6 +59,7 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
       return { title, color, value: number(name, row) };
     });
     return [{
+      row,
       label,
       whole: number(whole, row),
       busy: drawn[0]!.value,
@@ -95,10 +98,15 @@ function Sentence({ bar }: { bar: Bar }) {
 }
 
 function Row({ bar, isLabeled }: { bar: Bar; isLabeled: boolean }) {
+  const scope = useTableScope();
   return (
     <div class="stack">
       {isLabeled && <span>{bar.label}</span>}
-      <div role="img" aria-label={`${bar.label}: parts of its time`}>
+      <button
+        type="button"
+        aria-label={`${bar.label}: parts of its time. Open its row`}
+        onClick={() => scope.go({ rows: "1", row: String(bar.row), open: "1" }, "push")}
+      >
         {bar.parts.map(({ title, color, value }) => (
           <i
             key={title}
@@ -106,7 +114,7 @@ function Row({ bar, isLabeled }: { bar: Bar; isLabeled: boolean }) {
             data-tip={`${title}\n${exact(value, "duration")} · ${percent(value / bar.whole)} %`}
           />
         ))}
-      </div>
+      </button>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
+import { keyOfRow } from "../api/row_slices.ts";
 import type { Query, Table, ViewEntry } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
@@ -37,7 +38,7 @@ import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
-import { RowCalls } from "./row_facts.tsx";
+import { AdviceAbout, ByRank, RowCalls } from "./row_facts.tsx";
 import { Sentence } from "./sentence.tsx";
 
 /** The picture above a table. */
@@ -63,12 +64,15 @@ function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
   const scope = useTableScope(), hidden = scope.get("hidden");
   const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
   const detail = (row: number, inSight: DrawnColumn[]) => {
+    const valueOf = (column: string) => table.data[column]?.[row] ?? null;
     // Not again for a row in a drawer.
-    const slices = entry.place.kind !== "detail" &&
-      slicesIn(entry.id, (column) => table.data[column]?.[row] ?? null);
+    const slices = !isReport && entry.slices && entry.place.kind !== "detail" && slicesIn(entry.id, valueOf);
+    const key = slices && keyOfRow(entry, valueOf, address.value["set.phase"] ?? "");
     return (
       <RowDetail {...{ ready: whole, table, row, inSight }}>
-        {!isReport && slices && slices.find && <RowCalls find={slices.find} />}
+        {slices && slices.find && <RowCalls find={slices.find} />}
+        {key && <AdviceAbout find={key} />}
+        {key && <ByRank find={key} />}
         <Details table={table} row={row} />
       </RowDetail>
     );

@@ -17,7 +17,7 @@ jobs               jobs that record into the logdirs, and requests to them
 from __future__ import annotations
 
 from .captures import captures_beside, holds_node_notes, spans_beside
-from .filename_patterns import NO_SPAN
+from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
@@ -35,6 +35,7 @@ __all__ = [
     "TraceFile",
     "captures_beside",
     "holds_node_notes",
+    "is_process_name",
     "list_path",
     "list_traces",
     "parse_logdirs",

@@ -159,6 +159,13 @@ class TraceCache:
         entry.requested_at = self._clock()
         return entry
 
+    def is_at_hand(self, file: TraceFile) -> bool:
+        """Whether the file's trace is in memory or in the cache on disk, so that it needn't be read."""
+        entry = self._entries.find(file.path)
+        if entry is not None and entry.version == file.version and entry.future.done():
+            return True
+        return self._cache is not None and self._cache.holds(file.path, file.version)
+
     def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
         """Whether the captures beside a local trace are those that were read with it."""
         now = self._clock()

@@ -57,6 +57,7 @@ EVERY_VIEW = Views(
     "device.idle_culprits",
     "device.culprit_gaps",
     "device.gaps",
+    "device.gap_culprits",
     "device.queue_length",
     "host.launches",
     "host.launch_durations",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _OUR_FAULT = "This failed because of a bug in Kinetoscope."
 _ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
+_ONLY_RANK = "The job ran as one rank, so there are no others to compare it with."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def state(
         shown: Its path as the page shows it.
         views: The catalogue.
         health: That view of it.
-        is_alone: Whether its run has no other workers. In runs of several, the views of whole runs report what is
+        is_alone: Whether its run has no other ranks. In runs of several, the views of whole runs report what is
             missing.
     """
     from ..measures.calls.kernel_names import labels_of_kernels
@@ -100,9 +101,13 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
     if view.scope == "recording":
         return view.hint if view.is_missing(trace) else None
-    if is_alone and view.needs == "several":
+    if not is_alone:
+        return None
+    if trace.meta.world_size == 1:
+        return _ONLY_RANK
+    if view.needs == "several":
         return view.hint
-    return _ONE_RANK if is_alone and not trace.holds("communication") else None
+    return None if trace.holds("communication") else _ONE_RANK
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:

@@ -70,6 +70,30 @@ def test_views_of_ranks_are_missing_where_there_is_one_rank():
     talking = TraceBuilder().op("record_param_comms", 0, 5, **config).build()
     assert "communication" not in missing(talking, is_alone=True)
     assert "path_across_ranks" in missing(talking, is_alone=True)
+    only = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1}).op("record_param_comms", 0, 5, **config).build()
+    assert set(RUN_VIEWS) <= set(missing(only, is_alone=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "world_size", "has_ranks"),
+    [
+        (("rank0", "rank1"), None, True),
+        (("host_17", "host_18"), None, False),
+        (("host_17", "host_18"), 2, True),
+        (("rank0", "rank1"), 1, False),
+    ],
+)
+def test_workers_of_a_run_are_ranks_unless_each_is_a_job_of_its_own(tmp_path: Path, names, world_size, has_ranks):
+    (tmp_path / "job").mkdir()
+    for rank, name in enumerate(names):
+        top = {} if world_size is None else {"distributedInfo": {"rank": rank % world_size, "world_size": world_size}}
+        text = TraceBuilder(**top).op("aten::add", 0, 5).text()
+        (tmp_path / "job" / f"{name}.5.pt.trace.json").write_text(text, encoding="utf-8")
+    engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
+    worker = min(engine.listing().runs["job"])
+    query = {"run": "job", "worker": worker, "span": "5"}
+    missing = Client(routes(engine)["/state"]).get("/", query_string=query).json["missing"]
+    assert ("rank_steps" not in missing) == has_ranks
 
 
 def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():

@@ -148,14 +148,14 @@ def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View
     labels = _labels(timeline, query)
     mask = labels[timeline.label] if labels is not None else np.ones(timeline.size, bool)
     if view := query.get("view"):
-        mask &= _mask_of_events(timeline, _events_of_row(trace, views[view], query))
+        mask &= _mask_of_events(timeline, events_of_row(trace, views[view], query))
     else:
         for numbers in slices_with(trace, timeline, query):
             mask &= _mask(timeline, numbers)
     return SearchResult(timeline, np.flatnonzero(mask).astype(np.int32))
 
 
-def _events_of_row(trace: Trace, view: View, query: dict[str, Any]) -> Events:
+def events_of_row(trace: Trace, view: View, query: Mapping[str, Any]) -> Events:
     """The events behind a row of a view; with a phase, of the view restricted to it."""
     events, phase = view.events_of_row(trace, query), query.get("phase")
     return events if phase is None or "phase" in view.table.key else events_of_phase(trace, events, view.within, phase)
