@@ -4,9 +4,11 @@ import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { cell, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
+import { Legend } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
 import { useTableScope } from "../table/table_scope.ts";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
-import { BarLegend, type LineBar, LineBars, lineBars } from "./line_bars.tsx";
+import { type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import { OpenStep } from "./open_step.tsx";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -221,7 +223,7 @@ export function Heatmap(
     <figure class="card heat">
       <figcaption>
         <Choose columns={drawable} column={column} />
-        {parts.length > 0 && <BarLegend parts={parts} />}
+        {parts.length > 0 && <Legend parts={parts.map(timePart)} />}
         <SavePicture title={column.title} />
       </figcaption>
       <div

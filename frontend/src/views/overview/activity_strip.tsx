@@ -5,6 +5,7 @@ import type { Table } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { openTimeline, zoom, zoomTo } from "../../app/router.ts";
 import { ticks } from "../../charts/chart_geometry.ts";
+import { Legend } from "../../charts/stacked_bar.tsx";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
@@ -38,21 +39,13 @@ const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14
 
 const LEAST_NAMED = 0.005; // of the time: less has no entry in the legend
 
-function Legend({ strips }: { strips: Strip[] }) {
+function KindLegend({ strips }: { strips: Strip[] }) {
   const named = new Set(strips.flatMap((strip) => {
     const { from, to } = spanOf(strip);
     return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
   }));
-  return (
-    <ul class="legend">
-      {KINDS.filter((kind) => named.has(kind)).map((kind) => (
-        <li key={kindName(kind)} class={kind.isIdle ? "idle" : ""}>
-          <i class="swatch" style={{ background: kind.color }} />
-          {kindName(kind)}
-        </li>
-      ))}
-    </ul>
-  );
+  const shown = KINDS.filter((kind) => named.has(kind));
+  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind) }))} />;
 }
 
 /** The length of a gap, and its cause where there is room. */
@@ -302,7 +295,7 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
     <section class="card strip" aria-label="Activity over time" style={{ "--marks": marked.length ? "18px" : "2px" }}>
       <header>
         <h2>{shown.length ? `${noun} activity` : "Host activity"}</h2>
-        <Legend strips={shown.length ? shown : strips} />
+        <KindLegend strips={shown.length ? shown : strips} />
         <span>
           {zoom.value
             ? (
