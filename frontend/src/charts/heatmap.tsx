@@ -6,11 +6,13 @@ import { cell, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { Legend } from "./stacked_bar.tsx";
 import { timePart } from "./time_parts.ts";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
+import { slider } from "../ui/slider.ts";
 import { type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import { OpenStep } from "./open_step.tsx";
 import type { DrawnTable } from "../table/rows.ts";
+import { Menu } from "../ui/choice.tsx";
 import { SavePicture } from "../table/save.tsx";
 
 const HEIGHT = 560;
@@ -164,15 +166,12 @@ const chosenColumn = (columns: DrawnColumn[], chosen: string, weight: string | n
 function Choose({ columns, column }: { columns: DrawnColumn[]; column: DrawnColumn }) {
   const { go, entry } = useTableScope();
   return (
-    <label>
-      Shown{" "}
-      <select
-        value={column.name}
-        onChange={({ currentTarget: { value } }) => go({ ink: value === entry.weight ? "" : value })}
-      >
-        {columns.map(({ name, title }) => <option key={name} value={name}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Shown"
+      value={column.name}
+      options={columns.map(({ name, title }) => [name, title])}
+      onPick={(name) => go({ ink: name === entry.weight ? "" : name })}
+    />
   );
 }
 
@@ -228,13 +227,12 @@ export function Heatmap(
       </figcaption>
       <div
         ref={box}
-        role="slider"
-        tabIndex={0}
-        aria-label={`${column.title} by ${line} and ${across}; arrow keys go from cell to cell`}
-        aria-valuemin={0}
-        aria-valuemax={Math.max(0, matrix.rows.length - 1)}
-        aria-valuenow={Math.max(0, marked)}
-        aria-valuetext={text}
+        {...slider(
+          `${column.title} by ${line} and ${across}; arrow keys go from cell to cell`,
+          matrix.rows.length,
+          marked,
+          text,
+        )}
         onPointerMove={(event) => mark(cellAt(chart, event.currentTarget, event))}
         onKeyDown={(event) => {
           if (!event.key.startsWith("Arrow")) return;

@@ -4,8 +4,10 @@ import type { PictureOf } from "../api/types.ts";
 import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
+import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
+import { slider } from "../ui/slider.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, placeLabels, type Rectangle } from "./label_placement.ts";
@@ -59,12 +61,13 @@ function Grid({ x, y, inside: { left, top, width, height } }: Plot) {
           <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
         </g>
       ))}
-      {decades(y).map((value) => (
-        <g key={`y ${value}`}>
-          <line class="grid" x1={left} x2={left + width} y1={y.at(value)} y2={y.at(value)} />
-          <text x={left - 8} y={y.at(value) + 4} text-anchor="end">{edge(value, "flop_rate")}</text>
-        </g>
-      ))}
+      <ValueAxis
+        marks={decades(y)}
+        left={left}
+        right={left + width}
+        y={y.at}
+        text={(value) => edge(value, "flop_rate")}
+      />
       <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
     </g>
   );
@@ -250,13 +253,12 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
       </figcaption>
       <div
         ref={box}
-        role="slider"
-        tabIndex={0}
-        aria-label={`Roofline with ${summary}; arrow keys go from point to point, Enter opens the row`}
-        aria-valuemin={0}
-        aria-valuemax={across.length - 1}
-        aria-valuenow={Math.max(0, focused)}
-        aria-valuetext={focused < 0 ? summary : tip(across[focused]!)}
+        {...slider(
+          `Roofline with ${summary}; arrow keys go from point to point, Enter opens the row`,
+          across.length,
+          focused,
+          focused < 0 ? summary : tip(across[focused]!),
+        )}
         onKeyDown={onKeyDown}
       >
         {width > 0 && (

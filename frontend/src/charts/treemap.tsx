@@ -5,7 +5,7 @@ import { exact, percent, quantity } from "../format/numbers.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { squarify } from "./treemap_layout.ts";
 

@@ -9,6 +9,7 @@ import { Legend } from "../../charts/stacked_bar.tsx";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
+import { slider } from "../../ui/slider.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { hideTip, showTip } from "../../ui/tip.tsx";
 import {
@@ -240,13 +241,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
       <div
         ref={box}
         class="strips"
-        role="slider"
-        tabIndex={0}
-        aria-label="Activity over time; arrow keys move, Enter shows the place in the timeline"
-        aria-valuemin={0}
-        aria-valuemax={count - 1}
-        aria-valuenow={marked ?? 0}
-        aria-valuetext={text}
+        {...slider("Activity over time; arrow keys move, Enter shows the place in the timeline", count, marked, text)}
         style={{ height: `${height}px` }}
         onPointerDown={(event) => event.button === 0 && setDrag([pixel(event), pixel(event)])}
         onPointerMove={(event) => {

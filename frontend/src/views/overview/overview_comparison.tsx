@@ -6,11 +6,11 @@ import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
 import { addKernelLabels, readableName } from "../../format/kernel_labels.ts";
 import { cell, quantity, scaleFor } from "../../format/numbers.ts";
-import { SavePicture } from "../../table/save.tsx";
 import { viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";
 import { useViewComparison } from "../comparison.tsx";
 import { View } from "../view_page.tsx";
+import { Card } from "./card.tsx";
 
 interface Bar {
   side: "base" | "new";
@@ -53,15 +53,10 @@ function Overlay({ table }: { table: Comparison }) {
   const longest = Math.max(1, ...bars.map(({ total }) => total));
   const present = CATEGORIES.filter(({ name }) => bars.some(({ parts }) => parts.some((part) => part.name === name)));
   return (
-    <section class="card">
-      <header>
-        <h2>Average step, base and new</h2>
-        <span>one scale; parts add up to the step</span>
-        <SavePicture title="Average step, base and new" />
-      </header>
+    <Card title="Average step, base and new" note="one scale; parts add up to the step" isPicture>
       <dl class="overlay">{bars.map((bar) => <StepBar key={bar.side} bar={bar} longest={longest} />)}</dl>
       <Legend parts={present} />
-    </section>
+    </Card>
   );
 }
 
@@ -119,14 +114,11 @@ export function ComparedOverview() {
   if (overview.answer?.state === "failed") return <Failure {...overview.answer} />;
   return (
     <div class="overlaid">
-      <section class="card">
-        <header>
-          <h2>What changed most</h2>
-        </header>
+      <Card title="What changed most">
         <AnswerView shown={changes} title="What changed most">
           {(table) => <Changed table={table as Comparison & { headline: string }} />}
         </AnswerView>
-      </section>
+      </Card>
       <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
       <View entry={viewEntry("overview")!} />
     </div>
