@@ -1,4 +1,4 @@
-import { Fragment, h } from "preact";
+import { h } from "preact";
 import { isReport } from "../api/report.ts";
 import { cachedTable } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
