@@ -44,6 +44,9 @@ export interface ShownAnswer {
   earlier: Table | null;
 }
 
+/** The table to show, if there is one. */
+export const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
+
 /** The view's answer for a trace, which is the selected one unless another is named. */
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
   useEarlier(view, useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place));

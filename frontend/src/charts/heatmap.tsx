@@ -4,11 +4,14 @@ import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { cell, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
-import { useTableScope } from "../table/table_scope.ts";
+import { Legend } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
-import { BarLegend, type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import { useMarks } from "./marks.ts";
+import { type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import type { DrawnTable } from "../table/rows.ts";
+import { Menu } from "../ui/choice.tsx";
 import { SavePicture } from "../table/save.tsx";
 
 const HEIGHT = 560;
@@ -148,15 +151,12 @@ const chosenColumn = (columns: DrawnColumn[], chosen: string, weight: string | n
 function Choose({ columns, column }: { columns: DrawnColumn[]; column: DrawnColumn }) {
   const { go, entry } = useTableScope();
   return (
-    <label>
-      Shown{" "}
-      <select
-        value={column.name}
-        onChange={({ currentTarget: { value } }) => go({ ink: value === entry.weight ? "" : value })}
-      >
-        {columns.map(({ name, title }) => <option key={name} value={name}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Shown"
+      value={column.name}
+      options={columns.map(({ name, title }) => [name, title])}
+      onPick={(name) => go({ ink: name === entry.weight ? "" : name })}
+    />
   );
 }
 
@@ -208,7 +208,7 @@ export function Heatmap(
     <figure class="card heat">
       <figcaption>
         <Choose columns={drawable} column={column} />
-        {parts.length > 0 && <BarLegend parts={parts} />}
+        {parts.length > 0 && <Legend parts={parts.map(timePart)} />}
         <SavePicture title={column.title} />
       </figcaption>
       <div

@@ -1,10 +1,11 @@
-import { Fragment, h } from "preact";
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { decimal, edge as edgeText, exact, percent, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import { ticks } from "./chart_geometry.ts";
 import { useMarks } from "./marks.ts";
+import { ValueAxis } from "./value_axis.tsx";
 import { textWidth, useWidth } from "../ui/measure.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -79,24 +80,6 @@ const Column = ({ left, wide, top, tip, isMarked, open }: {
   </g>
 );
 
-/** Horizontal grid lines with their values. */
-const Grid = ({ marks, y, text, left, right }: {
-  marks: number[];
-  y: (mark: number) => number;
-  text: (mark: number) => string;
-  left: number;
-  right: number;
-}) => (
-  <>
-    {marks.map((mark) => (
-      <g key={mark}>
-        <line class="grid" x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
-        <text x={left - 8} y={y(mark) + 4} text-anchor="end">{text(mark)}</text>
-      </g>
-    ))}
-  </>
-);
-
 /** The drawing, so many pixels wide. */
 function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProps) {
   const marks = ticks(Math.max(...heights) / scale.divisor, 3);
@@ -107,7 +90,7 @@ function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProp
   const y = (mark: number) => BASE - ((BASE - TOP) * mark) / marks.at(-1)!;
   return (
     <svg viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} aria-hidden="true">
-      <Grid marks={marks} y={y} text={text} left={left} right={width} />
+      <ValueAxis marks={marks} y={y} text={text} left={left} right={width} />
       {bins.map((bin, i) =>
         bin && (
           <Column

@@ -1,7 +1,8 @@
 /** Marks of a chart that stand for rows of its table, for pointer and keyboard. */
 
 import { useState } from "preact/hooks";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
+import { slider } from "../ui/slider.ts";
 
 /**
  * The mark that is pointed at, and the properties of the element around all of them: arrow keys go from mark to mark,
@@ -25,13 +26,12 @@ export function useMarks(rows: ArrayLike<number>, label: string, tipOf: (row: nu
     event.preventDefault();
   };
   const around = {
-    role: "slider" as const,
-    tabIndex: 0,
-    "aria-label": `${label}; arrow keys go from one to the next, Enter opens the row`,
-    "aria-valuemin": 0,
-    "aria-valuemax": Math.max(0, rows.length - 1),
-    "aria-valuenow": Math.max(0, at),
-    "aria-valuetext": row < 0 ? label : tipOf(row),
+    ...slider(
+      `${label}; arrow keys go from one to the next, Enter opens the row`,
+      rows.length,
+      at,
+      row < 0 ? label : tipOf(row),
+    ),
     onKeyDown,
   };
   return { at, row, mark, open, around, opened: Number(scope.get("row") || -1) };

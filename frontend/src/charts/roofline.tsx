@@ -4,6 +4,7 @@ import type { PictureOf } from "../api/types.ts";
 import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
+import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
@@ -59,12 +60,13 @@ function Grid({ x, y, inside: { left, top, width, height } }: Plot) {
           <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
         </g>
       ))}
-      {decades(y).map((value) => (
-        <g key={`y ${value}`}>
-          <line class="grid" x1={left} x2={left + width} y1={y.at(value)} y2={y.at(value)} />
-          <text x={left - 8} y={y.at(value) + 4} text-anchor="end">{edge(value, "flop_rate")}</text>
-        </g>
-      ))}
+      <ValueAxis
+        marks={decades(y)}
+        left={left}
+        right={left + width}
+        y={y.at}
+        text={(value) => edge(value, "flop_rate")}
+      />
       <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
     </g>
   );

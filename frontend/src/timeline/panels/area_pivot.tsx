@@ -10,7 +10,7 @@ import { readableName } from "../../format/kernel_labels.ts";
 import { plural, quantity } from "../../format/numbers.ts";
 import { prepareTable } from "../../table/columns.ts";
 import { useRows } from "../../table/rows.ts";
-import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
+import { Scoped } from "../../table/table_scope.tsx";
 import { FilterBox } from "../../table/tools.tsx";
 import { Segments } from "../../ui/segments.tsx";
 import { AnswerView } from "../../ui/status.tsx";
@@ -91,32 +91,26 @@ function AreaFlames({ source, chosen, side, children }: {
 }) {
   const id = `area_flames.${source.id}.${side}`;
   const entry = useMemo(() => entryOf(id, "total_ns", FLAMES), [id]);
-  const scope = useTableScopeOf(entry);
   const [answer] = useAreaAnswers([[source, chosen]], { route: "timeline/area/flame", query: { side } });
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} aria-label={`Flame graph, ${TITLES[side]}`}>
-        <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
-          {(table) => <Flames table={table} entry={entry}>{children}</Flames>}
-        </AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry} label={`Flame graph, ${TITLES[side]}`} class="">
+      <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
+        {(table) => <Flames table={table} entry={entry}>{children}</Flames>}
+      </AnswerView>
+    </Scoped>
   );
 }
 
 export function AreaPivot({ source, chosen, isFlame }: { source: Source; chosen: Area; isFlame: boolean }) {
   const id = `in_area.${source.id}`, by = isFlame ? "name" : areaGroup.value;
   const entry = useMemo(() => entryOf(id, "self_ns"), [id]); // totals of slices that lie in each other add up to nothing
-  const scope = useTableScopeOf(entry);
   const [answer] = useAreaAnswers([[source, chosen]], by === "name" ? BY_NAME : { ...BY_NAME, query: { by } });
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label={`Area, ${source.id}`}>
-        <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
-          {(whole) => <Sides {...{ whole, source, chosen, isFlame, entry }} />}
-        </AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry} label={`Area, ${source.id}`}>
+      <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
+        {(whole) => <Sides {...{ whole, source, chosen, isFlame, entry }} />}
+      </AnswerView>
+    </Scoped>
   );
 }
 

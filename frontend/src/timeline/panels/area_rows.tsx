@@ -66,7 +66,6 @@ export function AreaRows({ table, ready, entry, findRow, children }: {
       <div class="tools">
         {children}
         <FilterBox problem={rows.problem} />
-        {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
         <Sums ready={ready} rows={rows.rows} />
         <span class="space" />
         <SaveRows table={table} rows={rows.rows} />

@@ -20,7 +20,7 @@ import { detail, jumpTo, selection, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
 import { Copy, DetailsHead, Fact, Part } from "../../ui/details.tsx";
-import { EventDetail } from "../../ui/event_detail.tsx";
+import { EventSection } from "../../ui/event_detail.tsx";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
 const LONGEST = 60;
@@ -131,12 +131,9 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
 function WholeEvent({ offset, source }: { offset: number; source: Source }) {
   const [isShown, show] = useState(false);
   return (
-    <section aria-label="The recorded event">
-      <button type="button" aria-expanded={isShown} onClick={() => show(!isShown)}>
-        {isShown ? "Hide" : "Show"} the whole event, with its arguments
-      </button>
-      {isShown && <EventDetail offset={offset} place={{ ...source.place, version: source.stamp }} />}
-    </section>
+    <EventSection isShown={isShown} show={show} offset={offset} place={{ ...source.place, version: source.stamp }}>
+      the whole event, with its arguments
+    </EventSection>
   );
 }
 

@@ -14,6 +14,7 @@ import { selectedGap, selectGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
 import { settled, zoomToRange } from "../state/viewport_state.ts";
+import { Check, Menu } from "../../ui/choice.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 
 const CULPRITS = "idle_culprits";
@@ -189,21 +190,14 @@ export function GapList() {
     <div class="gap-list">
       <div class="tools">
         {sources.value.length > 1 && (
-          <label>
-            Worker{" "}
-            <select value={source.id} onChange={({ currentTarget: { value } }) => choose(value)}>
-              {sources.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
-            </select>
-          </label>
+          <Menu
+            title="Worker"
+            value={source.id}
+            options={sources.value.map(({ id }) => [id, id])}
+            onPick={choose}
+          />
         )}
-        <label>
-          <input
-            type="checkbox"
-            checked={onlyVisible}
-            onChange={({ currentTarget: { checked } }) => setOnlyVisible(checked)}
-          />{" "}
-          Only visible ones
-        </label>
+        <Check isOn={onlyVisible} set={setOnlyVisible}>Only visible ones</Check>
         <input
           type="search"
           value={address.value.gaps ?? ""}

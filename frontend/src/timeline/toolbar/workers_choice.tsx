@@ -12,6 +12,7 @@ import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts
 import { clocks, compareClocks, comparisonProblem, isComparing, isOnRequest } from "../state/clocks.ts";
 import { sources } from "../state/sources.ts";
 import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
+import { Check, Menu } from "../../ui/choice.tsx";
 import { ProgressLine } from "../../ui/status.tsx";
 
 const workersOfRun = (): string[] =>
@@ -36,16 +37,14 @@ function AlignChoice() {
   }
   const pick = (text: string) => alignBy(text ? JSON.parse(text) : { by: "clock" });
   return (
-    <label class="align">
-      Align by{" "}
-      <select
-        value={chosen}
-        data-tip="To align by a collective, select one and use the button in its details"
-        onChange={({ currentTarget: { value } }) => pick(value)}
-      >
-        {options.map(([text, title]) => <option key={text} value={text}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Align by"
+      class="align"
+      tip="To align by a collective, select one and use the button in its details"
+      value={chosen}
+      options={options}
+      onPick={pick}
+    />
   );
 }
 
@@ -64,17 +63,15 @@ function Workers({ workers }: { workers: string[] }) {
       <ul>
         {workers.map((worker) => (
           <li key={worker}>
-            <label>
-              <input
-                type="checkbox"
-                checked={shown.includes(worker)}
-                disabled={worker === main.value}
-                onChange={({ currentTarget: { checked } }) => toggle(worker, checked)}
-              />{" "}
+            <Check
+              isOn={shown.includes(worker)}
+              disabled={worker === main.value}
+              set={(isOn) => toggle(worker, isOn)}
+            >
               {worker}
               {worker === main.value && <span class="quiet">: times are on its clock</span>}
               <ClockNote worker={worker} />
-            </label>
+            </Check>
           </li>
         ))}
       </ul>
