@@ -15,6 +15,7 @@ import {
   openView,
   placeIn,
   spanLabel,
+  traceState,
 } from "../app/router.ts";
 import { decimal, quantity } from "../format/numbers.ts";
 import { letters } from "../ui/keys.ts";
@@ -23,9 +24,13 @@ import { CompareChoice } from "./compare_choice.tsx";
 import { healthCounts } from "./head.tsx";
 import { Selector } from "./selector.tsx";
 
+let captures: string[] = []; // until those of another trace are known
+
 /** Which trace is shown. Another one keeps the view, the filter and the order. */
 function Choices() {
-  const { run = "", worker = "", span = "" } = address.value;
+  const { run = "", worker = "", span = "", capture = "" } = address.value;
+  const state = traceState.value;
+  if (state?.state === "ready") captures = state.captures;
   const runs = listing.value?.runs ?? [];
   const workers = runs.find(({ name }) => name === run)?.workers ?? [];
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
@@ -49,6 +54,14 @@ function Choices() {
         options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
         onPick={(name) => openTrace({ span: name })}
       />
+      {(captures[0] || capture) && (
+        <Selector
+          title="Graph capture"
+          value={capture}
+          options={["", "none", ...captures].map((name) => [name, name || "automatic"])}
+          onPick={(name) => go({ capture: name }, "push")}
+        />
+      )}
     </>
   );
 }

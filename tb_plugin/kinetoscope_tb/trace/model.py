@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..errors import KinetoscopeError
 from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
+from .captures import NO_CAPTURES, Captures
 from .meta import Meta
 
 LIGHTNING = "[pl]"  # prefix of PyTorch Lightning's annotations of hooks and modules
@@ -337,9 +338,7 @@ class Trace:
         origin_ns: Unix time of the origin, in nanoseconds, if the writer used that clock.
         window: Start and end of the recording, in nanoseconds since the origin.
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
-            graphs. The cache doesn't store them with the trace.
-        node_notes: What side-car files say of nodes of its graphs: node (CUDA's 64-bit number), mark, stack (one frame
-            per line, the innermost first). The cache doesn't store it.
+            graphs; and notes about their nodes. The cache doesn't store them with the trace.
         replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
     """
 
@@ -360,8 +359,7 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
-    captures: tuple[Trace, ...] = ()
-    node_notes: pl.DataFrame | None = None
+    captures: Captures = NO_CAPTURES
     replayed: ReplayedCalls | None = None
 
     @property
@@ -390,9 +388,19 @@ class Trace:
         `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
+
+        Raises:
+            Postponed: Only a capture may have it, and these are being searched.
         """
-        if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
+        if self._has(part):
             return True
+        if part == "marks":
+            notes = self.captures.files.node_notes
+            return notes is not None and notes["mark"].null_count() < notes.height
+        return part in _REPLAYED and any(capture.holds(part) for capture in self.captures.files.traces)
+
+    def _has(self, part: str) -> bool:
+        """Whether it has that part itself."""
         if part == "communication":
             return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
         if part == "stacks":
@@ -418,9 +426,7 @@ class Trace:
             processes = self.counters["process"].unique().cast(pl.String)
             return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
         if part == "marks":
-            notes = self.node_notes
-            has_notes = notes is not None and notes["mark"].null_count() < notes.height
-            return has_notes or self.device_events["mark"].null_count() < self.device_events.height
+            return self.device_events["mark"].null_count() < self.device_events.height
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
