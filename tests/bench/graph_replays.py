@@ -18,7 +18,7 @@ from kinetoscope_tb.engine import compute
 from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.captures import Captures
+from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views import VIEWS
 from support.graphs import GraphRecording, Operator  # needs the path above
 

@@ -22,7 +22,7 @@ from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
 from kinetoscope_tb.measures.graphs.replays import replays
 from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.captures import NO_CAPTURES
+from kinetoscope_tb.trace.model import NO_CAPTURES
 from support.real_traces import FOLDER, MISSING
 
 INFERENCE = FOLDER.parent / "inference"

@@ -12,7 +12,7 @@ from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
 from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.captures import Captures
+from kinetoscope_tb.trace.model import Captures
 from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, truth
 
 _GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))

@@ -1,6 +1,6 @@
 """The recordings that say what a trace's graphs launch: where they are searched, and which of them fit.
 
-A trace is shown before they are searched. What needs them raises `Postponed` until then (trace/captures.py).
+A trace is shown before they are searched. What needs them raises `Postponed` until then (trace/model.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..filesystem import Entry
     from ..reader import Progress
     from ..trace import Trace
-    from ..trace.captures import CaptureFiles, Captures
+    from ..trace.model import CaptureFiles, Captures
     from .cache import Cache
 
     Read = Callable[[str, Callable[[Progress], None] | None], Trace]
@@ -75,7 +75,7 @@ def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read
     Raises:
         TraceError: A recording that the user chose can't be read.
     """
-    from ..trace.captures import Captures
+    from ..trace.model import Captures
 
     places = capture_places(file, trace)
     if not places:
@@ -104,7 +104,7 @@ def search_captures(
     """
     from ..discovery import holds_node_notes
     from ..measures.graphs.pairing import UNLIKE, captures_graphs_of
-    from ..trace.captures import CaptureFiles
+    from ..trace.model import CaptureFiles
 
     used: list[Trace] = []
     unused: list[tuple[str, str]] = []
@@ -112,7 +112,11 @@ def search_captures(
     for entry in _in_turn(places, used):
         try:
             if holds_node_notes(entry.name):
-                notes.append(read_notes(entry.path))
+                noted = read_notes(entry.path)
+                if places.are_chosen or noted["node"].is_in(trace.device_events["graph_node_id"].implode()).any():
+                    notes.append(noted)
+                else:
+                    unused.append((entry.path, UNLIKE))
                 continue
             capture = _opened(entry, file, cache, read)
         except TraceError as error:

@@ -188,7 +188,7 @@ class TraceCache:
 
     def _read_before(self, file: TraceFile) -> Trace | None:
         """The trace without captures, if it was read already."""
-        from ..trace.captures import NO_CAPTURES  # imports Polars, as above
+        from ..trace.model import NO_CAPTURES  # imports Polars, as above
 
         for key in (_key(file), file.path):
             entry = self._entries.find(key)
@@ -294,7 +294,7 @@ class TraceCache:
 
     def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
         """The trace with its captures, whose search begins if there are places to search."""
-        from ..trace.captures import Captures  # imports Polars, as above
+        from ..trace.model import Captures  # imports Polars, as above
 
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
         self._entries.grow(entry, held_bytes(trace))

@@ -1,7 +1,6 @@
 """The trace of one worker and one span, as columns.
 
 model        the columns and their meaning; `Trace`, `Diagnostic`
-captures     the recordings that say what its graphs launch
 meta         the metadata of the file
 assemble     recorded columns → a `Trace` with its derived columns: nesting, links, steps
 duplicates   events that were recorded twice

@@ -11,17 +11,17 @@ afterwards. Rules that hold in every frame:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, Postponed
 from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
-from .captures import NO_CAPTURES, Captures
 from .meta import Meta
 
 LIGHTNING = "[pl]"  # prefix of PyTorch Lightning's annotations of hooks and modules
@@ -327,6 +327,54 @@ class ReplayedCalls:
     launch: NDArray[np.int32]
     innermost: NDArray[np.int32]
     origin: NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class CaptureFiles:
+    """What a search for the captures of a trace's graphs came to.
+
+    Args:
+        traces: Recordings of captures, or of the same work without graphs.
+        node_notes: What side-car files say of nodes of graphs: node (CUDA's 64-bit number), mark, stack (one frame per
+            line, the innermost first).
+        unused: Files that were compared and don't fit, each with the reason.
+    """
+
+    traces: tuple[Trace, ...] = ()
+    node_notes: pl.DataFrame | None = None
+    unused: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Captures:
+    """The captures of a trace's graphs, which the engine may still be searching.
+
+    Args:
+        search: Its result, once it is there.
+    """
+
+    search: Future[CaptureFiles] = field(default_factory=Future)
+
+    @classmethod
+    def of(cls, *traces: Trace, node_notes: pl.DataFrame | None = None) -> Captures:
+        """Captures that are known."""
+        captures = cls()
+        captures.search.set_result(CaptureFiles(traces, node_notes))
+        return captures
+
+    @property
+    def files(self) -> CaptureFiles:
+        """What the search found.
+
+        Raises:
+            Postponed: It isn't done.
+        """
+        if not self.search.done():
+            raise Postponed(self.search)
+        return self.search.result()
+
+
+NO_CAPTURES = Captures.of()
 
 
 @dataclass(frozen=True)

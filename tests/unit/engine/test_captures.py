@@ -14,9 +14,9 @@ import pytest
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
 from kinetoscope_tb.engine import Engine, NotReady, read_trace
-from kinetoscope_tb.engine.captures import UNLIKE
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
+from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from kinetoscope_tb.views import VIEWS
 from support.graphs import GraphRecording, Operator
 

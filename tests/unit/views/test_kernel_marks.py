@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.captures import Captures
+from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.device.kernel_marks import events_of_row
 from support.build import TraceBuilder, same

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kinetoscope_tb.trace.captures import Captures
+from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views.host.modules import VIEW, modules
 from kinetoscope_tb.views.host.modules_by_class import modules_by_class
 from kinetoscope_tb.views.host.operators import operators
