@@ -177,6 +177,8 @@ export type TraceState =
     /** The readable labels of its kernels, by their full names. */
     labels: Record<string, string>;
     missing: Record<string, string>;
+    /** Files that may be chosen to say what its graphs launch. */
+    captures: string[];
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
 export interface Table {

@@ -10,6 +10,7 @@ export interface TracePlace {
   run: string;
   worker: string;
   span: string;
+  capture?: string;
   version: string;
 }
 

@@ -13,6 +13,7 @@ import {
   openEntry,
   openTrace,
   openView,
+  traceState,
 } from "../app/router.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { letters } from "../ui/keys.ts";
@@ -20,6 +21,25 @@ import { CaptureButton } from "./capture.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { healthCounts } from "./head.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
+import { Selector } from "./selector.tsx";
+
+let captures: string[] = []; // until those of another trace are known
+
+/** Which recording says what the graphs of the trace launch, where there is a choice. */
+function CaptureChoice() {
+  const { capture = "" } = address.value, state = traceState.value;
+  if (state?.state === "ready") captures = state.captures;
+  return (captures[0] || capture)
+    ? (
+      <Selector
+        title="Graph capture"
+        value={capture}
+        options={["", "none", ...captures].map((name) => [name, name || "automatic"])}
+        onPick={(name) => go({ capture: name }, "push")}
+      />
+    )
+    : null;
+}
 
 /** The number beside an entry: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
@@ -139,6 +159,7 @@ export function Sidebar() {
       {!isFolded &&
         [
           <PlaceChoice key="choices" place={address.value} open={openTrace} />,
+          <CaptureChoice key="graph-capture" />,
           <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,

@@ -168,7 +168,7 @@ def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] =
     folder = configured()
     with _progress_bar(file) as note:
         trace, is_new = open_or_read(file, folder, note)
-    joined = with_captures(trace, replace(file, captures=_capture_files(captures)), folder)
+    joined = with_captures(trace, replace(file, captures=_capture_files(captures) or None), folder)
     yield _with_devices(joined, device)
     if is_new and folder is not None:
         sys.stdout.flush()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
+from ..errors import NotFound
 from ..filesystem import is_url, last_part
 from .answers import (
     LoadingProgress,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..compare import ChangeList, Comparison
     from ..distributed import Ranks
+    from ..filesystem import Entry
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
+NO_CAPTURE = "none"  # chosen instead of a capture
 MOST_EVENTS = 64  # whose details are cached
 
 
@@ -121,6 +125,26 @@ class Engine:
             NotReady: The first listing isn't done.
         """
         return self._finished_listing().find(run, worker, span)
+
+    def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
+        """The files of a run that may be chosen to say what the graphs of one of them launch, by their shown paths.
+
+        Raises:
+            NotReady: The first listing isn't done.
+        """
+        return self._finished_listing().capture_choices(file)
+
+    def with_capture(self, file: TraceFile, capture: str) -> TraceFile:
+        """The file with a chosen capture, or with NO_CAPTURE.
+
+        Raises:
+            NotFound: No file of the run is shown with this path.
+            NotReady: The first listing isn't done.
+        """
+        choices = self.capture_choices(file)
+        if capture not in choices and capture != NO_CAPTURE:
+            raise NotFound("capture", capture, [NO_CAPTURE, *choices])
+        return replace(file, captures=() if capture == NO_CAPTURE else (choices[capture],))
 
     def _finished_listing(self) -> Listing:
         listing = self.listing()

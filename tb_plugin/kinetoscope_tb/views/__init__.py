@@ -86,6 +86,7 @@ EVERY_VIEW = Views(
     "device.kernel_efficiency",
     "device.gpu_activity",
     "device.graphs",
+    "device.graph_captures",
     "device.graph_kernels",
     "device.copies",
     "device.gpu_counters",

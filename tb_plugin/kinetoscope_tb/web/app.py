@@ -64,7 +64,9 @@ def _state(engine: Engine, request: Request) -> object:
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {})
-    return encode.state(trace, file.shown, views, health, is_alone=not _has_other_ranks(engine, file, trace))
+    is_alone = not _has_other_ranks(engine, file, trace)
+    captures = list(engine.capture_choices(file)) if trace.holds("graphs") else []
+    return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
 
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
@@ -82,7 +84,7 @@ def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
 def _view(engine: Engine, request: Request) -> object:
     query = query_of(request, ("view", *NAMES), others=True)
     view = _find_view(query["view"])
-    arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", *NAMES)})
+    arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", "capture", *NAMES)})
     file = file_of(engine, query)
     compute = engine.frame if view.scope == "recording" else engine.run_frame
     return encode.view_answer(view, compute(view, file, arguments))
@@ -94,7 +96,7 @@ def _compare(engine: Engine, request: Request) -> object:
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
     new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    others = {k: v for k, v in query.items() if k not in names}
+    others = {k: v for k, v in query.items() if k not in (*names, "capture")}
     if query["view"] == CHANGES:
         query_of(request, names)  # refuses other parameters
         answer = encode.changes(engine.changes(_catalogue(), base, new))

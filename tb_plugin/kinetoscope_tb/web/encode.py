@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..discovery import run_labels, span_labels
 from ..engine import LoadingProgress, Missing, Partial
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, Postponed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,13 @@ def short_stamp(stamp: object) -> str:
 
 
 def state(
-    trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
+    trace: Trace,
+    shown: str,
+    views: Mapping[str, View],
+    health: pl.DataFrame | Missing,
+    *,
+    is_alone: bool = True,
+    captures: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The state of a loaded trace, with the labels of its kernels by their full names.
 
@@ -79,6 +85,7 @@ def state(
         health: That view of it.
         is_alone: Whether its run has no other ranks. In runs of several, the views of whole runs report what is
             missing.
+        captures: Files that may be chosen to say what its graphs launch.
     """
     from ..measures.calls.kernel_names import labels_of_kernels
     from ..trace.steps import step_noun
@@ -93,6 +100,7 @@ def state(
         "step_noun": step_noun(trace.steps),
         "labels": dict(labels_of_kernels(trace)),
         "missing": {view: hint for view, hint in missing.items() if hint is not None},
+        "captures": list(captures),
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
 
@@ -100,7 +108,7 @@ def state(
 def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
     if view.scope == "recording":
-        return view.hint if view.is_missing(trace) else None
+        return view.hint if _is_missing(view, trace) else None
     if not is_alone:
         return None
     if trace.meta.world_size == 1:
@@ -108,6 +116,14 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     if view.needs == "several":
         return view.hint
     return None if trace.holds("communication") else _ONE_RANK
+
+
+def _is_missing(view: View, trace: Trace) -> bool:
+    """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
+    try:
+        return view.is_missing(trace)
+    except Postponed:
+        return False
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:
