@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import polars as pl
+
 from ..input.document import MOST_ARRAYS, array_start, is_memory_timeline, not_a_trace, walk_members
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
@@ -40,6 +42,8 @@ class Ingested:
         lost_bytes: How much of the text's end is an unfinished event; None if the array is complete.
         end: Length of the text.
         tally: What was repaired, tolerated or lost in the events.
+        samples: Counters that a format has as numbers instead of events: the columns of the frame of counters, with the
+            file's times in `time_ns`.
     """
 
     events: Sorted = field(default_factory=Sorted)
@@ -49,6 +53,7 @@ class Ingested:
     lost_bytes: int | None = None
     end: int = 0
     tally: Tally = field(default_factory=Tally)
+    samples: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
