@@ -5,6 +5,8 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Loading, Query } from "../../api/types.ts";
 import { useResource } from "../../app/resource.ts";
+import { stepWord } from "../../app/router.ts";
+import { capitalized } from "../../format/steps.ts";
 import { fileSize, plural, quantity } from "../../format/numbers.ts";
 import type { Range } from "../model/url_codec.ts";
 import { area, detail, selection } from "../state/selection.ts";
@@ -80,7 +82,7 @@ function choices(): [id: string, title: string, range: Range | null][] {
       : []),
     ...steps.value.map(({ name, start_ns, end_ns }): [string, string, Range] => {
       const range = { from: start_ns + shift, to: end_ns + shift };
-      return [`step ${name}`, `Step ${name} (${lengthText(range)})`, range];
+      return [`step ${name}`, `${capitalized(stepWord.value)} ${name} (${lengthText(range)})`, range];
     }),
   ];
 }
