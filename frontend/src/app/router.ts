@@ -259,6 +259,9 @@ const traceStates = resources<TraceState>(() => {
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
 
+/** What a step of the trace is called. */
+export const stepWord = computed(() => traceState.value?.state === "ready" ? traceState.value.step_noun : "step");
+
 /** Whether the views that the trace lacks are still those of the trace before. */
 export const isFindingViews = computed((): boolean => {
   const { run, worker, span } = trace.value;

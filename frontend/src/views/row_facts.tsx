@@ -5,7 +5,7 @@ import type { Find } from "../api/row_slices.ts";
 import type { Failed, Loading } from "../api/types.ts";
 import type { CallShare, RankFacts, RowAdvice, RowFacts } from "../api/timeline_types.ts";
 import { useResource } from "../app/resource.ts";
-import { go, missing, openTimeline, openView, trace, viewEntry } from "../app/router.ts";
+import { go, missing, openTimeline, openView, stepWord, trace, viewEntry } from "../app/router.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shortFrame } from "../format/stacks.ts";
 import { Part } from "../ui/details.tsx";
@@ -56,15 +56,15 @@ const Shares = ({ rows, textOf }: { rows: CallShare[]; textOf: (row: CallShare) 
 function Steps({ steps }: { steps: RowFacts["steps"] }) {
   const tipOf = (i: number) => {
     const { name, calls, total_ns } = steps[i]!;
-    return `step ${name}: ${quantity(total_ns, "duration")} in ${plural(calls, "call")}`;
+    return `${stepWord.value} ${name}: ${quantity(total_ns, "duration")} in ${plural(calls, "call")}`;
   };
   return (
-    <Part title="By step">
+    <Part title={`By ${stepWord.value}`}>
       <SmallBars
         heights={steps.map(({ total_ns }) => total_ns)}
         tipOf={tipOf}
-        ends={[`step ${steps[0]!.name}`, steps.at(-1)!.name]}
-        label="Time by step"
+        ends={[`${stepWord.value} ${steps[0]!.name}`, steps.at(-1)!.name]}
+        label={`Time by ${stepWord.value}`}
       />
     </Part>
   );

@@ -4,7 +4,7 @@ import { Fragment, h } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
-import { address, go, openView, slicesIn, viewOfPanel } from "../../app/router.ts";
+import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../app/router.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
@@ -54,7 +54,7 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
       </button>
       <span class="quiet">
         GPU {device}
-        {step !== null && `, step ${step}`}
+        {step !== null && `, ${stepWord.value} ${step}`}
       </span>
       <span>
         {gapText(gap)}

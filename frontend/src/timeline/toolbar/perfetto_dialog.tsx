@@ -4,6 +4,8 @@ import { Fragment, h } from "preact";
 import { type Signal, useSignal } from "@preact/signals";
 import type { Loading, Query } from "../../api/types.ts";
 import { useResource } from "../../app/resource.ts";
+import { stepWord } from "../../app/router.ts";
+import { capitalized } from "../../format/steps.ts";
 import { fileSize, plural, quantity } from "../../format/numbers.ts";
 import type { Range } from "../model/url_codec.ts";
 import { area, detail, selection } from "../state/selection.ts";
@@ -69,7 +71,7 @@ function choices(): [id: string, title: string, range: Range | null][] {
       : []),
     ...steps.value.map(({ name, start_ns, end_ns }): [string, string, Range] => {
       const range = { from: start_ns + shift, to: end_ns + shift };
-      return [`step ${name}`, `Step ${name} (${lengthText(range)})`, range];
+      return [`step ${name}`, `${capitalized(stepWord.value)} ${name} (${lengthText(range)})`, range];
     }),
   ];
 }

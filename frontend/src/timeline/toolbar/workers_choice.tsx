@@ -3,7 +3,7 @@
 import { h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryFailed } from "../../app/resource.ts";
-import { address, listing, viewTitle } from "../../app/router.ts";
+import { address, listing, stepWord, viewTitle } from "../../app/router.ts";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
 import { alignmentText, commonSteps } from "../model/alignment.ts";
 import { clockText } from "../model/clocks.ts";
@@ -24,12 +24,14 @@ function AlignChoice() {
   const steps = commonSteps(sources.value.map(({ meta }) => meta.steps));
   const options: [text: string, title: string][] = [
     ["", "their clocks"],
-    ...steps.map((step): [string, string] => [alignmentText({ by: "step", step }), `the start of step ${step}`]),
+    ...steps.map((
+      step,
+    ): [string, string] => [alignmentText({ by: "step", step }), `the start of ${stepWord.value} ${step}`]),
   ];
   const chosen = alignmentText(current);
   if (!options.some(([text]) => text === chosen)) {
     const title = current.by === "step"
-      ? `the start of step ${current.step} (not in all)`
+      ? `the start of ${stepWord.value} ${current.step} (not in all)`
       : current.by === "collective"
       ? `the end of ${queryText(current.find, viewTitle)}, number ${decimal(current.before + 1)}`
       : "";
