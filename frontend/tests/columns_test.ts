@@ -129,3 +129,30 @@ Deno.test("columns of one title say of what they are, and only weights have bars
   same(columns.map(({ bar }) => bar !== null), [true, false]);
   same(columns.map(({ isSummed }) => isSummed), [false, false]);
 });
+
+const tableOf = (columns: Table["columns"], data: Table["data"]): Table => ({
+  state: "ready",
+  view: "",
+  columns,
+  data,
+});
+const entryOf = (weight: string) => ({ key: [], weight, picture: null }) as unknown as ViewEntry;
+const summed = (table: Table, weight: string) =>
+  prepareTable(table, entryOf(weight)).columns.find(({ name }) => name === weight)!.isSummed;
+
+Deno.test("only what adds up over rows is summed", () => {
+  const total = { name: "host_total_ns", kind: "duration" as const, doc: "With what is inside." };
+  is(summed(tableOf([total], { host_total_ns: [5, 3] }), "host_total_ns"), false);
+  const alive = { name: "alive_bytes", kind: "bytes" as const, doc: "Memory." };
+  const device = { name: "device", kind: "text" as const, doc: "Device." };
+  const memory = (second: string) => tableOf([device, alive], { device: ["cpu", second], alive_bytes: [1, 2] });
+  same(["cpu", "cuda:0"].map((second) => summed(memory(second), "alive_bytes")), [true, false]);
+});
+
+Deno.test("beside a few seconds, milliseconds are no zeros", () => {
+  const duration = { name: "total_ns", kind: "duration" as const, doc: "Sum." };
+  const units = [[1.5e9, 2e6], [15e9, 2e6], [1.5e9]].map((values) =>
+    prepareTable(tableOf([duration], { total_ns: values }), entryOf("total_ns")).columns[0]!.scale
+  );
+  same(units.map(({ unit, decimals }) => `${decimals} ${unit}`), ["1 ms", "2 s", "3 s"]);
+});

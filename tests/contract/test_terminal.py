@@ -40,8 +40,11 @@ def test_the_summary_is_the_first_screen_in_a_hundred_columns(kinetoscope, trace
     overview = json.loads(kinetoscope("view", "overview", trace, "--format", "json")[1])["data"]
     for category, mean in zip(overview["category"][:-1], overview["mean_ns"], strict=False):
         assert (re.search(rf"^  {category}\b", out, re.MULTILINE) is not None) == (mean > 0)
-    assert re.search(r"GEMM cuBLAS ampere 128x64 fp32 +900 µs +85\.7 % +2$", out, re.MULTILINE)
-    assert re.search(r"aten::mm +900 µs", out)
+    top = json.loads(kinetoscope("view", "top", trace, "--format", "json")[1])["data"]
+    assert top["mean_ns"][0] == 300 * US
+    assert re.search(r"GEMM cuBLAS ampere 128x64 fp32 +300 µs +85\.7 % +2$", out, re.MULTILINE)
+    assert re.search(r"aten::mm +300 µs", out)
+    assert "per step" in out
 
 
 def test_rows_are_filtered_sorted_and_counted(kinetoscope, trace):

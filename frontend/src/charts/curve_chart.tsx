@@ -389,7 +389,7 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
         const range = extremes(panel, line, from, to);
         return range && (
           <span key={line.name}>
-            {line.title} {quantity(range[0], panel.kind)} to {quantity(range[1], panel.kind)}
+            {line.title} {[...new Set(range.map((value) => quantity(value, panel.kind)))].join(" to ")}
           </span>
         );
       })}

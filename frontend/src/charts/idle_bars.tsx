@@ -68,7 +68,9 @@ function Sentence({ bar }: { bar: Bar }) {
   const [most] = bar.parts.filter(({ name }) => name !== "Busy").sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
-      {`${bar.label} was idle for ${scaled(idle, scale)} of ${scaled(bar.whole, scale)} ${scale.unit} `}
+      {`${bar.label} ${most!.name.startsWith("Not") ? "ran nothing that was recorded" : "was idle"} for ${
+        scaled(idle, scale)
+      } of ${scaled(bar.whole, scale)} ${scale.unit} `}
       {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${most!.name.toLowerCase()}.`}
     </p>
   );

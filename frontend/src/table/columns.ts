@@ -65,7 +65,19 @@ function bar({ kind }: Column, values: Value[]): DrawnColumn["bar"] {
 function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string | null): Scale {
   const isZero = values.every((value) => !value);
   const weighty = table.columns.find(({ name }) => name === weight);
-  return isZero && weighty?.kind === kind ? scaleFor(kind, table.data[weighty.name]!) : scaleFor(kind, values);
+  const scale = scaleFor(kind, isZero && weighty?.kind === kind ? table.data[weighty.name]! : values);
+  // Up to 10 s in ms: the small rows beside a large one would be zeros in seconds.
+  return kind === "duration" && scale.unit === "s" && scale.decimals === 3 && values.length > 1
+    ? { unit: "ms", divisor: 1e6, decimals: 1 }
+    : scale;
+}
+
+/** Whether rows add up: not memory of several devices, nor times that hold each other. */
+function rowsAddUp({ kind, name }: Column, { data }: Table, tree: Tree | null): boolean {
+  const isShared = (by: string) => new Set(data[by]?.filter((value) => value !== null)).size > 1;
+  return kind === "bytes"
+    ? !isShared("device")
+    : !/^(host|device)_total/.test(name) || Boolean(tree && !isShared("thread"));
 }
 
 /** Shapes without the empty ones at the end, which are of arguments that are no tensors. */
@@ -92,7 +104,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     scale: scaleOf(column, values, table, weight),
     isNumeric: NUMERIC.has(column.kind),
     bar: isShare && !isEdge ? bar(column, values) : null,
-    isSummed: column.adds_up !== false && picture?.kind !== "heatmap" &&
+    isSummed: column.adds_up !== false && rowsAddUp(column, table, tree) && picture?.kind !== "heatmap" &&
       (isShare || (!tree && COUNTED.has(column.name))),
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(hasLabel) && { shown: (row: number) => readable(values[row]) }),

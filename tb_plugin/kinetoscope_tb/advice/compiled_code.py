@@ -141,7 +141,7 @@ def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], le
     waiting = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
     return Advice(
         "graph_breaks",
-        f"Graph breaks cut compiled code into pieces: {text.digits(breaks)} {facts.per}, with "
+        f"Graph breaks cut compiled code into pieces: {text.often(breaks)} {facts.per}, with "
         f"{facts.percent(saving)} of {facts.unit} spent between compiled graphs.",
         f"{regions}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
         f"follows each break. {facts.part(saving)} go to guards and to Python between{facts.recurs(lengths)}.{waiting}",

@@ -249,7 +249,9 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     family, spent = sums.row(0)
     share = facts.share(spent / facts.count)
     if family == _MATMULS or share < _DOMINATES:
-        yield Cleared("operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators")
+        yield Cleared(
+            "dominant operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators"
+        )
         return
     rows = rows.filter(pl.col("family") == family)
     lengths = np.zeros(facts.length.size, np.int64)
@@ -280,7 +282,7 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         if spent >= _MENTIONED * total
         else f"{rows['name'].n_unique()} operators"
     )
-    in_all = f"; {text.digits(rows.height / facts.count)} calls {facts.per} in all" if rows.height > calls else ""
+    in_all = f"; {text.often(rows.height / facts.count)} calls {facts.per} in all" if rows.height > calls else ""
     is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
     return Advice(
         "host_operator",

@@ -146,7 +146,8 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
     if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
-            "how full the device is", "blocks per SM weren't recorded: torch 1.9 and later do on NVIDIA's devices"
+            "how full the device is",
+            "blocks per multiprocessor weren't recorded: torch 1.9 and later do, on NVIDIA GPUs only",
         )
         return
     windows = facts.windows

@@ -26,6 +26,9 @@ WITHHELD = 0.25
 NOTED = 0.05
 """Of a verdict's share: less doesn't change its digits that matter."""
 
+_MOST = 0.5
+"""Of the step: what takes more costs most."""
+
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
 _MOST_NAMED = 3
 
@@ -154,8 +157,19 @@ class Faults:
         numbers: _Numbers = frozenset().union(*map(_rests_on, withheld))
         row = self.about(numbers)
         names = text.listed([each.rule.replace("_", " ") for each in withheld])
-        title = row.title if is_headline else f"No advice on {names}: {self._part(numbers)} is doubtful."
+        doubtful = f"{self._part(numbers)} is doubtful."
+        title = (self._computes(doubtful) or row.title) if is_headline else f"No advice on {names}: {doubtful}"
         return replace(row, title=title, evidence=f"{row.evidence} Advice withheld for that reason: {names}.")
+
+    def _computes(self, doubtful: str) -> str:
+        """That computing costs most, if no fault can flip that; else nothing."""
+        facts = self._facts
+        computes = facts.share(facts.mean(facts.exposed["computation"])) if facts.has_device else 0.0
+        if computes < _MOST or not self.bears(_KERNELS, computes - _MOST):
+            return ""
+        verb = "compute" if facts.waits == "wait" else "computes"
+        what = f"{facts.subject} {verb} for {text.percent(computes)} of {facts.unit}"
+        return f"{what}; what the rest goes to can't be said: {doubtful}"
 
     def _is_withheld(self, advice: Advice) -> bool:
         return not self.bears(_rests_on(advice), WITHHELD * self._share_of_step(advice))

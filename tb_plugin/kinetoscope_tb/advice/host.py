@@ -111,8 +111,9 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     if not facts.has_device:
         return
     lengths = facts.late.synchronizing
-    if cleared := facts.cleared("synchronization", lengths, "idle behind synchronizing calls"):
-        yield cleared
+    if cleared := facts.cleared("synchronization", lengths, "idle with nothing queued after synchronizing calls"):
+        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND:
+            yield cleared
         return
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
@@ -156,8 +157,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         return
     kernels = facts.kernels
     mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
-    is_many = facts.late.gaps > max(_MOSTLY * kernels.height, _MANY * facts.count / 2)
-    is_launching = mean < SHORT_KERNEL_NS and is_many
+    is_launching = _is_launching(facts)
     doing = described(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
@@ -183,12 +183,19 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
+def _is_launching(facts: Facts) -> bool:
+    """Whether the host is late again and again, before many short kernels: launching them is what takes long."""
+    kernels = facts.kernels
+    mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
+    return mean < SHORT_KERNEL_NS and facts.late.gaps > max(_MOSTLY * kernels.height, _MANY * facts.count / 2)
+
+
 def _recurring(facts: Facts, waiting: int) -> str:
     """The gap that recurs in every step and explains most of the wait for the host, and where the host is then."""
     largest = next(iter(repeated_gaps(facts, ("host late",))), None)
     if largest is None or facts.mean(largest.lengths) < _HALF * waiting:
         return ""
-    often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.digits(largest.per_step)} times)"
+    often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.often(largest.per_step)} times)"
     row = described_row(facts, largest)
     start = int(facts.trace.device_events["start_ns"][largest.after])
     where = host_at(facts, start - largest.typical_ns // 2)
@@ -223,7 +230,8 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
     np.add.at(lengths, slow["window"].to_numpy(), slow["length"].to_numpy())
-    for cause in ("launch latency", "dependency", "graph launch"):
+    is_launch_bound = facts.is_worth(facts.late.host, _HOST_BOUND) and _is_launching(facts)
+    for cause in ("launch latency", "dependency", "graph launch")[is_launch_bound:]:
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:
             yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
@@ -319,7 +327,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield Advice(
         "small_operators",
         f"Calling small operators takes {facts.percent(saving)} of {facts.every}.",
-        f"{text.digits(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
+        f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
         f"on average; with Python between them that is {facts.part(saving)}"
         f"{facts.recurs(lengths, _OVERHEAD)}.",
         "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
@@ -361,12 +369,12 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     what = "idle devices" if facts.has_device else "host time"
     device = facts.trace.device_events
     launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
-    rows = f" and {text.digits(launched / facts.count)} kernels" if launched else ""
+    rows = f" and {text.often(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)
     yield Advice(
         "optimizer",
         f"{name} updates one parameter after the other, which costs {facts.percent(saving)} of {facts.every}.",
-        f"{text.digits(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
+        f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
         f"Let one kernel update many parameters: `{name}(…, fused=True)`"
         + (" or `foreach=True`." if facts.has_device else "."),

@@ -293,8 +293,8 @@ def _elementwise(found: _Kernels) -> Iterator[Advice]:
         "elementwise",
         f"Elementwise and normalization kernels, one per operator, take {facts.percent(facts.mean(running))} of "
         f"{facts.every}.",
-        f"{facts.part(facts.mean(running))}{facts.recurs(running)}: {text.digits(count / facts.count)} kernels "
-        f"{facts.per}, in {text.digits(runs / facts.count)} runs without another kernel in between. With one fused "
+        f"{facts.part(facts.mean(running))}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
+        f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
         f"{largest_groups(groups, facts.count)}.",
         "Fuse them: `torch.compile` the model (PyTorch 2), or use a library's fused modules for what repeats most.",
@@ -355,7 +355,7 @@ def _moved(found: _Kernels, family: str) -> Iterator[Advice]:
     yield Advice(
         rule,
         f"{what} {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)}{facts.recurs(running)} in {text.digits(chosen.sum() / facts.count)} kernels {facts.per} "
+        f"{facts.part(saving)}{facts.recurs(running)} in {text.often(chosen.sum() / facts.count)} kernels {facts.per} "
         f"that do nothing else. Most of it: {largest_groups(groups, facts.count)}.",
         action,
         saving,

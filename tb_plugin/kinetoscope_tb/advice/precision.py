@@ -153,7 +153,7 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     yield Advice(
         "channels_last",
         f"Changing the memory layout of images takes {facts.percent(saving)} of {facts.every}.",
-        f"{text.digits(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
+        f"{text.often(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
         f"{facts.recurs(lengths)}: convolutions on {facts.terms.matrix_units} need channels last, but the tensors have "
         "them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",

@@ -144,7 +144,7 @@ def described_row(facts: Facts, gap: Gap) -> str:
 
 def _described(facts: Facts, gap: Gap) -> str:
     """Such as: 63.5 ms before `Memset (Device)`."""
-    often = "" if gap.per_step < 1.5 else f" ({text.digits(gap.per_step)} times)"
+    often = "" if gap.per_step < 1.5 else f" ({text.often(gap.per_step)} times)"
     return f"{text.time(gap.typical_ns)} before {described_row(facts, gap)}{often}"
 
 

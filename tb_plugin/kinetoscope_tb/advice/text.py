@@ -30,9 +30,14 @@ def share(part: float) -> str:
     return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), f"{100 * part:.0f} %")
 
 
+def often(count: float) -> str:
+    """A mean count, such as 8.2 or 1 478."""
+    return digits(count) if count == int(count) or count >= 10 else f"{count:.1f}"
+
+
 def times(count: float, noun: str) -> str:
     """Such as 1 call, 12.5 calls."""
-    return f"{digits(count)} {noun}{'' if count == 1 else 's'}"
+    return f"{often(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def listed(items: list[str]) -> str:

@@ -38,7 +38,7 @@ def _lines(trace: Trace, title: str) -> Iterator[str]:
     from ..measures.calls.kernel_names import labels_of_kernels
     from .text_table import visible
 
-    frames = {view: _frame(view, trace) for view in ("overview", "advice", "environment", "kernels", "operators")}
+    frames = {view: _frame(view, trace) for view in ("overview", "advice", "environment", "top")}
     advice = frames["advice"].rows(named=True) if frames["advice"] is not None else []
     yield visible(title)
     yield from _environment(frames["environment"])
@@ -47,9 +47,9 @@ def _lines(trace: Trace, title: str) -> Iterator[str]:
         yield from _paragraph(advice[0], "")
         yield ""
     yield from _breakdown(trace, frames["overview"])
-    yield from _top("Top kernels", frames["kernels"], "total_ns", labels_of_kernels(trace))
-    measure = "device_self_ns" if not trace.device_events.is_empty() else "host_self_ns"
-    yield from _top("Top operators", frames["operators"], measure, {})
+    labels = labels_of_kernels(trace)
+    for kind in ("kernel", "operator"):
+        yield from _top(trace, frames["top"], kind, labels)
     yield from _others(advice[1:])
 
 
@@ -86,9 +86,8 @@ def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
         return
     rows = frame.rows(named=True)
     whole = rows[-1]
-    count = int(trace.steps["is_complete"].sum()) or trace.steps.height
-    names, noun = trace.steps["name"].to_list(), step_noun(trace.steps)
-    unit = "The recording" if names == ["all"] else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
+    count, noun = _counted(trace), step_noun(trace.steps)
+    unit = "The recording" if not count else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
     spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
     yield f"{unit}: {text.time(whole['mean_ns'])}{spread}"
     for row in rows[:-1]:
@@ -99,22 +98,28 @@ def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
     yield ""
 
 
-def _top(title: str, frame: pl.DataFrame | None, measure: str, labels: Mapping[str, str]) -> Iterator[str]:
+def _counted(trace: Trace) -> int:
+    """The steps that averages are over; 0 if none were marked."""
+    is_marked = trace.steps["name"].to_list() != ["all"]
+    return (int(trace.steps["is_complete"].sum()) or trace.steps.height) if is_marked else 0
+
+
+def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """The same rows and numbers as on the page: per complete step."""
     from ..advice import text
+    from ..trace.steps import step_noun
     from .text_table import visible
 
-    if frame is None or frame.is_empty():
+    rows = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
+    if not rows:
         return
-    whole = int(frame[measure].sum())
-    rows = frame.sort(measure, descending=True, maintain_order=True).head(MOST).rows(named=True)
-    yield f"{title:<{_NAME + 2}}{'total':>10}{'share':>9}{'calls':>10}"
+    measure = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
+    yield f"{f'Top {kind}s':<{_NAME + 2}}{measure:>13}{'share':>9}{'calls':>10}"
     for row in rows:
-        if not row[measure]:
-            break
-        name = visible(labels.get(row["name"], row["name"]) or "")
+        name = visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"])
         name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        calls = "" if row["calls"] is None else f"{row['calls']:,}"
-        yield f"  {name:<{_NAME}}{text.time(row[measure]):>10}{100 * row[measure] / whole:>7.1f} %{calls:>10}".rstrip()
+        share, calls = 100 * row["share_frac"], "" if row["calls"] is None else text.digits(row["calls"])
+        yield f"  {name:<{_NAME}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
     yield ""
 
 

@@ -431,6 +431,7 @@ class Trace:
         `communication`: device or host communication with other ranks;
         `stacks`: Python calls around operators; `modules`: calls of modules;
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
+        `launching`: any device row, or any call that launches work;
         `graphs`: any launch of a CUDA or HIP graph;
         `iterations`: any iteration of a server, marked or not;
         `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
@@ -466,6 +467,8 @@ class Trace:
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":
             return bool(self.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
+        if part == "launching":
+            return not self.device_events.is_empty() or any(map(self._calls, ("Launch", "Memcpy", "Memset")))
         if part == "graphs":
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
         if part == "iterations":

@@ -523,7 +523,7 @@ def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():
         ("cudaLaunchKernel", {}, ("tensor cores", "cudaMalloc", "multiprocessors")),
         ("launch", {"name": "AMD Instinct MI300X"}, ("matrix cores", "hipMalloc", "compute units")),
         ("launch", {"name": "NVIDIA H100"}, ("tensor cores", "cudaMalloc", "multiprocessors")),
-        ("launch", {}, ("tensor or matrix cores", "cudaMalloc", "multiprocessors")),
+        ("launch", {}, ("tensor or matrix cores", "device allocation", "multiprocessors")),
     ],
 )
 def test_parts_of_a_device_have_its_vendor_s_names(call, device, names):

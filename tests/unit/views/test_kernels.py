@@ -49,6 +49,13 @@ def test_an_occupancy_of_zero_is_a_value():
     assert table["mean_occupancy_frac"].to_list() == [0.0]
 
 
+def test_an_occupancy_of_zero_is_unknown_where_the_profiler_cannot_estimate_it():
+    at_limit, above = ({"est. achieved occupancy %": 0, "shared memory": 49_152 + more} for more in (0, 1))
+    known = {"est. achieved occupancy %": 25, "shared memory": 49_153}
+    trace = TraceBuilder().kernel("a", 0, 5, **at_limit).kernel("b", 5, 5, **above).kernel("b", 10, 5, **known).build()
+    assert dict(kernels(trace).select("name", "mean_occupancy_frac").rows()) == {"a": 0.0, "b": 0.25}
+
+
 def test_kernels_split_by_operator_and_launch_properties():
     shape = {"grid": [4, 1, 1], "block": [128, 1, 1], "registers per thread": 32, "shared memory": 1024}
     trace = (

@@ -30,7 +30,7 @@ function Findings({ data }: Table) {
         <li key={i}>
           <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
           <div>
-            {String(rule).replaceAll("_", " ")}
+            {String(rule).replace("device_rows", "GPU events").replaceAll("_", " ")}
             {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
             <p>{data.consequence![i]}</p>
           </div>

@@ -1,6 +1,6 @@
 import { h } from "preact";
 import type { Table } from "../../api/types.ts";
-import { type ShownAnswer, tableOf } from "../../app/answers.ts";
+import { deviceNoun, type ShownAnswer, tableOf } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
@@ -43,7 +43,7 @@ function stepTile(overview: Table, unit: Unit): Tile {
 }
 
 const GPU_TILES: [column: string, title: string, unit: string][] = [
-  ["utilization_frac", "GPU utilization", "%"],
+  ["utilization_frac", "utilization", "%"],
   ["tc_time_frac", "", "% of kernels"], // titled as the vendor names these units
   ["occupancy_frac", "Est. occupancy", "%"],
   ["sm_efficiency_frac", "Est. SM efficiency", "%"],
@@ -58,7 +58,7 @@ export function matrixUnits(names: unknown[] | undefined): string {
 /** The mean over the devices that have the number, or null; the tip lists each device. */
 function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile | null {
   const table = tableOf(gpus);
-  const title = name || matrixUnits(table?.data.matrix_units);
+  const title = name === "utilization" ? `${deviceNoun()} ${name}` : name || matrixUnits(table?.data.matrix_units);
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
   const recorded = values.filter((value): value is number => typeof value === "number");
@@ -71,7 +71,7 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
 }
 
 /** Communication that nothing hides, as a share of the step; null without any. */
-function communicationTile({ data }: Table): Tile | null {
+function communicationTile({ data }: Table, { noun }: Unit): Tile | null {
   const row = data.category!.indexOf("Communication");
   const [mean, share] = [data.mean_ns![row], data.share_frac![row]];
   if (!mean || typeof share !== "number") return null;
@@ -80,7 +80,7 @@ function communicationTile({ data }: Table): Tile | null {
     title: "Communication",
     doc,
     value: percent(share),
-    unit: "% exposed",
+    unit: `% of the ${noun}`,
   };
 }
 
@@ -124,7 +124,7 @@ export function SummaryTiles(
 ) {
   const hasNoGpu = gpus.answer?.state === "missing";
   const [utilization, ...others] = GPU_TILES.map((tile) => gpuTile(gpus, tile));
-  const measures = hasNoGpu ? shareTiles(overview, unit) : [utilization!, communicationTile(overview), ...others];
+  const measures = hasNoGpu ? shareTiles(overview, unit) : [utilization!, communicationTile(overview, unit), ...others];
   const memoryUse = memoryTile(memory);
   const first = [stepTile(overview, unit), ...measures].filter((tile) => tile !== null);
   const tiles = [...first.slice(0, MOST_TILES - (memoryUse ? 1 : 0)), ...(memoryUse ? [memoryUse] : [])];

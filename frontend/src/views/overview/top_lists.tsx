@@ -53,7 +53,7 @@ function List({ data, kind, rows: most, per }: ListProps) {
                 <th scope="row">
                   <button
                     type="button"
-                    class="plain"
+                    class="plain clamped"
                     data-tip={name}
                     onClick={() => openView(view, readableName(name))}
                   >

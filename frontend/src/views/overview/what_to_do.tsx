@@ -54,6 +54,7 @@ function Slider({ rule, target, first, noun }: SliderProps) {
   const count = Object.values(less).filter((percent) => percent > 0).length;
   const shown = useAnswer("what_if", { less: print(less) });
   const table = tableOf(shown);
+  const [path, saved] = ["path_ns", "saved_ns"].map((name) => Number(table?.data[name]?.[0])) as [number, number];
   return (
     <div class="slider">
       <label>
@@ -72,7 +73,8 @@ function Slider({ rule, target, first, noun }: SliderProps) {
       </label>
       <output class={table === shown.answer ? "" : "dimmed"}>
         {table ? <NewStep data={table.data} noun={noun} /> : "…"}
-        {count > 1 && <small>all {count} sliders together</small>}
+        {count > 1 ? <small>all {count} sliders together</small> : 200 * saved < value * path &&
+          <small>other work then takes as long</small>}
       </output>
     </div>
   );

@@ -80,7 +80,7 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     cost = limits.PYTHON_CALL_NS * count
     if count < limits.FEW_ROWS or times.share(cost) < limits.LARGE_OVERHEAD:
         return
-    fact = f"Tracing {count} Python calls takes at least {text.percent(times.share(cost))} of the steps"
+    fact = f"Tracing {text.digits(count)} Python calls takes at least {text.percent(times.share(cost))} of the steps"
     affected = min(cost, int(times.gaps.sum())) if times.start.size else cost
     yield Diagnostic(
         "stacks_slow_host",

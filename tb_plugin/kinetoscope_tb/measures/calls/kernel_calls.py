@@ -33,7 +33,8 @@ class KernelCosts(Table):
         FRACTION,
         "Share of a multiprocessor's threads that a launch can keep there, estimated by the profiler from the launch's "
         "block size, registers, shared memory and number of blocks, not measured; mean over its calls weighted by "
-        "duration, missing if not recorded.",
+        "duration, missing if not recorded, or where the profiler writes 0 as a block has over 48 KiB of shared "
+        "memory.",
     )
     is_communication = Column(BOOL, "Whether it moves data between ranks; then it never counts as computation.")
     communication_rule = Column(

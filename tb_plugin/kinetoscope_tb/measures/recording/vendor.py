@@ -33,7 +33,9 @@ class VendorTerms:
 NVIDIA = VendorTerms("NVIDIA", "tensor cores", "multiprocessors", ("cudaMalloc", "cudaFree"), "CUDA graphs")
 AMD = VendorTerms("AMD", "matrix cores", "compute units", ("hipMalloc", "hipFree"), "HIP graphs")
 INTEL = VendorTerms("Intel", "XMX engines", "Xe cores", ("urUSMDeviceAlloc", "urUSMFree"), "SYCL graphs")
-UNKNOWN = VendorTerms("", "tensor or matrix cores", "multiprocessors", ("cudaMalloc", "cudaFree"), "device graphs")
+UNKNOWN = VendorTerms(
+    "", "tensor or matrix cores", "multiprocessors", ("device allocation", "device free"), "device graphs"
+)
 
 _BY_DEVICE = (
     (AMD, re.compile(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),

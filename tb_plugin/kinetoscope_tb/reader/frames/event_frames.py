@@ -24,6 +24,7 @@ Ints = NDArray[Any]
 _ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
 _IN_TID = -2
 _MOST_BLOCKS = 2**50  # per multiprocessor: more is damage
+_DEFAULT_SHARED_MEMORY = 48 * 2**10  # bytes of a block, unless its kernel asks for more (CUDA C++ Programming Guide)
 _NESTED = ("host_events", "launches", "python_calls")
 """In the order thread, start, longest first, file; the others in the order start, file."""
 
@@ -192,6 +193,7 @@ def _launches(frame: Frame) -> dict[str, Any]:
 
 def _device_events(frame: Frame) -> dict[str, Any]:
     graph = _from_one(frame, "graph_id")
+    shared_memory = frame.integer("shared_memory_bytes")
     return {
         "name": _work_names(frame),
         "kind": frame.kind(),
@@ -203,9 +205,9 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "grid": frame.text("grid"),
         "block": frame.text("block"),
         "registers_per_thread": frame.integer("registers_per_thread", np.int32),
-        "shared_memory_bytes": frame.integer("shared_memory_bytes"),
+        "shared_memory_bytes": shared_memory,
         "blocks_per_sm": frame.float_arg("blocks_per_sm", _MOST_BLOCKS),
-        "occupancy_frac": frame.float_arg("occupancy_percent", 100) / 100,
+        "occupancy_frac": _occupancy(frame, shared_memory),
         "occupancy_limiter": frame.text("occupancy_limiter"),
         "collective": frame.text("collective"),
         "graph_id": graph,
@@ -214,6 +216,17 @@ def _device_events(frame: Frame) -> dict[str, Any]:
         "from_device": frame.integer("from_device", np.int32),
         "to_device": frame.integer("to_device", np.int32),
     }
+
+
+def _occupancy(frame: Frame, shared_memory: Ints) -> NDArray[np.float64]:
+    """The estimated occupancy; NaN where Kineto couldn't estimate it.
+
+    It asks CUDA's occupancy calculator without raising the limit of shared memory, so that no block of a kernel with
+    more than the default fits, and writes 0 % for a kernel that runs.
+    """
+    occupancy = frame.float_arg("occupancy_percent", 100) / 100
+    is_unknown = (occupancy == 0) & (shared_memory > _DEFAULT_SHARED_MEMORY)
+    return np.where(is_unknown, np.nan, occupancy)
 
 
 def _memory(frame: Frame) -> dict[str, Any]:

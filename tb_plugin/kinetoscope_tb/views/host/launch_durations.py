@@ -59,7 +59,7 @@ VIEW = View(
     title="How long launching takes",
     entry="Idle",
     place=Part("launches"),
-    needs="launches",
+    needs="launching",
     hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row),
 )

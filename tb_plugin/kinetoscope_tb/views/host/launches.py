@@ -97,7 +97,7 @@ VIEW = View(
     table=Launches,
     title="Launches",
     entry="Idle",
-    needs="launches",
-    hint="No runtime calls were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    needs="launching",
+    hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, category="Runtime"),
 )
