@@ -21,7 +21,7 @@ import { CompareChoice } from "./compare_choice.tsx";
 import { healthCounts } from "./head.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
 
-/** The number beside an entry: only from answers that the page has, since no number is worth a request. */
+/** The number next to an entry's title: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
   const counts = tabs.some(({ id }) => id === "health") && healthCounts();
   if (counts) return counts[0] ?? "✓";

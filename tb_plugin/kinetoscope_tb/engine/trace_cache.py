@@ -160,7 +160,7 @@ class TraceCache:
         return entry
 
     def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
-        """Whether the captures beside a local trace are those that were read with it."""
+        """Whether the captures next to a local trace are those that were read with it."""
         now = self._clock()
         if entry.captures is None or is_url(file.path) or now - entry.captures_at < LOOKS_EVERY_S:
             return True
