@@ -228,13 +228,13 @@ def test_counters_have_the_values_of_each_instant(builder, where):
             value[np.searchsorted(at, t, "right") - 1] for t in range(begin, begin + lasts) if at[0] <= t < counter.end
         ]
         held = [one for one in held if np.isfinite(one)]
-        found = counter_values(counter, begin, begin + lasts)
+        values = counter_values(counter, begin, begin + lasts)
         if not held:
-            assert set(found.values()) == {None}
+            assert set(values.values()) == {None}
             continue
-        assert found["mean"] == pytest.approx(sum(held) / len(held))
-        assert (found["least"], found["most"]) == (min(held), max(held))
-        assert (found["first"], found["last"]) == (held[0], held[-1])
+        assert values["mean"] == pytest.approx(sum(held) / len(held))
+        assert (values["least"], values["most"]) == (min(held), max(held))
+        assert (values["first"], values["last"]) == (held[0], held[-1])
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())

@@ -31,7 +31,7 @@ import {
 } from "./flame_scene.ts";
 
 const TALLEST = 22; // lines before the box scrolls
-const MOST_FUNCTIONS = 200; // in the list beside a sandwich
+const MOST_FUNCTIONS = 200; // in the list next to a sandwich
 const MOST_CRUMBS = 6;
 const BUILT_IN = /^<built-in (?:function|method) (.*)>$/;
 

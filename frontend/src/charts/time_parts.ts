@@ -19,7 +19,7 @@ const PARTS: Record<string, [string, string]> = {
   exposed_transfer_ns: ["Exposed communication", "var(--communication)"],
   wait_ns: ["Waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
   exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
-  idle_ns: ["Idle", "var(--other)"],
+  idle_ns: ["Idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
 };
 
 /** The name and the color of a column. */

@@ -41,7 +41,7 @@ function CaptureChoice() {
     : null;
 }
 
-/** The number beside an entry: only from answers that the page has, since no number is worth a request. */
+/** The number next to an entry's title: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
   const counts = tabs.some(({ id }) => id === "health") && healthCounts();
   if (counts) return counts[0] ?? "✓";

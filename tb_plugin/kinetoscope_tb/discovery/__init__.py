@@ -9,7 +9,7 @@ filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
 pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
-captures           captures of graphs beside a trace
+captures           captures of graphs next to a trace
 listing            files by run, worker and span, with the names on the page
 jobs               jobs that record into the logdirs, and requests to them
 """

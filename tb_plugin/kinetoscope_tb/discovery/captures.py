@@ -1,7 +1,7 @@
-"""Captures beside a trace: recordings of how the graphs were made that the trace replays.
+"""Captures next to a trace: recordings of how the graphs were made that the trace replays.
 
-vLLM and others write them into a folder `capture_traces` beside the trace, or beside it with *capture* in the name. Or
-another span of the same worker recorded them: one of the server's start.
+vLLM and others write them into a folder `capture_traces` next to the trace, or next to it with *capture* in the name.
+Or another span of the same worker recorded them: one of the server's start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def holds_node_notes(name: str) -> bool:
 
 
 def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
-    """The captures and notes beside a trace: those of its rank, if their names say theirs; at most MOST, of MOST_BYTES.
+    """The captures and notes next to a trace: those of its rank, if their names say it; at most MOST, of MOST_BYTES.
 
     Args:
         path: The trace.

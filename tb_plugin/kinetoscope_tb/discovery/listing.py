@@ -43,7 +43,7 @@ class TraceFile:
         stamp: Changes whenever the file does.
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
         patterns: Users' patterns of names that are communication.
-        captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched beside it.
+        captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched next to it.
     """
 
     run: str

@@ -53,8 +53,8 @@ def check(data, tmp_path, name="t.json", out="fixed.json"):
     assert was.meta.events == now.meta.events == result.events
     for frame in (*COLLECTED, "threads"):
         before, after = (getattr(trace, frame) for trace in (was, now))
-        kept = [column for column in before.columns if column not in ("offset", "length")]
-        assert before.select(kept).equals(after.select(kept)), frame
+        columns = [column for column in before.columns if column not in ("offset", "length")]
+        assert before.select(columns).equals(after.select(columns)), frame
     assert not {diagnostic.rule for diagnostic in now.diagnostics} & DAMAGE
     assert path.read_bytes() == data
     copy.unlink()
@@ -88,8 +88,8 @@ X = '"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 50, "dur": 2'
     ],
 )
 def test_damaged_events_are_repaired(tmp_path, damaged, rule):
-    found = check(text(damaged), tmp_path)
-    assert rule is None or rule in found
+    rules = check(text(damaged), tmp_path)
+    assert rule is None or rule in rules
 
 
 def test_texts_in_other_encodings_are_repaired(tmp_path):

@@ -103,8 +103,8 @@ def test_records_of_memory_lead_to_the_operator_that_was_open():
 def test_a_collective_is_found_by_its_group_and_number_with_its_work():
     built = TraceBuilder()
     for number in (0, 1):
-        said = {"Collective name": "allreduce", "Process Group Name": "0", "Seq": number, "In msg nelems": 1}
-        built.op("record_param_comms", 100 * number, 50, **said).launch(100 * number + 10, 5, number + 1)
+        arguments = {"Collective name": "allreduce", "Process Group Name": "0", "Seq": number, "In msg nelems": 1}
+        built.op("record_param_comms", 100 * number, 50, **arguments).launch(100 * number + 10, 5, number + 1)
         built.kernel("ncclDevKernel_AllReduce", 1000 * (number + 1), 20, number + 1)
     nth = built.build().collectives["nth"].to_list()
     assert [start for _, start in hits(built, group="0", nth=nth[1], category="Communication")] == [100, 2000]

@@ -121,9 +121,9 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
     (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
     assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
     apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
-    found = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
-    assert found == [("folder", "rank0"), ("logdir", "rank7")]
-    for run, worker in found:
+    runs = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
+    assert runs == [("folder", "rank0"), ("logdir", "rank7")]
+    for run, worker in runs:
         place = {"run": run, "worker": worker, "span": "5"}
         assert apps["/state"].get("/state", query_string=place).json["state"] == "ready"
 
