@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import gather
 from ...trace import Trace
 from ...trace.row_filters import has_op, rows_where
+from ..area.groups import By, groups
 from ..core.model import FRAMES, Timeline
 
 Slices = NDArray[np.integer] | NDArray[np.bool_]
@@ -50,6 +51,23 @@ def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
             if getattr(track, attribute) == value:
                 is_on_track[timeline.slices_on(place)] = True
         return is_on_track
+
+    return slices
+
+
+def _on_device(_trace: Trace, timeline: Timeline, is_device: Value) -> Slices:
+    mask = np.zeros(timeline.size, bool)
+    for place, track in enumerate(timeline.tracks):
+        mask[timeline.slices_on(place)] = (track.stream is not None) == is_device
+    return mask
+
+
+def _in_group(by: By) -> Callable[[Trace, Timeline, Value], Slices]:
+    """The slices of a group of an area's table."""
+
+    def slices(trace: Trace, timeline: Timeline, name: Value) -> Slices:
+        of = groups(trace, timeline, by)
+        return np.isin(of.code, [code for code, text in enumerate(of.names) if text == (name or "")])
 
     return slices
 
@@ -93,6 +111,12 @@ _OF_VALUE: dict[str, tuple[Any, Callable[[Trace, Timeline, Value], Slices]]] = {
     "stream": (_NUMBER, _of_tracks("stream")),
     "thread": (str, _of_tracks("tid")),
     "process": (str, _of_tracks("pid")),
+    "in_thread": (_TEXT, _of_tracks("name")),
+    "in_process": (_TEXT, _of_tracks("process")),
+    "in_operator": (_TEXT, _in_group("operator")),
+    "in_module": (_TEXT, _in_group("module")),
+    "in_annotation": (_TEXT, _in_group("annotation")),
+    "is_device": (bool, _on_device),
     "step": (_TEXT, _of_step),
     "offset": (int, slices_at_byte),
     "from_ns": (int, _reaching_beyond),
