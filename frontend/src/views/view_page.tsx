@@ -283,7 +283,7 @@ function HeadView({ entry }: { entry: ViewEntry }) {
 /** What stands above the tabs of an entry. */
 export function Heads() {
   const { heads: all, sentence } = openEntry.value!;
-  const heads = all.filter(({ id }) => !(id in missing.value));
+  const heads = all.filter(({ id }) => id !== sentence && !(id in missing.value));
   return (
     <>
       {sentence && !(sentence in missing.value) && <Sentence view={sentence} isOwn />}
