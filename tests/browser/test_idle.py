@@ -28,7 +28,7 @@ def test_the_parts_of_the_bar_add_up_to_the_window(app: App):
         page = app.open("idle")
     data = answered.value.json()["data"]
     window = next(length for scope, length in zip(data["scope"], data["window_ns"], strict=True) if scope == "device")
-    parts = page.get_by_role("img", name="GPU 0: parts of its time").locator("i")
+    parts = page.get_by_role("button", name="GPU 0: parts of its time").locator("i")
     assert sum(float(part.evaluate("part => part.style.flexGrow")) for part in parts.all()) == window
 
 

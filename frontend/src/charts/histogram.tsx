@@ -64,21 +64,6 @@ function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnC
   });
 }
 
-/** One bin: as high as its count, and to be pointed at from top to bottom. */
-const Column = ({ left, wide, top, tip, isMarked, open }: {
-  left: number;
-  wide: number;
-  top: number;
-  tip: string;
-  isMarked: boolean;
-  open: () => void;
-}) => (
-  <g class={`bin ${isMarked ? "marked" : ""}`} data-tip={tip} onClick={open}>
-    <rect class="hit-area" x={left} y={TOP} width={wide} height={BASE - TOP} />
-    <rect class="height" x={left + 0.5} y={top} width={Math.max(1, wide - 1)} height={BASE - top} />
-  </g>
-);
-
 /** Horizontal grid lines with their values. */
 const Grid = ({ marks, y, text, left, right }: {
   marks: number[];
@@ -110,15 +95,21 @@ function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProp
       <Grid marks={marks} y={y} text={text} left={left} right={width} />
       {bins.map((bin, i) =>
         bin && (
-          <Column
+          <g
             key={bin.row}
-            left={left + pitch * i}
-            wide={pitch}
-            top={y(heights[i]! / scale.divisor)}
-            tip={tip(bin)}
-            isMarked={bin.row === marked}
-            open={() => open(bin.row)}
-          />
+            class={bin.row === marked ? "bin marked" : "bin"}
+            data-tip={tip(bin)}
+            onClick={() => open(bin.row)}
+          >
+            <rect class="hit-area" x={left + pitch * i} y={TOP} width={pitch} height={BASE - TOP} />
+            <rect
+              class="height"
+              x={left + pitch * i + 0.5}
+              y={y(heights[i]! / scale.divisor)}
+              width={Math.max(1, pitch - 1)}
+              height={BASE - y(heights[i]! / scale.divisor)}
+            />
+          </g>
         )
       )}
       <Edges bins={bins} edge={edge} left={left} pitch={pitch} />

@@ -104,6 +104,7 @@ function Row({ bar, isLabeled }: { bar: Bar; isLabeled: boolean }) {
       {isLabeled && <span>{bar.label}</span>}
       <button
         type="button"
+        class="plain"
         aria-label={`${bar.label}: parts of its time. Open its row`}
         onClick={() => scope.go({ rows: "1", row: String(bar.row), open: "1" }, "push")}
       >
