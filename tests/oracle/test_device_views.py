@@ -34,5 +34,5 @@ def test_copies_and_launches_of_an_h100_are_what_a_script_over_its_events_counts
 @here
 def test_a_replay_of_421_kernels_is_one_launch_of_one_graph():
     trace = read(FOLDER / "single" / "tracelens_vllm_decode_graph_execution.json.gz")
-    columns = ("graph", "launches", "mean_rows", "device_total_ns", "max_span_ns", "gap_ns")
+    columns = ("graph", "launches", "mean_device_events", "device_total_ns", "max_span_ns", "gap_ns")
     assert VIEWS["graphs"].run(trace).select(columns).rows() == [("#1", 1, 421.0, 10_388_482, 10_388_902, 420)]

@@ -30,4 +30,4 @@ def test_nobody_was_last_and_no_bandwidth_is_that_of_a_transfer(profile):
 def test_the_clocks_are_together(profile):
     """False matches put them 29.7 ms apart."""
     clock = profile.view("clocks").row(1, named=True)
-    assert abs(clock["ahead_ns"]) <= clock["error_ns"] < 1_000_000
+    assert abs(clock["offset_ns"]) <= clock["error_ns"] < 1_000_000

@@ -89,7 +89,7 @@ def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
     assert row["confidence"] == "recorded"
     exact = [row["host_ns"], row["total_ns"], row["busy_ns"], phase["total_ns"], phase["busy_ns"]]
     assert exact == [host, total, busy, total, busy]
-    assert row["device_rows"] == rows
+    assert row["device_events"] == rows
     for family, duration in families.items():
         assert phase[f"{family}_ns"] == pytest.approx(duration * 1000, abs=rows)
     assert row["token_ns"] == (round(row["total_ns"] / row["tokens"]) if row["tokens"] else None)

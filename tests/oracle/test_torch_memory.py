@@ -96,7 +96,7 @@ def test_each_piece_of_memory_lives_as_long_as_torch_s_records_say(recording):
         (fate, size, gone - taken if fate == "released" else None) for fate, size, taken, gone in oracle.lifetimes(told)
     )
     events = VIEWS["memory_events"].run(trace, rows="all")
-    assert Counter(events.select("fate", "size_bytes", "lifetime_ns").rows()) == theirs
+    assert Counter(events.select("outcome", "size_bytes", "lifetime_ns").rows()) == theirs
     assert {fate for fate, _, _ in theirs} >= {"released", "never released"}
 
 

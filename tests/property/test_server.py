@@ -48,7 +48,7 @@ def test_each_iteration_is_as_it_was_served(server):
     for row, made in zip(rows, server.passes, strict=True):
         assert (row["phase"], row["batch"], row["tokens"]) == (made.phase, made.batch, made.tokens)
         assert row["host_ns"] == made.end - made.start
-        assert row["device_rows"] == made.kernels
+        assert row["device_events"] == made.kernels
         assert row["graph_launches"] == (server.graph and made.phase == "decode")
         assert row["start_ns"] + trace_begin(server) == max(made.start, end)
         end = max(made.end, made.device_end)
@@ -89,7 +89,7 @@ def test_iterations_are_the_steps(server):
     others = steps.select(*categories, "dataloader_ns", "cpu_exec_ns").sum_horizontal()
     assert others.to_list() == steps["total_ns"].to_list()
     launched = trace.device_events.filter(trace.device_events["launch"] >= 0)["step"]
-    assert launched.value_counts().sort("step")["count"].to_list() == [n for n in each["device_rows"] if n]
+    assert launched.value_counts().sort("step")["count"].to_list() == [n for n in each["device_events"] if n]
 
 
 @given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))

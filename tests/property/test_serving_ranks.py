@@ -36,7 +36,7 @@ def test_each_rank_has_its_iterations_and_the_operators_of_its_own_captures(serv
             whole = sum(each["total_ns"])
             assert phases.filter(pl.col("phase") != "outside")["total_ns"].sum() == whole
             kernels = [len(kernels_of(serving.work(rank, one))) for one in serving.iterations]
-            assert each["device_rows"].to_list() == kernels
+            assert each["device_events"].to_list() == kernels
 
 
 def _holds_borders(serving: Serving, rank: int, each: pl.DataFrame) -> None:

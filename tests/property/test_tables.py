@@ -164,7 +164,7 @@ def test_copies(builder):
     assert ours == {key: tuple(close(v) if isinstance(v, float) else v for v in row) for key, row in theirs.items()}
 
 
-LAUNCH = "calls", "total_ns", "max_ns", "launching_calls", "device_rows", "device_total_ns"
+LAUNCH = "calls", "total_ns", "max_ns", "launching_calls", "device_events", "device_total_ns"
 
 
 @few

@@ -41,7 +41,7 @@ def assert_rows_have_what_they_count(trace, made, view):
     for row in table[:: max(1, table.height // ROWS)].iter_rows(named=True):
         search = slices_of(trace, made, view=view, **{name: row[name] for name in VIEWS[view].table.key})
         if view == "graphs":
-            assert search.numbers.size == round(row["launches"] * row["mean_rows"])
+            assert search.numbers.size == round(row["launches"] * row["mean_device_events"])
         elif row.get(COUNTS[view] or "") is not None and not {"[other stacks]", "[smaller calls]"} & set(row.values()):
             assert search.numbers.size == row[COUNTS[view]]
 

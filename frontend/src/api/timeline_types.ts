@@ -138,7 +138,7 @@ export interface DurationStats {
 
 /** A part of the calls behind a row, such as those of one operator. */
 export interface CallShare {
-  kind: "operator" | "module" | "line" | "input" | "launch";
+  kind: "operator" | "module" | "line" | "input" | "launch" | "rank";
   text: string;
   calls: number;
   total_ns: number;
@@ -146,6 +146,9 @@ export interface CallShare {
   stack: string | null;
   /** How many modules of a class. */
   instances: number | null;
+  /** Of a rank: its worker, and the row's key there. */
+  worker?: string;
+  find?: Find;
 }
 
 /** What the calls behind a row have in common. */
@@ -166,7 +169,7 @@ export interface RankFacts {
   /** What stands out; empty where there are no other ranks. */
   text: string;
   /** The longest first. */
-  ranks: { worker: string; label: string; find: Find; calls: number; total_ns: number; mean_ns: number }[];
+  ranks: CallShare[];
 }
 
 /** The advice about a row. */

@@ -65,21 +65,6 @@ function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnC
   });
 }
 
-/** One bin: as high as its count, and to be pointed at from top to bottom. */
-const Column = ({ left, wide, top, tip, isMarked, open }: {
-  left: number;
-  wide: number;
-  top: number;
-  tip: string;
-  isMarked: boolean;
-  open: () => void;
-}) => (
-  <g class={`bin ${isMarked ? "marked" : ""}`} data-tip={tip} onClick={open}>
-    <rect class="hit-area" x={left} y={TOP} width={wide} height={BASE - TOP} />
-    <rect class="height" x={left + 0.5} y={top} width={Math.max(1, wide - 1)} height={BASE - top} />
-  </g>
-);
-
 /** The drawing, so many pixels wide. */
 function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProps) {
   const marks = ticks(Math.max(...heights) / scale.divisor, 3);
@@ -93,15 +78,21 @@ function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProp
       <ValueAxis marks={marks} y={y} text={text} left={left} right={width} />
       {bins.map((bin, i) =>
         bin && (
-          <Column
+          <g
             key={bin.row}
-            left={left + pitch * i}
-            wide={pitch}
-            top={y(heights[i]! / scale.divisor)}
-            tip={tip(bin)}
-            isMarked={bin.row === marked}
-            open={() => open(bin.row)}
-          />
+            class={bin.row === marked ? "bin marked" : "bin"}
+            data-tip={tip(bin)}
+            onClick={() => open(bin.row)}
+          >
+            <rect class="hit-area" x={left + pitch * i} y={TOP} width={pitch} height={BASE - TOP} />
+            <rect
+              class="height"
+              x={left + pitch * i + 0.5}
+              y={y(heights[i]! / scale.divisor)}
+              width={Math.max(1, pitch - 1)}
+              height={BASE - y(heights[i]! / scale.divisor)}
+            />
+          </g>
         )
       )}
       <Edges bins={bins} edge={edge} left={left} pitch={pitch} />

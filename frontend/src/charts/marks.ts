@@ -14,13 +14,13 @@ export function useMarks(rows: ArrayLike<number>, label: string, tipOf: (row: nu
   const row = rows[at] ?? -1;
   const open = (row = -1) => row < 0 || scope.go({ row: String(row), open: "1" }, "push");
   const onKeyDown = (event: KeyboardEvent) => {
-    const { key } = event;
+    const { key } = event, from = Math.max(0, at);
     const by = { ArrowRight: 1, ArrowDown: columns, ArrowLeft: -1, ArrowUp: -columns }[key];
-    const to = Math.max(0, at) + (at < 0 && columns < 2 ? 0 : by ?? 0);
-    const isOnLine = key.endsWith("n") || key.endsWith("p") || columns < 2 ||
-      Math.floor(to / columns) === Math.floor(Math.max(0, at) / columns);
-    if (by) to < 0 || to >= rows.length || !isOnLine || mark(to);
-    else if (key === "Enter") open(row);
+    if (by) {
+      const to = at < 0 && columns < 2 ? 0 : from + by;
+      const isOnLine = Math.abs(by) === columns || Math.floor(to / columns) === Math.floor(from / columns);
+      if (isOnLine && to in rows) mark(to);
+    } else if (key === "Enter") open(row);
     else if (key === "Escape") scope.go({ open: "" }, "push");
     else return;
     event.preventDefault();

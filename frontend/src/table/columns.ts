@@ -211,6 +211,12 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
+/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
+export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
+  const place = (column: DrawnColumn) => column === columns[0] ? 0 : column.name === weight ? 1 : 2;
+  return columns.toSorted((a, b) => place(a) - place(b));
+}
+
 /** The longest text that a column shows, by characters. */
 export function widest(column: DrawnColumn): string {
   const { values, kind, scale, shown } = column;

@@ -2,7 +2,7 @@ import { type ComponentChildren, h, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
-import type { DrawnColumn, Ready } from "./columns.ts";
+import { type DrawnColumn, type Ready, weightSecond } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
@@ -215,9 +215,10 @@ interface TableProps {
 
 /** A table of any length: only visible rows are drawn. Keys: j, k or arrows select, Enter opens, ← → fold. */
 export function DataTable(
-  { ready: { columns }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
+  { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope();
+  const scope = useTableScope(), isNarrow = innerWidth < NARROW;
+  const columns = useMemo(() => isNarrow ? weightSecond(all, scope.entry.weight) : all, [all, isNarrow]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
@@ -232,7 +233,7 @@ export function DataTable(
   useReveal(scroller, layout, chosen, scope.get("row"));
   const head = useMemo(() => <Head columns={columns} keys={keys} />, [columns, keys, scope]);
   let right = 0;
-  const inSight = innerWidth < NARROW ? [] : columns.filter((_, i) => (right += columnWidths[i]!) < size.width + 2);
+  const inSight = isNarrow ? [] : columns.filter((_, i) => (right += columnWidths[i]!) < size.width + 2);
   return (
     <div class={`fading ${whole > size.width && hasMore ? "more" : ""} ${isOpen ? "opened" : ""}`}>
       <div class={`scroll ${whole > size.width ? "sideways" : ""}`} ref={scroller} onScroll={onScroll}>

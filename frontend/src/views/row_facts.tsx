@@ -14,12 +14,19 @@ import { prose } from "../ui/prose.tsx";
 import { Stack } from "../ui/stack.tsx";
 import { ProgressLine } from "../ui/status.tsx";
 
-const TITLES = { operator: "Operator", module: "Module", line: "Python", input: "Input", launch: "Grid × block" };
+const TITLES = {
+  operator: "Operator",
+  module: "Module",
+  line: "Python",
+  input: "Input",
+  launch: "Grid × block",
+  rank: "",
+};
 const VIEWS: Partial<Record<CallShare["kind"], string>> = { operator: "operators", module: "modules" };
 const OF_HOST = new Set(["Operator", "Runtime"]);
 
-/** The text, with the stack to unfold, or as a link to its rows. */
-function ShareText({ kind, text, stack, instances }: CallShare) {
+/** The text, with the stack to unfold, or as a link to its rows, or to its slices on another rank. */
+function ShareText({ kind, text, stack, instances, worker, find }: CallShare) {
   const view = VIEWS[kind] ?? "";
   if (stack) {
     return (
@@ -29,11 +36,11 @@ function ShareText({ kind, text, stack, instances }: CallShare) {
       </details>
     );
   }
+  const isLink = find || (viewEntry(view) && !(view in missing.value));
+  const open = () => find ? openTimeline({ find, range: null, worker }) : openView(view, text);
   return (
     <>
-      {viewEntry(view) && !(view in missing.value)
-        ? <button type="button" class="link" onClick={() => openView(view, text)}>{text}</button>
-        : text}
+      {isLink ? <button type="button" class="link" onClick={open}>{text}</button> : text}
       {instances !== null && instances > 1 && ` · ${plural(instances, "instance")}`}
     </>
   );
@@ -44,7 +51,7 @@ const Shares = ({ rows, textOf }: { rows: CallShare[]; textOf: (row: CallShare) 
     {rows.map((row, i) => (
       <div key={`${row.kind} ${row.text}`}>
         <dt>{row.kind !== rows[i - 1]?.kind && TITLES[row.kind]}</dt>
-        <dd>
+        <dd style={{ "--share": row.total_ns / rows[0]!.total_ns }}>
           <ShareText {...row} />
         </dd>
         <dd class="quiet">{textOf(row)}</dd>
@@ -126,48 +133,38 @@ export function RowCalls({ find }: { find: Find }) {
   return <ProgressLine progress={answer?.progress ?? null} />;
 }
 
-/** The advice that the row belongs to. */
-export function AdviceAbout({ find }: { find: Find }) {
-  const answer = useRow<RowAdvice>("/advice", find);
-  if (answer?.state !== "ready" || !answer.advice.length) return null;
+/** The advice that the row belongs to, and the same row on each rank. */
+export function RowContext({ find }: { find: Find }) {
+  const advice = useRow<RowAdvice>("/advice", find), ranks = useRow<RankFacts>("/ranks", find);
   return (
-    <Part title="Part of a finding">
-      {answer.advice.map(({ rule, title }) => (
-        <button
-          key={rule}
-          type="button"
-          class="link"
-          onClick={() => openView("advice", rule)}
-        >
-          {prose(title)}
-        </button>
-      ))}
-    </Part>
-  );
-}
-
-/** The same row on each rank. */
-export function ByRank({ find }: { find: Find }) {
-  const answer = useRow<RankFacts>("/ranks", find);
-  if (answer?.state === "loading") return <ProgressLine progress={answer.progress} />;
-  if (answer?.state !== "ready" || !answer.text) return null;
-  const { text, ranks } = answer;
-  return (
-    <Part title="By rank">
-      <p>{text}</p>
-      <dl class="named origins">
-        {ranks.map(({ worker, label, find, calls, total_ns, mean_ns }) => (
-          <div key={worker}>
-            <dt>
-              <button type="button" class="link" onClick={() => openTimeline({ find, range: null, worker })}>
-                {label}
-              </button>
-            </dt>
-            <dd style={{ "--share": total_ns / ranks[0]!.total_ns }}>{quantity(total_ns, "duration")}</dd>
-            <dd class="quiet">{plural(calls, "call")}, mean {quantity(mean_ns, "duration")}</dd>
-          </div>
-        ))}
-      </dl>
-    </Part>
+    <>
+      {advice?.state === "ready" && advice.advice.length > 0 && (
+        <Part title="Part of a finding">
+          {advice.advice.map(({ rule, title }) => (
+            <button
+              key={rule}
+              type="button"
+              class="link"
+              onClick={() => openView("advice", rule)}
+            >
+              {prose(title)}
+            </button>
+          ))}
+        </Part>
+      )}
+      {ranks?.state === "loading" && <ProgressLine progress={ranks.progress} />}
+      {ranks?.state === "ready" && ranks.text && (
+        <Part title="By rank">
+          <p>{ranks.text}</p>
+          <Shares
+            rows={ranks.ranks}
+            textOf={({ calls, total_ns }) =>
+              `${quantity(total_ns, "duration")} · ${plural(calls, "call")} of ${
+                quantity(total_ns / calls, "duration")
+              }`}
+          />
+        </Part>
+      )}
+    </>
   );
 }

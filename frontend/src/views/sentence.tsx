@@ -3,7 +3,7 @@
 import { type ComponentChildren, Fragment, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useAnswer } from "../app/answers.ts";
-import { openView, viewTitle } from "../app/router.ts";
+import { openView, viewEntry, viewTitle } from "../app/router.ts";
 import { percent, quantity } from "../format/numbers.ts";
 import { useWidth } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
@@ -57,12 +57,12 @@ export function Banner({ label, color, title, evidence, children }: Shown) {
 
 const LONG_S = 3; // the verdict of a run that is ready sooner comes without a line of progress
 
-/** The first row of a view of advice as a sentence; unless it is the page's own, not one that "can't tell". */
+/** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
 export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
-  const { answer } = useAnswer(view);
+  const { answer } = useAnswer(view), label = viewEntry(view)!.entry.title;
   if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
     return (
-      <section class="verdict" aria-label="Ranks">
+      <section class="verdict" aria-label={label}>
         <ProgressLine progress={answer.progress} />
       </section>
     );
@@ -77,8 +77,10 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
   const hasSaving = typeof saving === "number" && typeof share === "number";
   return (
     <Banner
-      label="Ranks"
-      color={text("rule") === "no_straggler" ? "var(--kernel)" : "var(--communication)"}
+      label={label}
+      color={`var(--${
+        label !== "Ranks" ? text("rule") : text("rule") === "no_straggler" ? "kernel" : "communication"
+      })`}
       title={text("title")}
       evidence={`${text("evidence")}${hasSaving || isOwn ? ` ${text("action")}` : ""}${more}`}
     >

@@ -38,7 +38,7 @@ import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
-import { AdviceAbout, ByRank, RowCalls } from "./row_facts.tsx";
+import { RowCalls, RowContext } from "./row_facts.tsx";
 import { Sentence } from "./sentence.tsx";
 
 /** The picture above a table. */
@@ -71,8 +71,7 @@ function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
     return (
       <RowDetail {...{ ready: whole, table, row, inSight }}>
         {slices && slices.find && <RowCalls find={slices.find} />}
-        {key && <AdviceAbout find={key} />}
-        {key && <ByRank find={key} />}
+        {key && <RowContext find={key} />}
         <Details table={table} row={row} />
       </RowDetail>
     );
@@ -278,7 +277,7 @@ function HeadView({ entry }: { entry: ViewEntry }) {
 /** What stands above the tabs of an entry. */
 export function Heads() {
   const { heads: all, sentence } = openEntry.value!;
-  const heads = all.filter(({ id }) => !(id in missing.value));
+  const heads = all.filter(({ id }) => id !== sentence && !(id in missing.value));
   return (
     <>
       {sentence && !(sentence in missing.value) && <Sentence view={sentence} isOwn />}

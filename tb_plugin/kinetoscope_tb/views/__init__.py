@@ -62,6 +62,7 @@ EVERY_VIEW = Views(
     "host.launches",
     "host.launch_durations",
     "device.exposed_time",
+    "overview.critical_path_summary",
     "overview.critical_path",
     "overview.critical_path_names",
     "overview.critical_path_segments",

@@ -137,7 +137,7 @@ def test_steps_consist_of_own_time_and_wait_and_of_their_parts(run):
     rows = RUN_VIEWS["rank_steps"].run(run)
     parts = ["computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"]
     assert rows.filter(pl.sum_horizontal(parts) != pl.col("total_ns")).is_empty()
-    assert rows.filter(pl.col("own_ns") + pl.col("wait_ns") != pl.col("total_ns")).is_empty()
+    assert rows.filter(pl.col("without_waiting_ns") + pl.col("wait_ns") != pl.col("total_ns")).is_empty()
 
 
 def test_bandwidth_is_that_of_the_link():
@@ -210,4 +210,4 @@ def test_who_waits_at_each_collective_is_what_the_collectives_say():
 def test_the_late_one_starts_its_steps_no_later_than_the_collective_lets_it():
     rows = RUN_VIEWS["pace"].run(RUNS["four ranks"]())
     assert rows["worker"].n_unique() == 4
-    assert rows["behind_ns"].max() < 50_000  # they leave the collective together, within the jitter
+    assert rows["start_lag_ns"].max() < 50_000  # they leave the collective together, within the jitter

@@ -1,5 +1,7 @@
 """What ran in an area of the timeline."""
 
+import json
+
 import polars as pl
 import pytest
 
@@ -7,6 +9,8 @@ from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import groups
 from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder, same
 
 
@@ -207,6 +211,22 @@ def test_the_span_of_an_annotation_on_a_stream_encloses_work_and_counts_no_time_
         stray     Kernel      1      10        10       0
         """,
     )
+
+
+@pytest.mark.parametrize("by", ["thread", "operator", "module", "annotation"])
+def test_the_slices_of_a_row_are_found_by_its_group(by):
+    trace = training().build()
+    made = timeline(trace)
+    begin, end = made.window
+    rows = area(made, groups(trace, made, by), begin, end + 1, range(len(made.tracks))).rows(named=True)
+    assert len(rows) > 1
+    sides = {(row["name"], row["process"], row["is_device"]): 0 for row in rows}
+    for row in rows:  # what covers the area is a row of its own
+        sides[row["name"], row["process"], row["is_device"]] += row["calls"]
+    for (name, process, is_device), calls in sides.items():
+        group = {"in_process": process} if by == "thread" else {"side": "device" if is_device else "host"}
+        find = parsed(json.dumps({f"in_{by}": name, **group}), VIEWS)
+        assert search(trace, made, find, VIEWS).numbers.size == calls
 
 
 def test_flames_have_what_covers_the_area_as_time_of_the_thread():

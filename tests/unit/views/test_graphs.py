@@ -17,7 +17,7 @@ def test_launches_of_the_same_kernels_are_one_graph():
     same(
         graphs(builder.launch(200, 5, 9).kernel("alone", 210, 5, 9).build()),
         """
-        graph  op   device  first_kernel  launches  mean_rows  device_total_ns  mean_span_ns  max_span_ns  gap_ns  gap_frac
+        graph  op   device  first_kernel  launches  mean_device_events  device_total_ns  mean_span_ns  max_span_ns  gap_ns  gap_frac
         #1     fwd  0       a             2         2.0        40               22            22           4       0.09090909090909091
         #3     fwd  0       a             1         3.0        30               34            34           4       0.11764705882352941
         #2     fwd  0       b             1         2.0        20               22            22           2       0.09090909090909091

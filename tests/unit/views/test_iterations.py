@@ -37,7 +37,7 @@ def test_an_iteration_lasts_until_its_device_work_ends_and_a_gap_until_the_next(
     same(
         iterations(builder.build()),
         """
-        iteration  phase   part    batch  tokens  start_ns  total_ns  token_ns  host_ns  gap_ns  busy_ns  device_rows
+        iteration  phase   part    batch  tokens  start_ns  total_ns  token_ns  host_ns  gap_ns  busy_ns  device_events
         0          decode  steady  4      4       0         400000    100000    100000   50000   300000   1
         1          decode  steady  4      4       400000    150000    37500     100000   0       100000   1
         """,
@@ -75,7 +75,7 @@ def test_iterations_are_the_steps_unless_steps_are_marked():
 def test_what_a_server_launches_between_two_annotations_belongs_to_the_first():
     builder = decode(decode(TraceBuilder(), 0), 400).launch(300 * US, 5 * US, 9).kernel("argmax", 310 * US, 200 * US, 9)
     table = iterations(builder.build())
-    assert table.select("device_rows", "total_ns").rows() == [(2, 510 * US), (1, 240 * US)]
+    assert table.select("device_events", "total_ns").rows() == [(2, 510 * US), (1, 240 * US)]
 
 
 def test_a_capture_is_no_step():
@@ -98,7 +98,7 @@ def test_only_the_thread_that_runs_most_iterations_counts():
 
 def test_work_launched_by_another_thread_inside_an_iteration_is_its():
     builder = decode(TraceBuilder(), 0).launch(20 * US, 5 * US, 99, thread=3).kernel("k", 360 * US, 40 * US, 99)
-    assert iterations(builder.build()).select("device_rows", "total_ns").rows() == [(2, 400 * US)]
+    assert iterations(builder.build()).select("device_events", "total_ns").rows() == [(2, 400 * US)]
 
 
 def test_python_calls_of_a_server_are_iterations_if_nothing_else_marks_them():

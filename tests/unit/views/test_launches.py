@@ -25,7 +25,7 @@ def test_a_launch_delay_runs_from_the_end_of_the_call_to_the_start_of_its_work()
     same(
         launches(queue().build()),
         """
-        call              calls  launching_calls  device_rows  device_total_ns  mean_delay_ns  empty_queue_calls  mean_empty_queue_delay_ns
+        call              calls  launching_calls  device_events  device_total_ns  mean_delay_ns  empty_queue_calls  mean_empty_queue_delay_ns
         cudaLaunchKernel  3      3                3            120              18             2                  8
         """,
     )
@@ -65,7 +65,7 @@ def test_one_call_that_launches_many_rows_counts_once():
     same(
         launches(trace),
         """
-        call             calls  launching_calls  device_rows  device_total_ns  mean_delay_ns  empty_queue_calls
+        call             calls  launching_calls  device_events  device_total_ns  mean_delay_ns  empty_queue_calls
         cudaGraphLaunch  1      1                3            22               10             1
         """,
     )
@@ -77,7 +77,7 @@ def test_calls_that_launch_nothing_and_work_without_a_call_are_rows_too():
     same(
         launches(trace.build()),
         """
-        call              calls  total_ns  mean_ns  max_ns  launching_calls  device_rows  device_total_ns  short_work_calls
+        call              calls  total_ns  mean_ns  max_ns  launching_calls  device_events  device_total_ns  short_work_calls
         cudaLaunchKernel  1      9         9        9       1                1            5                1
         cudaMalloc        1      7         7        7       0                0            0                0
         [unattributed]    -      -         -        -       -                1            4                -

@@ -146,7 +146,7 @@ def test_events_tell_who_asked_and_how_long_it_lived():
     same(
         memory_events(training()),
         """
-        operator      size_bytes  allocated_ns  released_ns  lifetime_ns  fate               allocated_in
+        operator      size_bytes  allocated_ns  released_ns  lifetime_ns  outcome            allocated_in
         aten::mm      1000        85            -            -            out of memory      aten::mm
         -             100         -             70           -            allocated earlier  -
         aten::linear  40          30            65           35           released           aten::linear
@@ -178,7 +178,7 @@ def test_the_rows_of_the_peak_add_up_to_it():
     same(
         memory_peak(training()),
         """
-        device  owner                             alive_bytes  alive_frac           pieces  largest_bytes
+        device  owner                             alive_bytes  alive_frac           allocations  largest_bytes
         cuda:0  [allocated before the recording]  100          0.6756756756756757   -       -
         cuda:0  aten::linear                      48           0.32432432432432434  2       40
         """,

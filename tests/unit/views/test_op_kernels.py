@@ -31,7 +31,7 @@ def test_calls_with_the_same_sequence_are_one_row_and_repeats_are_counted():
     same(
         op_kernels(trace, name="aten::conv2d"),
         """
-        name          sequence       calls  device_rows  device_total_ns  mean_ns
+        name          sequence       calls  device_events  device_total_ns  mean_ns
         aten::conv2d  pad → gemm ×2  2      6            50               25
         aten::conv2d  winograd       1      1            7                7
         """,
@@ -98,7 +98,7 @@ def test_calls_that_launch_nothing_are_there():
     same(
         op_kernels(calls([("gemm", 10)], []), name="aten::conv2d"),
         """
-        name          sequence  calls  device_rows  device_total_ns  mean_ns
+        name          sequence  calls  device_events  device_total_ns  mean_ns
         aten::conv2d  gemm      1      1            10               10
         aten::conv2d  -         1      0            0                -
         """,

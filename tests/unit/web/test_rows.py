@@ -97,7 +97,7 @@ def test_eight_real_ranks():
     server = Server(FOLDER / "runs" / "dlrm_8gpu_nccl")
     answer = server.about("ranks", "operators", name="aten::copy_")
     assert answer["text"] == "Rank 1 takes longest: 7.94 ms, 2.10 × the median of 8 ranks."
-    assert (len(answer["ranks"]), answer["ranks"][-1]["label"]) == (8, "rank 7")
+    assert (len(answer["ranks"]), answer["ranks"][-1]["text"]) == (8, "rank 7")
 
 
 @real

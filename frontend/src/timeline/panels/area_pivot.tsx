@@ -33,12 +33,11 @@ const TITLES: Record<Side, string> = { device: "GPU", host: "Host" };
 /** The slices of a row. */
 function finder(by: string, isDevice: boolean): (table: Table, row: number) => Find | null {
   return (table, row) => {
-    const name = table.data.name?.[row] ?? null, isKnown = !String(name).startsWith("[");
+    const { name: names, process } = table.data, name = names?.[row] ?? null;
     if (by === "name") return onSide(findName(table, row), isDevice);
     if (by === "category") return onSide({ category: name }, isDevice);
-    if (by === "operator" && isDevice) return { op: isKnown ? name : null };
-    const category = { operator: "Operator", annotation: "Annotation" }[by];
-    return category && isKnown && !isDevice ? onSide({ name, category }, isDevice) : null;
+    if (by === "thread") return { in_thread: name, in_process: process![row]! };
+    return { [`in_${by}`]: name, side: isDevice ? "device" : "host" };
   };
 }
 

@@ -10,7 +10,7 @@ import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
-import { selectedGap, selectGap, setFind } from "../state/selection.ts";
+import { selectedGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
 import { settled, zoomToRange } from "../state/viewport_state.ts";
@@ -42,14 +42,10 @@ const rangeOf = (gap: Gap, { shift_ns }: Source) => {
 };
 
 function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) {
-  const { dur_ns, device, step, after, start_ns } = gap;
-  const show = () => {
-    selectGap({ source: source.id, device: Number(device), start_ns: Number(start_ns) });
-    zoomToRange(padRange(rangeOf(gap, source), ROOM));
-  };
+  const { dur_ns, device, step, after } = gap;
   return (
     <li style={{ "--share": (Number(dur_ns) / most).toFixed(4) }}>
-      <button type="button" class="link" onClick={show}>
+      <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
         {quantity(Number(dur_ns), "duration")}
       </button>
       <span class="quiet">

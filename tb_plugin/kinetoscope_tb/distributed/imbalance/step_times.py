@@ -15,7 +15,8 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     """STEPS with `member`, `rank`, `worker`, `span`, and own and waiting time.
 
     `overlap_ns`: communication that computation hides; `wait_ns`: exposed time in which the rank waited in collectives
-    for other ranks, null if collectives ran and the wait of none is known; `own_ns`: the step without the wait.
+    for other ranks, null if collectives ran and the wait of none is known; `without_waiting_ns`: the step
+    without the wait.
     """
     waits = _waits(ranks)
     steps = ranks.steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
@@ -26,7 +27,7 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     return named.with_columns(
         overlap_ns=pl.col("communication_ns") - pl.col("exposed_communication_ns"),
         wait_ns=pl.when(pl.col("unestimated").fill_null(0) > 0).then(wait).otherwise(wait.fill_null(0)),
-    ).with_columns(own_ns=pl.col("total_ns") - pl.col("wait_ns"))
+    ).with_columns(without_waiting_ns=pl.col("total_ns") - pl.col("wait_ns"))
 
 
 def _waits(ranks: Ranks) -> pl.DataFrame:

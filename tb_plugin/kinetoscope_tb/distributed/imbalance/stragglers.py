@@ -47,7 +47,7 @@ CAUSES = dict(
 VERDICTS = {
     "member": pl.Int32,
     "steps": pl.Int64,
-    "own_ns": pl.Int64,  # median over the steps
+    "without_waiting_ns": pl.Int64,  # median over the steps
     "wait_ns": pl.Int64,
     "excess_ns": pl.Int64,  # median; negative: faster than the others
     "slow_steps": pl.Int64,  # whose excess exceeds the threshold
@@ -100,7 +100,7 @@ def _matrix(rows: pl.DataFrame) -> _Matrix:
         return values
 
     parts = {name: spread(name) for name in PARTS}
-    return _Matrix(members, spread("own_ns"), spread("wait_ns"), spread("total_ns"), parts)
+    return _Matrix(members, spread("without_waiting_ns"), spread("wait_ns"), spread("total_ns"), parts)
 
 
 def excess(own: Floats) -> Floats:
@@ -139,7 +139,7 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
         {
             "member": matrix.members,
             "steps": steps,
-            "own_ns": np.nanmedian(matrix.own, axis=1).round().astype(np.int64),
+            "without_waiting_ns": np.nanmedian(matrix.own, axis=1).round().astype(np.int64),
             "wait_ns": wait.round().astype(np.int64),
             "excess_ns": typical.round().astype(np.int64),
             "slow_steps": np.where(is_slow, (over > named).sum(axis=1), stands_out.sum(axis=1)),

@@ -69,9 +69,10 @@ class AreaSlices:
         axis = axes_of(every)[track]
         start, dur = timeline.start_ns[number], timeline.dur_ns[number]
         rank = np.array([_OUTER_FIRST.index(one.part) for one in every], np.uint8)[track]
-        order = _outer_first(axis, start, dur, rank)
-        number, track, axis, start, dur = number[order], track[order], axis[order], start[order], dur[order]
         layer = np.array([_LAYERS.get(one.part, 0) for one in every], np.uint8)[track]
+        order = _outer_first(axis, start, dur, layer, rank)
+        number, track, axis, start, dur = number[order], track[order], axis[order], start[order], dur[order]
+        layer = layer[order]
         is_device = np.array([one.stream is not None for one in every], bool)[track]
         parent = _parents(axis, start, start + dur, layer == 0)
         begin, end = np.maximum(start, from_ns), np.minimum(start + dur, to_ns)
@@ -81,8 +82,14 @@ class AreaSlices:
         has_inner = np.zeros(number.size, bool)
         has_inner[parent[parent != NONE]] = True
         covers = (start <= from_ns) & (start + dur >= to_ns) & has_inner
-        is_span = is_device & np.array([one.part in _SPANS for one in every], bool)[track]
+        is_span = spans_on_streams(timeline)[number]
         return cls(number, axis, begin, end, parent, own, covers, is_device, is_span)
+
+
+def spans_on_streams(timeline: Timeline) -> Mask:
+    """Which slices are spans of annotations on streams: their time is that of the work inside them."""
+    is_span = [track.stream is not None and track.part in _SPANS for track in timeline.tracks]
+    return np.repeat(np.array(is_span, bool), [track.slices for track in timeline.tracks])
 
 
 def _parents(axis: Rows, start: Ints, end: Ints, can_enclose: Mask) -> Rows:
@@ -118,8 +125,8 @@ def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int
     return np.concatenate(parts), np.repeat(np.array(places, np.int64), counts)
 
 
-def _outer_first(axis: Rows, start: Ints, dur: Ints, rank: NDArray[np.uint8]) -> Ints:
-    """The order by axis and start, the longest first; of those with the same times, by rank.
+def _outer_first(axis: Rows, start: Ints, dur: Ints, layer: NDArray[np.uint8], rank: NDArray[np.uint8]) -> Ints:
+    """The order by axis and start, what can enclose others first, then the longest; with the same times, by rank.
 
     Each row is sorted by start already, which a stable sort makes use of; only what begins together is sorted again.
     """
@@ -128,5 +135,5 @@ def _outer_first(axis: Rows, start: Ints, dur: Ints, rank: NDArray[np.uint8]) ->
     follows = (np.diff(start[order]) == 0) & (np.diff(axis[order]) == 0)
     together = np.flatnonzero(np.append(follows, False) | np.append(False, follows))
     tied = order[together]
-    order[together] = tied[np.lexsort((-dur[tied], start[tied], axis[tied]))]
+    order[together] = tied[np.lexsort((-dur[tied], layer[tied], start[tied], axis[tied]))]
     return order

@@ -148,15 +148,19 @@ def _column(parts: list[_Part], name: str) -> NDArray[np.int64]:
 
 def _labels(parts: list[_Part]) -> tuple[NDArray[np.uint32], Labels]:
     """(the label of each row of all frames, the labels); one for each pair of a name and a category."""
-    codes, texts, categories = [], list[str](), []
+    codes, pairs, size = [], [], 0
     for part in parts:
         names: NDArray[np.int64] = part.frame["name"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
         used, code = factorize(names * len(CATEGORIES) + part.category)
-        spelt = ["", *part.frame["name"].dtype.categories.to_list()]  # type: ignore[attr-defined]
-        codes.append(code + len(texts))
-        texts += [spelt[name] for name in (used // len(CATEGORIES)).tolist()]
-        categories.append(used % len(CATEGORIES))
-    return np.concatenate(codes).astype(np.uint32), Labels(texts, np.concatenate(categories).astype(np.uint8))
+        spelt = pl.concat([pl.Series([""]), part.frame["name"].dtype.categories])  # type: ignore[attr-defined]
+        text, category = spelt.gather(used // len(CATEGORIES)), (used % len(CATEGORIES)).astype(np.uint8)
+        codes.append(code + size)
+        pairs.append(pl.DataFrame({"text": text, "category": category}))
+        size += used.size
+    every = pl.concat(pairs)  # a pair may be in several frames: annotations are
+    labels = every.unique(maintain_order=True).with_row_index("label")
+    label = every.join(labels, on=["text", "category"], how="left", maintain_order="left")["label"].to_numpy()
+    return label[np.concatenate(codes)], Labels(labels["text"].to_list(), labels["category"].to_numpy())
 
 
 def _tracks(all_axes: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArray[np.int32]]:

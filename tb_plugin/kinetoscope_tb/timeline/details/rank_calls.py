@@ -53,15 +53,10 @@ class RankCalls:
         return cls(worker, label, find, calls, total, 2 * communication > total)
 
     def described(self) -> dict[str, Any]:
-        """As JSON values, with the mean."""
-        return {
-            "worker": self.worker,
-            "label": self.label,
-            "find": self.find,
-            "calls": self.calls,
-            "total_ns": self.total_ns,
-            "mean_ns": round(self.total_ns / self.calls),
-        }
+        """As JSON values, in the form of the row's other shares."""
+        amounts = {"calls": self.calls, "total_ns": self.total_ns}
+        where = {"worker": self.worker, "find": self.find}
+        return {"kind": "rank", "text": self.label, **amounts, "stack": None, "instances": None, **where}
 
 
 def only_device(trace: Trace) -> int | None:

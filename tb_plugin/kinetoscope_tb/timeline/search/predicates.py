@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from ...arrays.gather import gather
 from ...trace import Trace
 from ...trace.row_filters import has_op, rows_where
+from ..area.groups import By, groups
+from ..area.slices import spans_on_streams
 from ..core.model import FRAMES, Timeline
 
 Slices = NDArray[np.integer] | NDArray[np.bool_]
@@ -55,10 +57,25 @@ def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
     return slices
 
 
+def _on_thread(trace: Trace, timeline: Timeline, name: Value) -> Slices:
+    return _of_tracks("name")(trace, timeline, name) & ~spans_on_streams(timeline)
+
+
 def _of_side(_trace: Trace, timeline: Timeline, side: Value) -> Slices:
     is_on_stream = np.array([track.stream is not None for track in timeline.tracks], bool)
     slices = np.repeat(is_on_stream, [track.slices for track in timeline.tracks])
     return slices if side == "device" else ~slices
+
+
+def _in_group(by: By) -> Callable[[Trace, Timeline, Value], Slices]:
+    """The slices of a group of an area's table."""
+
+    def slices(trace: Trace, timeline: Timeline, name: Value) -> Slices:
+        of = groups(trace, timeline, by)
+        is_in_group = np.isin(of.code, [code for code, text in enumerate(of.names) if text == (name or "")])
+        return is_in_group & ~spans_on_streams(timeline)
+
+    return slices
 
 
 def _of_step(trace: Trace, timeline: Timeline, name: Value) -> Slices:
@@ -101,6 +118,11 @@ _OF_VALUE: dict[str, tuple[Any, Callable[[Trace, Timeline, Value], Slices]]] = {
     "side": (str, _of_side),
     "thread": (str, _of_tracks("tid")),
     "process": (str, _of_tracks("pid")),
+    "in_thread": (_TEXT, _on_thread),
+    "in_process": (_TEXT, _of_tracks("process")),
+    "in_operator": (_TEXT, _in_group("operator")),
+    "in_module": (_TEXT, _in_group("module")),
+    "in_annotation": (_TEXT, _in_group("annotation")),
     "step": (_TEXT, _of_step),
     "offset": (int, slices_at_byte),
     "from_ns": (int, _reaching_beyond),

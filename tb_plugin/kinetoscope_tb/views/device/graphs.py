@@ -31,7 +31,7 @@ class Graphs(Table):
     device = Column(ID, "Device that ran it.")
     first_kernel = Column(TEXT, "First kernel, copy or fill of its first launch.")
     launches = Column(COUNT, "Number of launches.")
-    mean_rows = Column(NUMBER, "Kernels, copies and fills per launch.")
+    mean_device_events = Column(NUMBER, "Kernels, copies and fills per launch.")
     device_total_ns = Column(DURATION, "Sum of the durations of all its kernels, copies and fills.")
     mean_span_ns = Column(DURATION, "Mean time from the first start to the last end of a launch, rounded.")
     max_span_ns = Column(DURATION, "The longest such time.")
@@ -53,7 +53,7 @@ def graphs(trace: Trace) -> pl.DataFrame:
         .agg(
             pl.col("first_kernel").first(),
             pl.len().cast(pl.Int64).alias("launches"),
-            pl.col("rows").mean().alias("mean_rows"),
+            pl.col("rows").mean().alias("mean_device_events"),
             pl.col("device_ns").sum().alias("device_total_ns"),
             spans.mean().round().cast(pl.Int64).alias("mean_span_ns"),
             spans.max().alias("max_span_ns"),

@@ -28,7 +28,7 @@ class Clocks(Table):
         "`reference`: the offsets are relative to it; `wall clock`: nothing connects it to the others, or it shares "
         "the reference's machine, so its own time of day is used.",
     )
-    ahead_ns = Column(
+    offset_ns = Column(
         DURATION,
         "Offset of its clock from the reference's in the middle of the trace; positive: ahead, negative: behind.",
     )
@@ -53,7 +53,7 @@ def clocks(ranks: Ranks) -> pl.DataFrame:
     origin = ranks.workers["origin_ns"].to_list()
     first = origin[0] if origin else 0
     rows = named.with_columns(
-        ahead_ns=pl.col("origin_ns") - first - pl.col("shift_ns"),
+        offset_ns=pl.col("origin_ns") - first - pl.col("shift_ns"),
         drift=-pl.col("drift") * 1e9,
         error_ns=pl.col("error_ns").round(),
         residual_ns=pl.col("residual_ns").round(),

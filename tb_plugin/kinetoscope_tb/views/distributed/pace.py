@@ -17,14 +17,14 @@ from ...view import Part, View
 class Pace(Table):
     """How long after the first rank each rank begins each step."""
 
-    key, weight = ("worker", "step"), "behind_ns"
+    key, weight = ("worker", "step"), "start_lag_ns"
     picture = Heatmap("worker", "step")
 
     start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first one.")
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    behind_ns = Column(DURATION, "Delay after the first rank.", adds_up=False)
+    start_lag_ns = Column(DURATION, "Delay after the first rank.", adds_up=False)
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:
@@ -32,7 +32,7 @@ def pace(ranks: Ranks) -> pl.DataFrame:
     aligned = ranks.steps.with_columns(start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
         ranks.workers.select("member", "worker", "rank"), "member"
     )
-    rows = aligned.with_columns(behind_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
+    rows = aligned.with_columns(start_lag_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
     rows = rows.sort("rank", "worker", "start_ns")
     return Pace.of(rows.select(Pace.schema().names()).cast(Pace.schema()))
 

@@ -19,7 +19,7 @@ from ...view import RowTime, Tab, View
 class RankSteps(Table):
     """Where each rank's step time went; computation, exposed communication, exposed copies and idle add up."""
 
-    key, weight = ("worker", "step"), "own_ns"
+    key, weight = ("worker", "step"), "without_waiting_ns"
     picture = Heatmap(
         "worker",
         "step",
@@ -36,7 +36,7 @@ class RankSteps(Table):
     )
     start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window.")
-    own_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
+    without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     wait_ns = Column(
         DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
     )

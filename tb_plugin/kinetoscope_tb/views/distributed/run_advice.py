@@ -114,11 +114,11 @@ def _called(row: dict[str, Any]) -> str:
 def _named(
     row: dict[str, Any], waiting: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks
 ) -> dict[str, Any]:
-    name, usual = _called(row), row["own_ns"] - row["excess_ns"]
-    times = {key: text.time(max(0, row[key])) for key in ("own_ns", "threshold_ns", "part_ns")}
+    name, usual = _called(row), row["without_waiting_ns"] - row["excess_ns"]
+    times = {key: text.time(max(0, row[key])) for key in ("without_waiting_ns", "threshold_ns", "part_ns")}
     evidence = (
-        f"Without waiting it takes {times['own_ns']} for a step, the others typically {text.time(usual)}; in "
-        f"{row['slow_steps']} of {row['steps']} steps it exceeds them by more than {times['threshold_ns']}, the "
+        f"Without waiting it takes {times['without_waiting_ns']} for a step, the others typically {text.time(usual)}; "
+        f"in {row['slow_steps']} of {row['steps']} steps it exceeds them by more than {times['threshold_ns']}, the "
         f"threshold. Of the typical difference {times['part_ns']} is {row['cause']}."
     )
     slow, judged_count = spans.get(row["worker"], (0, 0))

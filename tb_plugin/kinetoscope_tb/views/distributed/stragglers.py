@@ -43,7 +43,7 @@ class Stragglers(Table):
     cost_ns = Column(
         DURATION, "How much longer it takes than the slowest rank that isn't a straggler, per step: the others' wait."
     )
-    own_ns = Column(DURATION, "Its own time in the typical step: without waiting for others.")
+    without_waiting_ns = Column(DURATION, "Its own time in the typical step: without waiting for others.")
     wait_ns = Column(DURATION, "Its exposed wait in the typical step.")
     slow_steps = Column(COUNT, "Number of steps in which it exceeds the threshold.")
     steps = Column(COUNT, "Number of compared complete steps.")

@@ -31,7 +31,7 @@ class Launches(Table):
     mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
     max_ns = Column(DURATION, "Longest call.")
     launching_calls = Column(COUNT, "Calls that launched recorded device work.")
-    device_rows = Column(COUNT, "Kernels, copies and fills that they launched.")
+    device_events = Column(COUNT, "Kernels, copies and fills that they launched.")
     device_total_ns = Column(DURATION, "Sum of the durations of these kernels, copies and fills.")
     short_work_calls = Column(COUNT, "Launching calls that took longer than the work that they launched.")
     slow_calls = Column(COUNT, f"Launching calls longer than {SLOW_CALL_NS // 1000} µs.")
@@ -60,7 +60,7 @@ def launches(trace: Trace) -> pl.DataFrame:
             _mean(dur).alias("mean_ns"),
             dur.max().alias("max_ns"),
             _count(launching).alias("launching_calls"),
-            pl.col("device_rows").sum(),
+            pl.col("device_rows").sum().alias("device_events"),
             pl.col("device_ns").sum().alias("device_total_ns"),
             _count(launching & (pl.col("device_ns") < dur)).alias("short_work_calls"),
             _count(launching & (dur > SLOW_CALL_NS)).alias("slow_calls"),
@@ -72,7 +72,7 @@ def launches(trace: Trace) -> pl.DataFrame:
     )
     rest = trace.device_events.filter(pl.col("launch") < 0)["dur_ns"]
     if rest.len():
-        lost = {"call": UNATTRIBUTED, "device_rows": rest.len(), "device_total_ns": rest.sum()}
+        lost = {"call": UNATTRIBUTED, "device_events": rest.len(), "device_total_ns": rest.sum()}
         table = pl.concat([table, pl.DataFrame([lost])], how="diagonal")
     return Launches.of(table.sort("total_ns", "call", descending=[True, False], nulls_last=True))
 

@@ -40,7 +40,7 @@ class OpKernels(Table):
         "for calls that launched nothing.",
     )
     calls = Column(COUNT, "Calls of the operator that launched exactly this.")
-    device_rows = Column(COUNT, "GPU events that these calls launched, including nested operators.")
+    device_events = Column(COUNT, "GPU events that these calls launched, including nested operators.")
     device_total_ns = Column(DURATION, "Sum of the durations of these GPU events.")
     mean_ns = Column(DURATION, "Device time of one such call: total / calls, rounded to the nanosecond.")
 
@@ -89,14 +89,14 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np
         }
     ).sort("call", "launch", "row")
     each = pairs.group_by("call", maintain_order=True).agg(
-        pl.col("code").str.join(",").alias("codes"), pl.len().alias("device_rows"), pl.col("dur_ns").sum()
+        pl.col("code").str.join(",").alias("codes"), pl.len().alias("device_events"), pl.col("dur_ns").sum()
     )
     named = each.with_columns(name=trace.host_events["name"].gather(each["call"]).cast(pl.String))
     return (
         named.group_by("name", "codes")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
-            pl.col("device_rows").sum().cast(pl.Int64),
+            pl.col("device_events").sum().cast(pl.Int64),
             pl.col("dur_ns").sum().alias("device_total_ns"),
         )
         .sort("device_total_ns", "name", "codes", descending=[True, False, False])
@@ -145,14 +145,14 @@ def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) ->
     every = trace.host_events.filter(is_call).group_by(pl.col("name").cast(pl.String)).agg(every=pl.len())
     busy = rows.group_by("name").agg(pl.col("calls").sum())
     left = every.join(busy, on="name").with_columns(calls=pl.col("every").cast(pl.Int64) - pl.col("calls"))
-    nothing = {"device_rows": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}
+    nothing = {"device_events": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}
     idle = left.filter(pl.col("calls") > 0).with_columns(**nothing, sequence=pl.lit(None, pl.String))
-    return idle.select("name", "calls", "device_rows", "device_total_ns", "sequence")
+    return idle.select("name", "calls", "device_events", "device_total_ns", "sequence")
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows, merged if their texts are equal; the longest first."""
-    amounts = pl.col("calls", "device_rows", "device_total_ns").sum()
+    amounts = pl.col("calls", "device_events", "device_total_ns").sum()
     order = ["device_total_ns", "name", "sequence"]
     return rows.group_by("name", "sequence").agg(amounts).sort(order, descending=[True, False, False], nulls_last=True)
 

@@ -36,7 +36,7 @@ class MemoryEvents(OfDevice):
     allocated_ns = Column(INSTANT, "When it was allocated; missing if that wasn't recorded.")
     released_ns = Column(INSTANT, "When it was released; missing if that wasn't recorded.")
     lifetime_ns = Column(DURATION, "From its allocation to its release.")
-    fate = Column(
+    outcome = Column(
         TEXT,
         "`released`; `never released` before the recording ended; `allocated earlier`: only the release was recorded; "
         "`address reused`: its release wasn't recorded; `no address`: the ends can't be matched; `out of memory`: a "
@@ -88,7 +88,7 @@ def _listed(trace: Trace, pieces: pl.DataFrame) -> pl.DataFrame:
         allocated.alias("allocated_ns"),
         released.alias("released_ns"),
         (released - allocated).alias("lifetime_ns"),
-        pl.col("fate").replace_strict(range(len(FATES)), FATES, return_dtype=pl.String),
+        pl.col("fate").replace_strict(range(len(FATES)), FATES, return_dtype=pl.String).alias("outcome"),
         texts(names, innermost).alias("allocated_in"),
         pl.Series("first_byte", trace.memory["offset"].to_numpy()[record], dtype=pl.Int64),
     )

@@ -42,7 +42,7 @@ class MemoryPeak(OfDevice):
     )
     alive_bytes = Column(BYTES, "Memory that was alive at the peak.")
     alive_frac = Column(FRACTION, "Alive / allocated memory of the device; missing if it is below 0 or above 1.")
-    pieces = Column(COUNT, "Number of allocations; missing if unknown.")
+    allocations = Column(COUNT, "Number of allocations; missing if unknown.")
     largest_bytes = Column(BYTES, "The largest allocation.")
 
 
@@ -80,7 +80,7 @@ def _at_peak(memory: DeviceMemory, owners: pl.Series, unowned: str, peak: int) -
     rows = (
         alive.select("size_bytes", owners.gather(alive["row"]).fill_null(unowned).alias("owner"))
         .group_by("owner")
-        .agg(alive_bytes=size.sum(), pieces=pl.len().cast(pl.Int64), largest_bytes=size.max())
+        .agg(alive_bytes=size.sum(), allocations=pl.len().cast(pl.Int64), largest_bytes=size.max())
     )
     if rest := level - int(rows["alive_bytes"].sum()):
         lacks_addresses = bool((pieces["fate"] == NO_ADDRESS).any())

@@ -59,7 +59,7 @@ class Iterations(Table):
     graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
     not_shown_ns = Column(DURATION, "Idle by what was recorded, though the device may have been busy, as there.")
     unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
-    device_rows = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
+    device_events = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
     graph_launches = Column(COUNT, "Launches of CUDA or HIP graphs inside it.")
     name = Column(TEXT, "The annotation, or the Python function that ran it; missing if it was inferred.")
     engine = Column(TEXT, "The server that writes such names: vLLM, SGLang, ATOM, TensorRT-LLM, xDiT, or `user`.")
@@ -83,6 +83,7 @@ def iterations(trace: Trace) -> pl.DataFrame:
         pl.int_range(pl.len(), dtype=pl.Int64).alias("iteration"),
         total_ns=pl.Series(end - start),
         host_ns=pl.col("host_end_ns") - pl.col("host_start_ns"),
+        device_events=pl.col("device_rows"),
         gap_ns=pl.col("next_ns") - pl.col("end_ns"),
         busy_ns=pl.Series(busy_times(trace, start, end)),
         confidence=pl.col("source").replace_strict(CONFIDENCE, return_dtype=pl.String),
