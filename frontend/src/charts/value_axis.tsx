@@ -15,7 +15,7 @@ export const ValueAxis = ({ marks, left, right, y, text, unit }: Props) => (
   <>
     {marks.map((mark) => (
       <g key={mark}>
-        <line class={mark === 0 ? "zero" : "grid"} x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
+        <line class={mark === 0 ? "grid zero" : "grid"} x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
         <text x={left - 8} y={y(mark) + 4} text-anchor="end">{text(mark)}</text>
       </g>
     ))}
