@@ -28,7 +28,12 @@ def started(*command):
 
 
 def ended(process):
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()  # else the next test is told of it
+        process.communicate()
+        raise
     return process.returncode, out, err
 
 
