@@ -29,9 +29,9 @@ def started(*command):
 
 def ended(process):
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
     except subprocess.TimeoutExpired:
-        process.kill()  # else the next test is told of it
+        process.kill()
         process.communicate()
         raise
     return process.returncode, out, err
