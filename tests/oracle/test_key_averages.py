@@ -32,6 +32,7 @@ from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.operators import operators
 from kinetoscope_tb.views.host.operators_by_shape import operators_by_shape
 from support.build import TraceBuilder
+from support.python_calls import operators_that_call_python
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
 
@@ -125,12 +126,18 @@ RECORDINGS = {
     "cycles": Recording(CYCLES | {"record_shapes": True}),
     "stacks": Recording({"with_stack": True, "profile_memory": True}),
     "FLOPs and modules": Recording({"with_flops": True, "with_modules": True, "profile_memory": True}),
+    "all options": Recording(
+        dict.fromkeys(("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"), True)
+    ),
     "overloads": Recording({"record_shapes": True, "experimental_config": OVERLOADS}, needs=OVERLOADS),
     "threads": Recording(
         {"record_shapes": True, "experimental_config": ALL_THREADS}, work=on_two_threads, needs=ALL_THREADS
     ),
     "compiled": Recording(
         CYCLES | {"schedule": schedule(wait=0, warmup=1, active=2, repeat=1)}, work=compiled_training
+    ),
+    "compiled, with memory, stacks and modules": Recording(
+        {"profile_memory": True, "with_stack": True, "with_modules": True}, work=compiled_training
     ),
     "plain JSON": Recording({"record_shapes": True, "profile_memory": True}, tensorboard_trace_handler),
     "torch's gzip": Recording({"profile_memory": True}, partial(tensorboard_trace_handler, use_gzip=True)),
@@ -214,16 +221,15 @@ def named(row):
     return f"{row.key}.{overload}" if overload else row.key
 
 
-def compared(cycle, *, with_stack):
+def compared(trace):
     """Names of the operators that both sides define alike."""
-    names = set(cycle.trace.ops["name"].cast(str))
-    return names - {"Double", "DoubleBackward"} if with_stack else names
+    return set(trace.ops["name"].cast(str)) - operators_that_call_python(trace)
 
 
 def pairs(recorded, grouping="name"):
     """Each window with the names to compare, and torch's rows of them; with stacks, torch also lists Python calls."""
     for cycle in recorded.cycles:
-        names = compared(cycle, with_stack=recorded.profiler.with_stack)
+        names = compared(cycle.trace)
         rows = [row for row in cycle.rows[grouping] if not row.is_user_annotation and named(row) in names]
         yield cycle.trace, names, rows
 
@@ -248,7 +254,7 @@ def test_there_are_operators_that_only_wrap_one_of_their_name(recorded):
 
 def test_an_operator_that_calls_python_has_torch_s_calls_and_total(recorded):
     for cycle in recorded.cycles:
-        names = {"Double", "DoubleBackward"} & set(cycle.trace.ops["name"].cast(str))
+        names = operators_that_call_python(cycle.trace)
         rows = [row for row in cycle.rows["name"] if row.key in names]
         theirs = {row.key: (row.count, ns(row.cpu_time_total)) for row in rows}
         assert our(cycle.trace, names, "calls", "host_total_ns") == theirs
@@ -310,7 +316,7 @@ def test_windows_that_torch_adds_up_add_up(tmp_path):
     recorded = record(Recording(CYCLES | {"acc_events": True}), tmp_path)
     added = defaultdict(lambda: (0, 0, 0, 0))
     for cycle in recorded.cycles:
-        names = compared(cycle, with_stack=False)
+        names = compared(cycle.trace)
         for name, costs in our(
             cycle.trace, names, "calls", "host_self_ns", "host_total_ns", "host_total_bytes"
         ).items():

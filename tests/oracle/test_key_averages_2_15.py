@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host.operators import operators
+from support.python_calls import operators_that_call_python
 from support.torch_2_15 import truth
 
 FILES = {  # file: what was recorded
@@ -35,14 +36,6 @@ def recorded(torch_2_15, request):
     return trace, ours, theirs
 
 
-def that_call_python(trace):
-    """Operators with a Python call inside: torch takes its time off theirs."""
-    calls = trace.python_calls.select("thread", call="start_ns")
-    inside = trace.ops.select("name", "thread", "start_ns", "dur_ns").join(calls, "thread")
-    began = pl.col("call").is_between(pl.col("start_ns"), pl.col("start_ns") + pl.col("dur_ns"), closed="left")
-    return set(inside.filter(began)["name"].cast(pl.String))
-
-
 def test_operators_have_torch_s_calls_and_total_times(recorded):
     _, ours, theirs = recorded
     assert len(theirs) > 15
@@ -53,7 +46,7 @@ def test_operators_have_torch_s_calls_and_total_times(recorded):
 
 def test_operators_that_call_no_python_have_torch_s_self_times(recorded):
     trace, ours, theirs = recorded
-    names = theirs.keys() - that_call_python(trace)
+    names = theirs.keys() - operators_that_call_python(trace)
     assert len(names) > 15
     assert {name: ours[name]["host_self_ns"] for name in names} == {
         name: round(theirs[name]["self_us"] * 1000) for name in names
@@ -63,7 +56,7 @@ def test_operators_that_call_no_python_have_torch_s_self_times(recorded):
 def test_operators_have_torch_s_memory(recorded):
     trace, ours, theirs = recorded
     if not trace.memory.is_empty():
-        names = theirs.keys() - that_call_python(trace)
+        names = theirs.keys() - operators_that_call_python(trace)
         assert {name: row["host_total_bytes"] for name, row in ours.items()} == {
             name: row["mem"] for name, row in theirs.items()
         }

@@ -28,7 +28,12 @@ def started(*command):
 
 
 def ended(process):
-    out, err = process.communicate(timeout=120)
+    try:
+        out, err = process.communicate(timeout=600)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     return process.returncode, out, err
 
 

@@ -169,7 +169,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float) -> dict
         "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, {name} "
         f"exceeds the others most: typically by {text.time(excess)} per step. The threshold is "
         f"{text.time(most['threshold_ns'])}." + _absent(ranks),
-        "action": "Record more steps, on machines that do nothing else." if is_hidden else "Nothing.",
+        "action": "Record more steps, on machines that do nothing else." if is_hidden else "There is nothing to do.",
         "saving_ns": None,
         "confidence": "cannot_tell" if is_hidden else "medium" if ranks.missing_ranks else "high",
         "view": "stragglers",
