@@ -44,6 +44,7 @@ def read_metrics(
     device_of: Callable[[int], int | None],
     within: tuple[int, int],
     on_damage: Callable[[str, int], None],
+    on_rows: Callable[[int], None],
 ) -> pl.DataFrame:
     """The samples as rows of the frame of counters, with the file's times.
 
@@ -53,6 +54,7 @@ def read_metrics(
         device_of: The index of a GPU of the machine; None if the recorded processes don't use it.
         within: The times of the first and the last recorded event.
         on_damage: Called as `scan.batches` does.
+        on_rows: Called after each batch with its number of rows; it may raise.
     """
     kinds = {key: (name, device) for key, name in names.items() if (device := device_of(key[0] & _GPU)) is not None}
     frames = [pl.DataFrame(schema=COLUMNS)]
@@ -61,6 +63,7 @@ def read_metrics(
         chosen = batch.take(np.flatnonzero((time >= within[0]) & (time <= within[1])))
         if kinds and len(chosen):
             frames.append(_samples(chosen, kinds))
+        on_rows(len(batch))
     return pl.concat(frames)
 
 
