@@ -5,6 +5,7 @@ import pytest
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.reader.event import EventTexts
 from kinetoscope_tb.reader.nsight import scan
+from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.device.gpu_counters import gpu_counters
 from support.build import TraceBuilder, same
@@ -52,6 +53,24 @@ def test_samples_are_those_of_the_json(path):
     for per in ("recording", "step", "kernel"):
         assert gpu_counters(trace, per=per).equals(gpu_counters(expected, per=per))
     assert trace.diagnostics == ()
+    curves = [[(one.name, one.unit, one.index) for one in counters(each)] for each in (trace, expected)]
+    assert ("SMs Active", "%", 1) in curves[0]
+    assert curves[0] == curves[1]
+
+
+def test_reading_can_be_stopped_while_samples_are_read(path, monkeypatch):
+    export_json(path, recorded().text())
+    monkeypatch.setattr(scan, "ROWS", 10)
+    calls = []
+
+    def stop_late(progress):
+        calls.append(progress.stage)
+        if len(calls) == 20:  # 6 batches of other rows, and 20 of samples
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        read(path, progress=stop_late)
+    assert set(calls) == {"reading"}
 
 
 def test_batches_of_any_size_give_the_same(path, monkeypatch):

@@ -155,7 +155,15 @@ def _ingest(
     ]
     session = _session(export)
     result = Ingested(head=_head(export, session), tail=b"]}")
-    rows, total = 0, max(1, sum(row_count(export.connection, source.table) for source in present))
+    has_samples = schema.METRICS.table in export.tables
+    counted = [*present, schema.METRICS] if has_samples else present
+    rows, total = 0, max(1, sum(row_count(export.connection, source.table) for source in counted))
+
+    def on_rows(count: int) -> None:
+        nonlocal rows
+        rows += count
+        progress(result, min(1.0, rows / total))
+
     for source in present:
         place = schema.SOURCES.index(source) << schema.ROW_BITS
 
@@ -163,23 +171,22 @@ def _ingest(
             export.note_damage(table, problem, place + row)
 
         for batch in batches(export.connection, source, export.tables[source.table], on_damage):
-            rows += len(batch)
             chosen = _shown(batch)
             if len(chosen):
                 result.events.append(part_of(chosen, session))
-            progress(result, min(1.0, rows / total))
-    _add_metrics(export, session, result)
+            on_rows(len(batch))
+    if has_samples:
+        _add_samples(export, session, result, on_rows)
     if not result.events.events and export.diagnostics:
         raise NotATrace(path, f"none of its events can be read. {export.diagnostics[0].consequence}")
     result.events.append(_thread_names(export))
     return result, export.diagnostics + _notes(export, session, has_samples=result.samples is not None)
 
 
-def _add_metrics(export: _Export, session: Session, result: Ingested) -> None:
-    """Read the samples of GPU_METRICS, if the file has any."""
-    columns = export.tables.get(schema.METRICS.table, frozenset())
+def _add_samples(export: _Export, session: Session, result: Ingested, on_rows: Callable[[int], None]) -> None:
+    """Read the samples of GPU_METRICS, if they have names."""
     names = metric_names(export.rows(schema.METRIC_NAMES, "typeId", "metricId", "metricName"))
-    if not names or not set(schema.METRICS.integers) <= columns:
+    if not names or not set(schema.METRICS.integers) <= export.tables[schema.METRICS.table]:
         return
     devices = device_indices(session.device_of, export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId"))
     place = schema.SOURCES.index(schema.METRICS) << schema.ROW_BITS
@@ -190,6 +197,7 @@ def _add_metrics(export: _Export, session: Session, result: Ingested) -> None:
         lambda gpu: devices.get(gpu) if devices else gpu,
         first_and_last([(rows["ts"], rows["dur"]) for rows in result.events.timed()]),
         lambda problem, row: export.note_damage(schema.METRICS.table, problem, place + row),
+        on_rows,
     )
 
 

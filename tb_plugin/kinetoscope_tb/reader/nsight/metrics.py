@@ -23,14 +23,8 @@ from ..scan import scanner as s
 from . import schema
 from .scan import Batch, batches
 
-COLUMNS = {
-    "name": pl.String,
-    "series": pl.String,
-    "process": pl.String,
-    "time_ns": pl.Int64,
-    "value": pl.Float64,
-    "offset": pl.Int64,
-}
+_TEXTS = ("name", "series", "process")
+_NUMBERS = {"time_ns": pl.Int64, "value": pl.Float64, "offset": pl.Int64}
 _GPU = 0xFF
 _MEGA = 1e6  # no clock has that many MHz
 _UNIT = re.compile(r"(.+) \[(Throughput %|MHz)\]")
@@ -44,6 +38,7 @@ def read_metrics(
     device_of: Callable[[int], int | None],
     within: tuple[int, int],
     on_damage: Callable[[str, int], None],
+    on_rows: Callable[[int], None],
 ) -> pl.DataFrame:
     """The samples as rows of the frame of counters, with the file's times.
 
@@ -53,27 +48,41 @@ def read_metrics(
         device_of: The index of a GPU of the machine; None if the recorded processes don't use it.
         within: The times of the first and the last recorded event.
         on_damage: Called as `scan.batches` does.
+        on_rows: Called after each batch with its number of rows; it may raise.
     """
-    kinds = {key: (name, device) for key, name in names.items() if (device := device_of(key[0] & _GPU)) is not None}
-    frames = [pl.DataFrame(schema=COLUMNS)]
+    metrics = _metrics(names, device_of)
+    schema_of_texts: dict[str, Any] = {name: metrics.schema[name] for name in _TEXTS}
+    frames = [pl.DataFrame(schema=schema_of_texts | _NUMBERS)]
     for batch in batches(connection, schema.METRICS, tables[schema.METRICS.table], on_damage):
         time = batch["timestamp"]
         chosen = batch.take(np.flatnonzero((time >= within[0]) & (time <= within[1])))
-        if kinds and len(chosen):
-            frames.append(_samples(chosen, kinds))
+        if metrics.height and len(chosen):
+            frames.append(_samples(chosen, metrics))
+        on_rows(len(batch))
     return pl.concat(frames)
 
 
-def _samples(batch: Batch, kinds: Mapping[tuple[int, int], tuple[str, int]]) -> pl.DataFrame:
+def _metrics(names: Mapping[tuple[int, int], str], device_of: Callable[[int], int | None]) -> pl.DataFrame:
+    """The texts of each metric of a known device, with categories in order, so that rows sort as their texts do."""
+    listed = [
+        (*key, *_name_and_unit(name), "", f"GPU {device} Counters")
+        for key, name in names.items()
+        if (device := device_of(key[0] & _GPU)) is not None
+    ]
+    columns = {"typeId": pl.Int64, "metricId": pl.Int64, "name": pl.String, "unit": pl.String}
+    metrics = pl.DataFrame(listed, columns | {"series": pl.String, "process": pl.String}, orient="row")
+    categories = {name: pl.Enum(metrics[name].unique().sort()) for name in _TEXTS}
+    return metrics.cast(categories)  # type: ignore[arg-type]  # Enum is a type of Polars
+
+
+def _samples(batch: Batch, metrics: pl.DataFrame) -> pl.DataFrame:
     rows = pl.DataFrame(
         {name: batch[name] for name in ("typeId", "metricId")}
-        | {"time_ns": batch["timestamp"], "value": batch["value"], "offset": batch.offset}
+        | {"time_ns": batch["timestamp"], "raw": batch["value"], "offset": batch.offset}
     )
-    listed = [(*key, *_name_and_unit(name), f"GPU {device} Counters") for key, (name, device) in kinds.items()]
-    known = pl.DataFrame(listed, ["typeId", "metricId", "name", "unit", "process"], orient="row")
-    named = rows.join(known, on=["typeId", "metricId"], maintain_order="left").with_columns(series=pl.lit(""))
-    values = _values(named["value"].to_numpy(), (named["unit"] == "MHz").to_numpy())
-    return named.with_columns(value=values).select(pl.col(name).cast(dtype) for name, dtype in COLUMNS.items())
+    named = rows.join(metrics, on=["typeId", "metricId"], maintain_order="left")
+    values = _values(named["raw"].to_numpy(), (named["unit"] == "MHz").to_numpy())
+    return named.select(*_TEXTS, "time_ns", pl.Series("value", values), "offset")
 
 
 def _values(raw: NDArray[np.int64], is_clock: NDArray[np.bool_]) -> NDArray[np.float64]:

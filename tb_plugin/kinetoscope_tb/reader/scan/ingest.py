@@ -100,7 +100,7 @@ def ingest(
 class _Arrays:
     """The event arrays of a file, read one after another into a result.
 
-    Usually there is one. Of several, Chrome's tracing reads the last and Perfetto all; here none is left out.
+    Usually there is one. Of several, parsers of JSON keep the last; here none is left out.
 
     Args:
         result: Where events are appended.
@@ -121,7 +121,7 @@ class _Arrays:
             following = self._between.add(text)
             if following is None:
                 return
-            self._begin_array()
+            self._has_ended = False
             text, job = following, self._scan(following)
         elif self._rest:  # the cut before this piece wasn't a boundary: scan from the event that it split
             text = memoryview(self._rest + text)
@@ -140,7 +140,7 @@ class _Arrays:
         if self._rest:
             text, self._rest = memoryview(self._rest), b""
             self._take(self._scan(text, is_last=True).result(), text, is_last=True)
-        self._result.tail = self._between.text()
+        self._result.tail, self._result.arrays = self._between.text(), self._between.arrays
         self._result.lost_bytes = None if self._has_ended else len(self._rest)
 
     def _scan(self, text: memoryview, *, is_last: bool = False) -> Future[ChunkResult]:
@@ -160,21 +160,21 @@ class _Arrays:
             following = self._between.add(text[chunk.used + 1 :])
             if following is None:
                 return
-            self._begin_array()
+            self._has_ended = False
             text, chunk = following, self._scan(following, is_last=is_last).result()
-
-    def _begin_array(self) -> None:
-        self._has_ended = False
-        self._result.arrays += 1
 
 
 class _Between:
-    """The text between event arrays and after the last one, as far as it is members of an object."""
+    """The text between event arrays and after the last one, as far as it is members of an object.
+
+    Attributes:
+        arrays: How many arrays have begun.
+    """
 
     def __init__(self, *, is_object: bool) -> None:
         self._read, self._rest = bytearray(), b""
         self._has_ended = not is_object
-        self._arrays = 1
+        self.arrays = 1
 
     def add(self, text: memoryview) -> memoryview | None:
         """Add more text; returns what follows the bracket of another event array, None if there is none yet."""
@@ -184,11 +184,10 @@ class _Between:
         rest = self._rest + text
         walk = walk_members(rest, 0)
         at = walk.events_at
-        is_read = at is not None and len(self._read) + at < _LONGEST_TAIL and self._arrays < MOST_ARRAYS
-        if at is not None and is_read:
+        if at is not None and len(self._read) + at < _LONGEST_TAIL and self.arrays < MOST_ARRAYS:
             self._read += rest[: walk.places[-1, 0]]
             self._rest = b""
-            self._arrays += 1
+            self.arrays += 1
             return memoryview(rest)[at:]
         self._has_ended = walk.has_ended or at is not None or len(self._read) + len(rest) > _LONGEST_TAIL
         end = len(rest) if self._has_ended else walk.following
