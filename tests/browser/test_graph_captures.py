@@ -1,4 +1,4 @@
-"""Which recording says what the graphs launch: shown with its share, and another one can be chosen."""
+"""Servers: which recording says what the graphs launch, another one can be chosen; and iterations are called so."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 WORK = tuple(Operator("aten::mm", (4, 4), 0, (f"gemm_{number}",)) for number in range(4))
+MARK = "execute_context_0(0)_generation_8(8)"  # vLLM
 OTHER = tuple(replace(one, name="aten::linear") for one in WORK)
 FILES = {
     "graphs/rank0.1.pt.trace.json": GraphRecording("rocm").replayed(WORK, 1),
     "graphs/capture_traces/rank0.json": GraphRecording("rocm").captured(WORK),
     "graphs/rank1.1.pt.trace.json": GraphRecording("rocm").eager(OTHER),
     "plain/rank0.1.pt.trace.json": GraphRecording("rocm").eager(WORK),
+    "server/rank0.1.pt.trace.json": GraphRecording("rocm").eager(WORK, mark=MARK).eager(WORK, mark=MARK),
 }
 
 
@@ -57,3 +59,14 @@ def test_another_capture_can_be_chosen_and_is_in_the_address(page: Page, server:
         expect(main).not_to_contain_text("aten::linear")
         page.get_by_label("Run", exact=True).select_option("plain")
         expect(choice).to_have_count(0)
+
+
+def test_a_server_s_iterations_are_called_so(page: Page, server: str) -> None:
+    with watched(page, server):
+        page.goto(f"{server}/{ENTRY}{address(view='kernels', run='server', worker='rank0', span='1')}")
+        page.locator("tr.row").first.click()
+        expect(page.locator("main")).to_contain_text("By iteration")
+        expect(page.locator("main")).not_to_contain_text("By step")
+        page.goto(f"{server}/{ENTRY}{address(view='timeline', run='server', worker='rank0', span='1')}")
+        page.get_by_role("button", name="Perfetto").click()
+        expect(page.get_by_role("dialog")).to_contain_text("Iteration 0 (")

@@ -17,7 +17,8 @@ _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faste
 
 def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
     """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
-    codes = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    physical = names.to_physical()
+    codes = (physical.cast(pl.Int64).fill_null(NONE) if physical.null_count() else physical).to_numpy()
     categories = names.dtype.categories  # type: ignore[attr-defined]
     occurs = np.zeros(len(categories) + 1, bool)
     occurs[codes] = True

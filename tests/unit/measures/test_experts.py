@@ -54,7 +54,7 @@ def _limits(shapes: list[list[int]], name: str, kernel: str) -> dict[str, object
     """Limits of the part of a kernel in one iteration of SGLang with details of 4 requests with 100 tokens each."""
     mark = "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq4sk400sqsq4sqsk400)"
     types = [BF16] * 3 + ["float", "int"]
-    trace = TraceBuilder().annotation(mark, 0, 10_000)
+    trace = TraceBuilder(deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]).annotation(mark, 0, 10_000)
     trace.op(name, 100, 500, **{"Input Dims": shapes, "Input type": types[: len(shapes)]})
     trace.launch(200, 50, 1).kernel(kernel, 1_000, 5_000, 1)
     return VIEWS["limits"].run(trace.build()).row(by_predicate=pl.col("known_frac").is_not_null(), named=True)
@@ -64,6 +64,7 @@ def test_limits_have_the_work_of_experts_or_the_reason_why_not() -> None:
     known = _limits(inputs(1), "sglang::inplace_fused_experts", "fused_moe_kernel")
     assert (known["part"], known["known_frac"], known["reason"]) == ("moe", 1, None)
     assert known["model_bytes"] == 2 * CHOSEN * 3 * HIDDEN * INNER
+    assert known["bound_by"] == "memory"
     unknown = _limits(inputs(4), "sglang::inplace_fused_experts", "fused_moe_kernel")
     assert (unknown["known_frac"], unknown["model_bytes"], unknown["reason"]) == (0, None, NO_EXPERTS)
 

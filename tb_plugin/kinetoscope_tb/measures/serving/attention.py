@@ -69,7 +69,7 @@ def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
     calls, heads = _calls(trace)
     step = iteration_of(host, made)[calls]
     work = np.zeros((4, size), np.int64)
-    peaks = _peaks(trace)
+    peaks = only_peaks(trace)
     for number, row in zip(step.tolist(), heads, strict=True):
         of = lengths[number] if number != NONE else None
         if of is not None:
@@ -83,7 +83,7 @@ def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
     return AttentionWork(work[0], work[1], work[2], work[3], time_ns)
 
 
-def _peaks(trace: Trace) -> DevicePeaks | None:
+def only_peaks(trace: Trace) -> DevicePeaks | None:
     """The limits of the device, if they are known and the worker has only one."""
     limits = list(Limits.of(trace).values())
     return limits[0].peaks if len(limits) == 1 else None

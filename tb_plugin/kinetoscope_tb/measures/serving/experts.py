@@ -21,8 +21,7 @@ from ...arrays.nesting import nearest
 from ...names.kernel_families import kernel_family
 from ...names.matrix_work import DTYPES
 from ...trace.model import Trace
-from ..calls.roofline import Limits
-from .attention import iteration_of
+from .attention import iteration_of, only_peaks
 from .iterations import Iterations
 from .matmuls import MatmulWork
 
@@ -49,13 +48,12 @@ def expert_work(trace: Trace, made: Iterations) -> MatmulWork:
     step, parent, known = iteration_of(host, made), host["parent"].to_numpy(), np.zeros(host.height, bool)
     known[[row for row, call in calls.items() if call is not None and step[row] != NONE]] = True
     known &= gather(nearest(known, parent), parent) == NONE  # the outermost
-    peaks = {limit.peaks for limit in Limits.of(trace).values()}
-    peak = peaks.pop() if len(peaks) == 1 else None
+    peaks = only_peaks(trace)
     work = np.zeros((4, size), np.int64)
     for row in np.flatnonzero(known).tolist():
         if (call := calls[row]) is not None:
-            rate = None if peak is None else peak.roof(call.dtype)
-            seconds = max(call.flop / rate, call.moved_bytes / peak.bandwidth) if peak and rate else 0
+            rate = None if peaks is None else peaks.roof(call.dtype)
+            seconds = max(call.flop / rate, call.moved_bytes / peaks.bandwidth) if peaks and rate else 0
             work[:, step[row]] += (call.flop, call.moved_bytes, call.weight_bytes, round(seconds * 1e9))
     inside = gather(nearest(known, parent), device["op"].to_numpy()) != NONE
     is_moe = map_categories(device["name"], lambda name: kernel_family(name) == "moe").astype(bool)

@@ -16,6 +16,7 @@ from ...arrays.intervals import Ints
 from ...names.memory_work import NO_EXPERTS
 from ...trace.model import Trace
 from ..calls.roofline import Limits
+from ..graphs.attribution import with_replayed_calls
 from .attention import attention_work, request_lengths
 from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
 from .experts import expert_work
@@ -27,6 +28,7 @@ IDLE = "idle: "
 """The beginning of parts in which the device is idle; the rest is what the host does."""
 
 _ALL = 0.995  # of the kernels' time; the rest may be rounded off
+_ANY = 1e-9  # of attention: kernels that rotate or write the cache count to the family, but aren't its work
 _NO_CALLS = "Graphs replay some of them: that needs a recording of the capture, with shapes."
 _NO_SHAPES = "Shapes weren't recorded (record_shapes=True), or the operator has no formula."
 _NO_HEADS = "Its operators don't have the shapes of attention; some with a latent cache (MLA) don't."
@@ -82,6 +84,7 @@ def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
 
 def _work(trace: Trace, made: Iterations) -> pl.DataFrame:
     """The known work of matmuls, attention and experts in each iteration."""
+    trace = with_replayed_calls(trace)
     works = {
         "gemm": matmul_work(trace, made),
         "attention": attention_work(trace, made),
@@ -98,13 +101,17 @@ def _bandwidth(trace: Trace) -> float | None:
 
 def _reason(trace: Trace, made: Iterations) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
+    needs_capture = trace.holds("graphs") and with_replayed_calls(trace).replayed is None
     reasons = {
         "moe": NO_EXPERTS,
-        "gemm": _NO_CALLS if trace.holds("graphs") else _NO_SHAPES,
-        "attention": _NO_HEADS if any(request_lengths(trace, made)) else _NO_LENGTHS,
+        "gemm": _NO_CALLS if needs_capture else _NO_SHAPES,
+        "attention": _NO_CALLS if needs_capture else _NO_HEADS,
     }
+    if not any(request_lengths(trace, made)):
+        reasons["attention"] = _NO_LENGTHS
     of_part = pl.col("part").replace_strict(reasons, default=None, return_dtype=pl.String)
-    return pl.when(pl.col("known_frac") < _ALL).then(of_part)
+    is_unknown = pl.col("known_frac") < pl.when(pl.col("part") == "attention").then(_ANY).otherwise(_ALL)
+    return pl.when(is_unknown).then(of_part)
 
 
 def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
