@@ -110,10 +110,10 @@ def _of_recording(
         yield f"view/{view['id']}", page.ask("/view", view=view["id"], **names)
         for parameter in view["parameters"]:
             for choice in parameter["choices"][1:]:
-                asked = {parameter["name"]: choice}
+                arguments = {parameter["name"]: choice}
                 yield (
                     f"view/{view['id']}-{parameter['name']}-{choice}",
-                    page.ask("/view", view=view["id"], **names, **asked),
+                    page.ask("/view", view=view["id"], **names, **arguments),
                 )
     body = page.ask("/timeline", **names)
     yield "timeline", _without_stamps(body)
@@ -194,10 +194,10 @@ def compare(before: Path, after: Path) -> int:
     different = 0
     for path in sorted(old & new):
         one, other = (_decoded(gzip.decompress((folder / path).read_bytes())) for folder in (before, after))
-        found = list(islice(differences(one, other), DIFFERENCES_SHOWN))
-        if found:
+        shown = list(islice(differences(one, other), DIFFERENCES_SHOWN))
+        if shown:
             different += 1
-            print(path, *found, sep="\n    ")
+            print(path, *shown, sep="\n    ")
     print(f"{different} of {len(old & new)} files differ; {len(old ^ new)} are in one dump only.")
     return different + len(old ^ new)
 

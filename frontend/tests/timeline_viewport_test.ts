@@ -6,6 +6,7 @@ import {
   interpolateRange,
   padRange,
   shiftRange,
+  shiftWithin,
   SHORTEST_NS,
   startRange,
   stepLabels,
@@ -27,6 +28,19 @@ Deno.test("a range stays within the recording and a margin, and never gets too s
   same(clampRange({ from: 99_000, to: 109_000 }, WHOLE), { from: 92_000, to: 102_000 });
   same(clampRange({ from: -1e9, to: 1e9 }, WHOLE), { from: -2000, to: 102_000 });
   is(clampRange({ from: 50, to: 51 }, WHOLE).to - clampRange({ from: 50, to: 51 }, WHOLE).from, SHORTEST_NS);
+});
+
+Deno.test("a shifted range comes to rest at an end of the recording, and never moves away from it", () => {
+  const whole = { from: -3.7, to: 1e9 / 3 };
+  for (const [by, end, edge] of [[1e7 / 7, "to", whole.to], [-1e7 / 7, "from", whole.from]] as const) {
+    let range = { from: 1e8 / 3, to: 1e8 + 0.1 };
+    for (let frame = 0; frame < 300; frame++) range = shiftWithin(range, by, whole);
+    ok(Math.abs(range[end] - edge) < 1e-6);
+    same(shiftWithin(range, by, whole), range);
+  }
+  const beyond = { from: -10, to: whole.to + 10 };
+  same(shiftWithin(beyond, 5, whole), beyond);
+  same(shiftWithin(beyond, -5, whole), beyond);
 });
 
 Deno.test("the way between two ranges begins and ends at them and zooms evenly", () => {

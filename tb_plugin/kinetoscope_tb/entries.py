@@ -39,7 +39,7 @@ class Entry:
         title: Its name.
         question: The question that it answers.
         section: Entries of one section stand together.
-        figure: The number beside it, once the page knows it.
+        figure: The number next to its title, once the page knows it.
         sentence: The view whose first row is the answer in a sentence, with its evidence, above the tabs.
     """
 

@@ -14,6 +14,8 @@ KinetoscopeError            str(error): what went wrong, where, and what to do; 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
 
 MOST_NAME = 500  # characters of a requested name in a message
 
@@ -92,3 +94,15 @@ class Changed(RequestError):
     """A question about an earlier state of a file."""
 
     status = 409
+
+
+class Postponed(Exception):
+    """A computation needs what isn't known yet, and starts again when it is; nothing went wrong.
+
+    Args:
+        until: What it waits for.
+    """
+
+    def __init__(self, until: Future[Any]) -> None:
+        super().__init__("waiting for a search")
+        self.until = until

@@ -25,7 +25,7 @@ Scope = Literal["recording", "span", "run"]
 _BASE = ("base_run", "base_worker", "base_span")
 # Other parameters of queries and commands.
 _OF_STEPS = ("phase", "step")
-_RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication"}
+_RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication", "capture"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 

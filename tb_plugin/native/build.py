@@ -1,4 +1,4 @@
-"""Builds the viewer's compiled functions: the C files beside this one → one shared library without dependencies.
+"""Builds the viewer's compiled functions: the C files next to this one → one shared library without dependencies.
 
     python tb_plugin/native/build.py                   for this machine, into the source tree
     python tb_plugin/native/build.py --checked OUT     with checks of every access to an array and of undefined behavior

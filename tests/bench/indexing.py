@@ -112,15 +112,15 @@ def main() -> None:
     listing = list_path(str(folder))
     for file in listing.files:
         cache.write_summary(packed(summary_of(made, int(file.worker.removeprefix("rank")))), file.path, file.stamp)
-    said = {}
+    figures = {}
     begun = time.perf_counter()
     files = files_of(listing, listing.files[0], "span")
     run = ranks_of(listing, files[0], files, load_summaries(files, cache, local_executors(1)))
     for name, view in (("opened_s", "rank_steps"), ("stragglers_s", "stragglers"), ("clocks_s", "clocks")):
         encode.text(encode.view_answer(RUN_VIEWS[view], compute(RUN_VIEWS[view], run, {})))
-        said[name] = time.perf_counter() - begun
+        figures[name] = time.perf_counter() - begun
         begun = time.perf_counter()
-    print(json.dumps(said))
+    print(json.dumps(figures))
 
 
 def _mesh(count: int) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -21,10 +21,10 @@ def peak_mb():
 views = list(VIEWS.values())  # imported before anything is measured
 begun = time.process_time()
 trace = read_trace(sys.argv[1])
-said = {"events": trace.meta.events, "read_s": time.process_time() - begun, "read_mb": peak_mb(), "views": {}}
+figures = {"events": trace.meta.events, "read_s": time.process_time() - begun, "read_mb": peak_mb(), "views": {}}
 for view in views:
     begun = time.process_time()
     if not isinstance(compute(view, trace, {}), Missing):
-        said["views"][view.id] = time.process_time() - begun
-print(json.dumps({**said, "views_mb": peak_mb()}))
+        figures["views"][view.id] = time.process_time() - begun
+print(json.dumps({**figures, "views_mb": peak_mb()}))
 leave(0)

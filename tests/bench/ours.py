@@ -30,9 +30,9 @@ def again(path: str, trace) -> dict[str, float]:
         cache.write(trace, path, "stamp")
         for _ in range(AGAIN):
             begun = time.perf_counter()
-            found = cache.open(path, "stamp")
+            cached = cache.open(path, "stamp")
             seconds.append(time.perf_counter() - begun)
-            assert found.meta.events == trace.meta.events
+            assert cached.meta.events == trace.meta.events
     return {"warm_s": warm_s, "reopen_s": statistics.median(seconds)}
 
 

@@ -126,11 +126,11 @@ def one_round(folder: Path) -> tuple[list[float], list[float]]:
 
 def report_priorities(folder: Path, verdict: Callable[..., str], measured: Callable[..., Any]) -> None:
     """Print the 95th percentile of a warm view during background work, and its ratio to that of the view alone."""
-    said = measured(
+    output = measured(
         [sys.executable, __file__, str(folder), str(MEGABYTES), str(RANKS)], {"KINETOSCOPE_CACHE": "off"}
     ).said
-    loaded = statistics.median(said["loaded_ms"])
-    ratio = statistics.median(b / a for a, b in zip(said["alone_ms"], said["loaded_ms"], strict=True))
+    loaded = statistics.median(output["loaded_ms"])
+    ratio = statistics.median(b / a for a, b in zip(output["alone_ms"], output["loaded_ms"], strict=True))
     print(f"\na warm view while {MEGABYTES} MB are read and {RANKS} ranks summarized, 95th percentile:")
     print(f"  {verdict(loaded, MOST_MS, ' ms', at_most=True)}, {ratio:.1f}× that of the view alone")
 

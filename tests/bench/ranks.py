@@ -31,8 +31,8 @@ class Repeated:
     def __init__(self, trace: Trace, made: Timeline) -> None:
         self.length = made.window[1] - made.window[0] + 1000
         label = made.label.astype(np.int64)
-        kept = np.array([not text.startswith("ProfilerStep#") for text in made.labels.texts])[label]
-        self.slices = np.flatnonzero(kept)
+        is_shown = np.array([not text.startswith("ProfilerStep#") for text in made.labels.texts])[label]
+        self.slices = np.flatnonzero(is_shown)
         track = np.array([made.track_of(i) for i in range(made.size)])
         places = [(t.pid or t.device, t.tid or t.stream) for t in made.tracks]
         begin = heads(trace)
@@ -59,8 +59,8 @@ class Repeated:
         linked = np.flatnonzero(np.tile(self.correlation >= 0, count))
         tail = np.zeros(start.size, np.int64)
         tail[linked] = np.arange(1, linked.size + 1)
-        said = pl.concat_str(pl.lit(',"args":{"correlation":'), pl.col("id").cast(pl.String), pl.lit("}}"))
-        tails = pl.concat([pl.Series(["}"]), pl.DataFrame({"id": correlation[linked]}).select(said).to_series()])
+        arguments = pl.concat_str(pl.lit(',"args":{"correlation":'), pl.col("id").cast(pl.String), pl.lit("}}"))
+        tails = pl.concat([pl.Series(["}"]), pl.DataFrame({"id": correlation[linked]}).select(arguments).to_series()])
         codes = (*(np.tile(code, count) for code in self.codes), tail)
         return events((*self.texts, Texts.of_series(tails)), codes, self.is_instant, (start, np.tile(self.dur, count)))
 
@@ -87,8 +87,14 @@ def write_ranks(folder: Path, slices: int, ranks: int = 8) -> int:
             for step in range(steps):
                 first, count = step * AT_ONCE, min(AT_ONCE, copies - step * AT_ONCE)
                 at, lasts = first * repeated.length + rank * SKEW_NS, count * repeated.length
-                said = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1000, "tid": 1}
-                whole = json.dumps({**said, "ts": at / 1000, "dur": (lasts - 1000) / 1000})
+                step_event = {
+                    "ph": "X",
+                    "cat": "user_annotation",
+                    "name": f"ProfilerStep#{step}",
+                    "pid": 1000,
+                    "tid": 1,
+                }
+                whole = json.dumps({**step_event, "ts": at / 1000, "dur": (lasts - 1000) / 1000})
                 file.write((b",\n" if step else b"") + whole.encode())
                 file.write(repeated.text(first, count, rank * SKEW_NS))
             file.write(b"\n]}\n")

@@ -190,11 +190,11 @@ def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[t
     """Steps that a Tracer is told of and doesn't record, and bare ones."""
     with Tracer(folder, schedule=cyclic(wait=1 << 40)) as tracer:
 
-        def told() -> Cost:
+        def traced_loop() -> Cost:
             return loop(training, steps, tracer.step)
 
-        waited_for(lambda: any(folder.rglob("events.out.tfevents*")), told)  # all its processes have started
-        return list(pairs(rounds, told, lambda: loop(training, steps, nothing)))
+        waited_for(lambda: any(folder.rglob("events.out.tfevents*")), traced_loop)  # all its processes have started
+        return list(pairs(rounds, traced_loop, lambda: loop(training, steps, nothing)))
 
 
 def inside(

@@ -35,15 +35,15 @@ def main():
     """Scan twice, by one thread and by two."""
     texts, key = pieces(Path(sys.argv[1]))
     gigabytes = sum(len(text) for _, text in texts) / 1e9
-    said = {}
+    figures = {}
     for name, threads in (("one", 1), ("two", 2)):
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(lambda piece: scanned(piece, key), texts[:threads]))  # each thread gets its arrays
             begun = time.perf_counter()
             cpu_s = sum(pool.map(lambda piece: scanned(piece, key), texts))
             wall_s = time.perf_counter() - begun
-        said[name] = {"cpu": threads * gigabytes / cpu_s, "wall": gigabytes / wall_s}
-    print(json.dumps(said))
+        figures[name] = {"cpu": threads * gigabytes / cpu_s, "wall": gigabytes / wall_s}
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

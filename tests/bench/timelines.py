@@ -55,8 +55,8 @@ def place_of(run: dict, worker: dict) -> dict[str, str]:
 
 def our_page(server: Server, place: dict[str, str], window: tuple[int, int], ranks: list[str]) -> str:
     """The address of the timeline at a range, with further workers."""
-    said = {**place, "view": "timeline", "from": str(window[0]), "to": str(window[1]), "ranks": ",".join(ranks)}
-    pairs = "".join(f"&p.pytorch_profiler.{key}={quote(value)}" for key, value in said.items())
+    address = {**place, "view": "timeline", "from": str(window[0]), "to": str(window[1]), "ranks": ",".join(ranks)}
+    pairs = "".join(f"&p.pytorch_profiler.{key}={quote(value)}" for key, value in address.items())
     return f"{server.base}data/plugin_entry.html?name=pytorch_profiler#pytorch_profiler{pairs}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
+COLUMN_TIMEOUT_S = 30
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 
 
@@ -50,6 +52,13 @@ class App:
         headings = table.get_by_role("columnheader").all_inner_texts()
         index = next(i for i, heading in enumerate(headings) if heading.strip().startswith(name))
         return table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+
+    def expect_column(self, name: str, *cells: str) -> None:
+        """Wait until the first cells of a column are these."""
+        deadline = time.monotonic() + COLUMN_TIMEOUT_S
+        while self.column(name)[: len(cells)] != list(cells) and time.monotonic() < deadline:
+            self.page.wait_for_timeout(100)
+        assert self.column(name)[: len(cells)] == list(cells)
 
 
 class HeldResponses:

@@ -38,7 +38,7 @@ FLAGS = (
     "--disable-sync",
 )
 
-expect.set_options(timeout=30_000)  # a busy machine is no failure
+expect.set_options(timeout=60_000)  # a busy machine is no failure
 
 # KINETOSCOPE_SLOWER_PAGE=4 make test ARGS=tests/browser shows what depends on a fast machine.
 SLOWER = float(os.environ.get("KINETOSCOPE_SLOWER_PAGE", "1"))

@@ -21,9 +21,8 @@ def panel(page: Page) -> list[str]:
     return [name.split("\n")[0] for name in buttons.all_inner_texts()]
 
 
-def tab(page: Page) -> str:
-    expect(page.get_by_role("tab", selected=True)).to_have_count(1)
-    return page.get_by_role("tab", selected=True).inner_text()
+def expect_tab(page: Page, name: str) -> None:
+    expect(page.get_by_role("tab", selected=True)).to_have_text(name)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_the_panel_lists_what_the_trace_has_and_folds_the_rest(app: App):
     nav = page.get_by_role("navigation", name="Views")
     nav.get_by_text("Not in this trace (").click()
     folded = nav.locator(".absent li")
-    assert f"({folded.count()})" in nav.locator("summary").inner_text()
+    expect(nav.locator("summary")).to_contain_text(f"({folded.count()})")
     expect(folded.filter(has_text="Memory")).to_contain_text("profile_memory=True")
     expect(folded.filter(has_text="Idle")).to_contain_text("ProfilerActivity.CUDA")
     expect(folded.filter(has=page.get_by_role("button", name="Ranks", exact=True))).to_contain_text(
@@ -96,7 +95,7 @@ def test_an_entry_opens_with_its_first_tab_that_has_data(app: App):
     listed.get_by_role("button", name="Idle", exact=True).click()
     app.settle()
     expect(page.get_by_role("heading", level=1)).to_have_text("Idle")
-    assert "view=launches" in page.url
+    expect(page).to_have_url(re.compile("view=launches"))
     expect(page.locator("tr.row").first).to_contain_text("cudaLaunchKernel")
 
 
@@ -109,20 +108,20 @@ def test_arrow_keys_go_through_the_tabs(app: App):
     page = app.open("kernels")
     page.get_by_role("tab", selected=True).focus()
     page.keyboard.press("ArrowRight")
-    assert tab(page) == "By launcher"
+    expect_tab(page, "By launcher")
     expect(page.get_by_role("tab", name="By launcher")).to_be_focused()
     expect(page.get_by_role("tabpanel", name="By launcher")).to_be_visible()
-    assert "view=kernels_by_op" in page.url
+    expect(page).to_have_url(re.compile("view=kernels_by_op"))
     page.keyboard.press("End")
     last = page.get_by_role("tab").last
     expect(last).to_be_focused()
     page.keyboard.press("ArrowRight")
-    assert tab(page) == "Kernels"
+    expect_tab(page, "Kernels")
     page.keyboard.press("ArrowLeft")
     expect(last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Home")
-    assert tab(page) == "Kernels"
-    assert page.locator("[role=tab][tabindex='0']").count() == 1
+    expect_tab(page, "Kernels")
+    expect(page.locator("[role=tab][tabindex='0']")).to_have_count(1)
 
 
 def test_a_tab_keeps_its_filter_while_another_is_open(app: App):
@@ -133,7 +132,7 @@ def test_a_tab_keeps_its_filter_while_another_is_open(app: App):
     page.get_by_role("tab", name="Kernels", exact=True).click()
     expect(page.get_by_label("Filter rows").first).to_have_value("sgemm")
     page.go_back()
-    assert tab(page) == "By launcher"
+    expect_tab(page, "By launcher")
 
 
 def test_the_head_says_what_the_device_is_and_opens_to_a_table(app: App):

@@ -108,9 +108,9 @@ def visit(browser: Browser, jobs: Server) -> Iterator[Any]:
 
 def figure(text: str, unit: str) -> float:
     """The first number of a text, in the base unit."""
-    found = re.search(r"-?[\d\u2009\u202f ]*\d(?:\.\d+)?", text)
-    assert found, text
-    return float(re.sub(r"\s", "", found[0])) * UNITS[unit]
+    match = re.search(r"-?[\d\u2009\u202f ]*\d(?:\.\d+)?", text)
+    assert match, text
+    return float(re.sub(r"\s", "", match[0])) * UNITS[unit]
 
 
 def close(value: float) -> Any:

@@ -86,7 +86,7 @@ def part(page: Page, title: str) -> Locator:
 def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
     expect(page.locator(".part > h2")).to_have_text(["Peaks", "Lives"])
-    assert page.get_by_role("navigation").get_by_role("button", name="Lives").count() == 0
+    expect(page.get_by_role("navigation").get_by_role("button", name="Lives")).to_have_count(0)
     part(page, "Lives").get_by_label("Filter rows").fill("beta")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(1)
     expect(page.locator("tr.row", has_text="curve")).to_have_count(3)

@@ -39,9 +39,9 @@ def test_a_cell_tells_its_rank_and_step_and_leads_to_the_timeline(page: Page, ma
     heat.focus()
     for key in ["ArrowDown"] * 4 + ["ArrowRight"]:
         heat.press(key)
-    assert (heat.get_attribute("aria-valuetext") or "").startswith("rank4 · 1: Own ")
+    expect(heat).to_have_attribute("aria-valuetext", re.compile("^rank4 · 1: Own "))
     page.get_by_label("Shown").first.select_option("wait_ns")
-    assert "Wait" in (heat.get_attribute("aria-label") or "")
+    expect(heat).to_have_attribute("aria-label", re.compile("Wait"))
     page.get_by_role("button", name="Step 1 of rank4 in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
     expect(page.locator(".timeline, canvas").first).to_be_visible(timeout=60_000)
@@ -157,7 +157,8 @@ def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: P
         expect(sentence).to_contain_text("low confidence")
         picture = page.locator(".heat").first
         expect(picture.locator(".legend li")).to_have_text(
-            ["compute", "exposed communication", "waiting for other ranks", "copies", "idle"], timeout=60_000
+            ["Computation", "Exposed communication", "Waiting for other ranks", "Exposed copies", "Idle"],
+            timeout=60_000,
         )
         expect(picture.locator(".scale")).to_contain_text("the step without its waiting for other ranks")
         expect(picture.locator("text.value").last).to_have_text(re.compile(r"^[\d.]+$"))

@@ -72,7 +72,7 @@ def test_the_menus_choose_among_the_workers_and_the_address_follows(offline: Pag
     page = opened(offline, reports / "all.html", view="kernels")
     page.get_by_label("Worker").select_option("rank1")
     expect(page.locator("main")).to_contain_text("3 rows")
-    assert "worker=rank1" in page.url
+    expect(page).to_have_url(re.compile("worker=rank1"))
     page.get_by_role("button", name="Operators").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Operators")
     page.go_back()

@@ -16,12 +16,12 @@ from browser.app import App
 
 def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):
     page = app.open("kernels")
-    assert app.column("Total") == ["300.0", "200.0", "100.0"]
+    app.expect_column("Total", "300.0", "200.0", "100.0")
     heading = page.get_by_role("treegrid").first.get_by_role("columnheader", name="Total")
     expect(heading).to_have_attribute("aria-sort", "descending")
     heading.get_by_role("button").click()
     expect(heading).to_have_attribute("aria-sort", "ascending")
-    assert app.column("Total") == ["100.0", "200.0", "300.0"]
+    app.expect_column("Total", "100.0", "200.0", "300.0")
 
 
 def test_shift_adds_a_second_column(app: App):
@@ -66,7 +66,7 @@ def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width
     rows = page.get_by_role("treegrid").first.locator("tr.row")
     expect(rows.last).to_contain_text("nothing_to_fix")
     cut = "cells => cells.filter(c => c.scrollHeight > c.clientHeight || c.textContent.includes('…')).length"
-    assert page.locator("td.prose").count() == 3 * rows.count()
+    expect(page.locator("td.prose")).to_have_count(3 * rows.count())
     assert page.locator("td.prose").evaluate_all(cut) == 0
     boxes = [box for row in rows.all() if (box := row.bounding_box())]
     assert max(box["height"] for box in boxes) > 26

@@ -27,7 +27,7 @@ def test_a_copied_address_shows_the_same(shell: Page, context: BrowserContext):
     frame(shell).get_by_label("Filter rows").fill("add c++ &=")
     frame(shell).get_by_role("columnheader", name="Calls").get_by_role("button").click()
     shell.wait_for_function("location.hash.includes('sort=-calls')")
-    assert "p.other_plugin.key=kept" in shell.url
+    expect(shell).to_have_url(re.compile(r"p\.other_plugin\.key=kept"))
     copy = context.new_page()
     copy.goto(shell.url)
     heading(copy, "Operators")
@@ -104,7 +104,7 @@ def test_menus_show_times_as_dates_and_runs_without_the_trainer_s_folders(page: 
         expect(options).to_have_text([re.compile("^2024-12-09 18:44:08 UTC · step"), "2024-12-09 18:55:37 UTC"])
         page.get_by_label("Span", exact=True).select_option(spans[1])
         page.wait_for_function("location.hash.includes('span=1733770537022695153')")
-        assert "run=job%2Ftorch_traces" in page.url or "run=job/torch_traces" in page.url
+        expect(page).to_have_url(re.compile("run=job(%2F|/)torch_traces"))
 
 
 def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp_path: Path, artifacts: Path):

@@ -133,7 +133,8 @@ def test_a_slice_leads_to_its_rows_and_back(app: App, base_url: str):
     elsewhere = section(details(page, SGEMM), "In other views")
     elsewhere.get_by_role("button", name="Kernels", exact=True).click()
     app.settle()
-    assert app.column("Name") == [SGEMM_LABEL]
+    app.expect_column("Name", SGEMM_LABEL)
+    expect(page.get_by_role("treegrid").first.locator("tr.row")).to_have_count(1)
     page.go_back()
     details(page, SGEMM)
 

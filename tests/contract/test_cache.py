@@ -73,8 +73,8 @@ def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace,
             elif moment == "after it has written":
                 wait_for(cache.entries)
             server.kill()
-        found = cache.open(str(trace), stamp)
-        assert found is None or found.meta.events > 20_000
+        cached = cache.open(str(trace), stamp)
+        assert cached is None or cached.meta.events > 20_000
         assert caplog.text == ""  # a broken one would be told
     with serving(f"--logdir={tmp_path}/logdir") as server:
         assert [answer["state"] for answer in answers(server)] == ["ready"] * 5

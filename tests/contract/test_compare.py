@@ -45,9 +45,13 @@ def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
     assert (answer["compared"], answer["weight"]) == (["device_self_ns", "calls"], "delta_device_self_ns")
     assert (answer["basis"]["base_steps"], answer["basis"]["new_steps"]) == (2, 3)
     row = answer["data"]["name"].index("aten::mm")
-    told = {name: values[row] for name, values in answer["data"].items()}
-    assert (told["base_device_self_ns"], told["new_device_self_ns"]) == (300_000, 600_000)
-    assert (told["delta_device_self_ns"], told["device_self_ns_ratio"], told["device_self_ns_verdict"]) == (
+    row_values = {name: values[row] for name, values in answer["data"].items()}
+    assert (row_values["base_device_self_ns"], row_values["new_device_self_ns"]) == (300_000, 600_000)
+    assert (
+        row_values["delta_device_self_ns"],
+        row_values["device_self_ns_ratio"],
+        row_values["device_self_ns_verdict"],
+    ) == (
         300_000,
         2,
         "real",

@@ -21,7 +21,7 @@ def stamp(server: Server) -> str:
     return server.settled("timeline", **TRACE).json["stamp"]
 
 
-def asked(server, stamp, path="timeline/export", **query):
+def ask(server, stamp, path="timeline/export", **query):
     while True:
         answer = server.plugin(path, **TRACE, stamp=stamp, **query)
         if answer.headers["Content-Type"] == "application/gzip" or answer.json["state"] != "loading":
@@ -29,7 +29,7 @@ def asked(server, stamp, path="timeline/export", **query):
 
 
 def test_a_range_is_a_file_with_a_name(server, stamp):
-    answer = asked(server, stamp, from_ns="0", to_ns="900000")
+    answer = ask(server, stamp, from_ns="0", to_ns="900000")
     assert answer.status == 200
     assert answer.headers["Content-Disposition"].startswith('attachment; filename="job.rank1.10.timeline.json.gz"')
     assert "Content-Encoding" not in answer.headers
@@ -48,8 +48,8 @@ def test_a_range_is_a_file_with_a_name(server, stamp):
 
 def test_the_size_is_known_before(server, stamp):
     range_ns = {"from_ns": "0", "to_ns": "900000", "include": "memory,args"}
-    size = asked(server, stamp, "timeline/export/size", **range_ns).json
-    packed = asked(server, stamp, **range_ns).body
+    size = ask(server, stamp, "timeline/export/size", **range_ns).json
+    packed = ask(server, stamp, **range_ns).body
     assert size == {
         "state": "ready",
         "name": "job.rank1.10.timeline.json.gz",
@@ -61,7 +61,7 @@ def test_the_size_is_known_before(server, stamp):
 
 
 def test_several_workers_come_in_one_file(server, stamp):
-    answer = asked(server, stamp, workers=json.dumps([OTHER]))
+    answer = ask(server, stamp, workers=json.dumps([OTHER]))
     assert 'filename="job.2_workers.timeline.json.gz"' in answer.headers["Content-Disposition"]
     events = json.loads(gzip.decompress(answer.body))["traceEvents"]
     processes = {e["pid"]: e["args"]["name"].split(" · ")[0] for e in events if e["name"] == "process_name"}
@@ -96,8 +96,8 @@ def test_a_worker_that_is_not_there_and_a_file_that_changed_are_told(server, sta
 
 def test_the_command_writes_a_range_a_step_or_all_workers(kinetoscope, logdir, tmp_path):
     out = tmp_path / "out.json.gz"
-    status, said, _ = kinetoscope("export", str(logdir), str(out), "--run", "job", "--step", "6", "--include", "memory")
-    assert (status, said) == (0, f"{out}: 8 slices, 0.0 MB.\n")
+    status, text, _ = kinetoscope("export", str(logdir), str(out), "--run", "job", "--step", "6", "--include", "memory")
+    assert (status, text) == (0, f"{out}: 8 slices, 0.0 MB.\n")
     assert "ProfilerStep#6" in names(out.read_bytes())
     assert "ProfilerStep#5" not in names(out.read_bytes())
     assert names(out.read_bytes(), "C") != []
@@ -125,8 +125,8 @@ def test_what_a_program_says_of_itself_is_in_the_file(kinetoscope, tmp_path):
     rows += [{"ph": "C", "name": "link", "pid": 100, "ts": 2, "args": {"link": 1024}}]
     rows += [{"ph": "i", "s": "t", "cat": "user_instant", "name": 'é"', "pid": 100, "tid": 7, "ts": 2}]
     slices = [{"ph": "X", "cat": "cpu_op", "name": "op", "pid": 100, "tid": 7, "ts": 0, "dur": 10}]
-    said = {"counters": {"link": {"unit": "bytes/s"}}, "global_rank": 0}
-    trace = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "kinetoscope": said, "traceEvents": [*slices, *rows]}
+    own = {"counters": {"link": {"unit": "bytes/s"}}, "global_rank": 0}
+    trace = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "kinetoscope": own, "traceEvents": [*slices, *rows]}
     (tmp_path / "rank0.1.pt.trace.json").write_text(json.dumps(trace))
     out = tmp_path / "out.json.gz"
     status, _, err = kinetoscope(

@@ -76,9 +76,9 @@ def test_a_cluster_sums_up_all_though_one_of_its_workers_is_killed(logdir):
             victim = next(iter(client.run(os.getpid).values()))
         engine = cluster.scheduler_address.replace("tcp://", "dask://")
         with executors(engine, len(files)) as factory:
-            found = {}
+            outcomes = {}
             for file, one in read_all(files, factory):
-                if not found:
+                if not outcomes:
                     os.kill(victim, signal.SIGKILL)
-                found[file.worker] = type(one).__name__
-    assert found == {f"rank{rank}": "NotATrace" if rank == 3 else "PackedSummary" for rank in range(RANKS)}
+                outcomes[file.worker] = type(one).__name__
+    assert outcomes == {f"rank{rank}": "NotATrace" if rank == 3 else "PackedSummary" for rank in range(RANKS)}

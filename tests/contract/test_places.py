@@ -156,8 +156,8 @@ def fail_once(s3, starts, response):
     left = [f"bytes={start}-" for start in starts]
 
     def answer(request):
-        wanted = request.headers.get("Range", "")
-        part = next((part for part in left if wanted.startswith(part)), None)
+        byte_range = request.headers.get("Range", "")
+        part = next((part for part in left if byte_range.startswith(part)), None)
         if part is None:
             return None
         left.remove(part)
@@ -250,13 +250,13 @@ def test_a_connection_that_breaks_is_taken_up_where_it_broke(monkeypatch):
     breaks = ["bytes=3000-3999", "bytes=9000-9999"]
 
     def answer(method, path, headers):
-        wanted = headers.get("Range")
-        if method == "HEAD" or not wanted:
+        byte_range = headers.get("Range")
+        if method == "HEAD" or not byte_range:
             return 200, {"Accept-Ranges": "bytes"}, BYTES
-        first, last = map(int, wanted.removeprefix("bytes=").split("-"))
+        first, last = map(int, byte_range.removeprefix("bytes=").split("-"))
         part = BYTES[first : last + 1]
-        if wanted in breaks:
-            breaks.remove(wanted)
+        if byte_range in breaks:
+            breaks.remove(byte_range)
             return 206, {"Content-Length": str(len(part)), "Connection": "close"}, part[:500]
         return 206, {"Content-Range": f"bytes {first}-{last}/{len(BYTES)}"}, part
 
@@ -300,9 +300,9 @@ def test_a_missing_package_says_which_extra_to_install(monkeypatch, kinetoscope,
     monkeypatch.delitem(sys.modules, "fsspec.implementations.http", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, url.partition("://")[0], raising=False)
-    wanted = f"pip install 'kinetoscope[{extra}]'"
-    assert wanted in list_traces([Logdir(url)]).problems[0].reason
-    assert wanted in kinetoscope("view", "steps", url)[2]
+    command = f"pip install 'kinetoscope[{extra}]'"
+    assert command in list_traces([Logdir(url)]).problems[0].reason
+    assert command in kinetoscope("view", "steps", url)[2]
     with pytest.raises(TraceError, match="can't be opened") as caught:
         StoredFile(f"{url}/rank0.json")
-    assert wanted in str(caught.value)
+    assert command in str(caught.value)

@@ -18,8 +18,8 @@ def content(path):
 def test_a_report_holds_the_answers_of_the_page(kinetoscope, tmp_path):
     put(tmp_path, "job/rank0.5.pt.trace.json", "job/rank1.5.pt.trace.json")
     out = tmp_path / "out.html"
-    status, said, _ = kinetoscope("report", str(tmp_path / "job"), str(out), "--worker", "rank1")
-    assert (status, said.startswith(f"{out}: 1 recording, ")) == (0, True)
+    status, output, _ = kinetoscope("report", str(tmp_path / "job"), str(out), "--worker", "rank1")
+    assert (status, output.startswith(f"{out}: 1 recording, ")) == (0, True)
     held = content(out)
     (trace,) = held["traces"]
     assert (trace["worker"], trace["state"]["state"]) == ("rank1", "ready")

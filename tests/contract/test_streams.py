@@ -99,8 +99,8 @@ def test_what_an_encoding_has_no_letters_for_is_spelled_as_json_does(encoding, f
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     if form == "json":
-        said = json.loads(done.stdout.decode("utf-8" if encoding == "ascii" else encoding))
-        assert "naïve µ 計 😀" in said["message"]
+        output = json.loads(done.stdout.decode("utf-8" if encoding == "ascii" else encoding))
+        assert "naïve µ 計 😀" in output["message"]
 
 
 def test_without_docstrings_all_is_explained_as_with_them(logdir):

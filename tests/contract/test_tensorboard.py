@@ -87,12 +87,12 @@ def test_answers_are_compressed_and_not_kept(server):
 def test_an_event_is_given_as_the_file_has_it(server):
     text = a_trace().text()
     offset = text.index('{"ph": "X", "cat": "kernel"')
-    found = server.settled("event", offset=str(offset), **TRACE).json
-    assert set(found) == {"state", "offset", "length", "text", "value", "problem"}
-    assert (found["state"], found["offset"], found["problem"]) == ("ready", offset, None)
-    assert found["text"] == text[offset : offset + found["length"]]
-    assert found["value"] == json.loads(found["text"])
-    assert found["value"]["args"]["est. achieved occupancy %"] == 37
+    event = server.settled("event", offset=str(offset), **TRACE).json
+    assert set(event) == {"state", "offset", "length", "text", "value", "problem"}
+    assert (event["state"], event["offset"], event["problem"]) == ("ready", offset, None)
+    assert event["text"] == text[offset : offset + event["length"]]
+    assert event["value"] == json.loads(event["text"])
+    assert event["value"]["args"]["est. achieved occupancy %"] == 37
 
 
 def test_long_numbers_of_an_event_survive_javascript(server, logdir):

@@ -34,7 +34,7 @@ def meta(server):
 
 
 @pytest.fixture(scope="module")
-def asked(server, meta):
+def ask(server, meta):
     """Asks a route about the trace as the listing knows it."""
     return lambda route, **query: server.settled(route, **QUERY, stamp=meta["stamp"], **query).json
 
@@ -62,57 +62,57 @@ def test_the_listing_says_what_there_is(meta):
     }
 
 
-def test_slices_are_found_and_told_and_lead_to_each_other(asked):
-    hits = asked("timeline/find", find=json.dumps({"text": "sgemm"}), direction="next")
+def test_slices_are_found_and_told_and_lead_to_each_other(ask):
+    hits = ask("timeline/find", find=json.dumps({"text": "sgemm"}), direction="next")
     assert (hits["count"], hits["names"], hits["place"]) == (2, [["ampere_sgemm_128x64_tn", 2]], 0)
     assert sum(hits["histogram"]) == 2
-    after = asked("timeline/find", find='{"text":"sgemm"}', at_ns=str(hits["slice"]["start_ns"]), direction="next")
+    after = ask("timeline/find", find='{"text":"sgemm"}', at_ns=str(hits["slice"]["start_ns"]), direction="next")
     assert after["place"] == 1
-    assert asked("timeline/find", find='{"text":"sgemm"}', place="1")["slice"] == after["slice"]
-    assert asked("timeline/find", find='{"text":"sgemm"}')["slice"] is None
-    found = asked("timeline/slice", slice=str(hits["slice"]["slice"]))
-    assert {key: found[key] for key in hits["slice"]} == hits["slice"]
-    assert found["launched_by"]["op"]["name"] == "aten::mm"
-    op = asked("timeline/slice", slice=str(found["launched_by"]["op"]["slice"]))
+    assert ask("timeline/find", find='{"text":"sgemm"}', place="1")["slice"] == after["slice"]
+    assert ask("timeline/find", find='{"text":"sgemm"}')["slice"] is None
+    details = ask("timeline/slice", slice=str(hits["slice"]["slice"]))
+    assert {key: details[key] for key in hits["slice"]} == hits["slice"]
+    assert details["launched_by"]["op"]["name"] == "aten::mm"
+    op = ask("timeline/slice", slice=str(details["launched_by"]["op"]["slice"]))
     assert op["launched"]["slices"] == [hits["slice"]]
     assert {"view": "operators", "title": "Operators", "filter": "aten::mm"} in op["rows"]
-    of_row = asked("timeline/find", find=json.dumps({"view": "operators", "name": "aten::mm"}))
+    of_row = ask("timeline/find", find=json.dumps({"view": "operators", "name": "aten::mm"}))
     assert of_row["count"] == 2
 
 
-def test_the_calls_behind_a_row_have_their_origins_and_a_slowest_one(asked):
-    row = asked("timeline/row", find=json.dumps({"view": "kernels", "name": "ampere_sgemm_128x64_tn"}))
+def test_the_calls_behind_a_row_have_their_origins_and_a_slowest_one(ask):
+    row = ask("timeline/row", find=json.dumps({"view": "kernels", "name": "ampere_sgemm_128x64_tn"}))
     assert (row["durations"]["count"], row["durations"]["total_ns"]) == (2, 600_000)
-    assert asked("timeline/slice", slice=str(row["durations"]["slowest"]))["dur_ns"] == row["slowest"]["dur_ns"]
+    assert ask("timeline/slice", slice=str(row["durations"]["slowest"]))["dur_ns"] == row["slowest"]["dur_ns"]
     assert [(one["kind"], one["text"], one["calls"]) for one in row["origins"]] == [("operator", "aten::mm", 2)]
 
 
-def test_an_area_is_a_table(asked, meta):
+def test_an_area_is_a_table(ask, meta):
     tracks = ",".join(str(place) for place, track in enumerate(meta["tracks"]) if track["part"] == "work")
-    table = asked("timeline/area", from_ns="0", to_ns="1000000", tracks=tracks)
+    table = ask("timeline/area", from_ns="0", to_ns="1000000", tracks=tracks)
     assert [column["name"] for column in table["columns"]][:5] == ["name", "category", "process", "self_ns", "total_ns"]
     assert table["data"]["name"] == ["ampere_sgemm_128x64_tn", "Memcpy HtoD (Pageable -> Device)"]
     assert table["data"]["total_ns"] == [300_000, 20_000]
-    assert asked("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
+    assert ask("timeline/area", from_ns="-5", to_ns="10", tracks="")["data"]["name"] == []
 
 
-def test_an_area_is_grouped_drawn_as_flames_and_has_counters(asked, meta):
+def test_an_area_is_grouped_drawn_as_flames_and_has_counters(ask, meta):
     where = {"from_ns": "0", "to_ns": "1000000"}
     tracks = ",".join(map(str, range(len(meta["tracks"]))))
-    by_operator = asked("timeline/area", **where, tracks=tracks, by="operator")["data"]
+    by_operator = ask("timeline/area", **where, tracks=tracks, by="operator")["data"]
     on_device = [i for i, is_device in enumerate(by_operator["is_device"]) if is_device]
     assert {by_operator["name"][i]: by_operator["self_ns"][i] for i in on_device}["aten::mm"] == 300_000
-    flames = asked("timeline/area/flame", **where, tracks=tracks, side="device")["data"]
+    flames = ask("timeline/area/flame", **where, tracks=tracks, side="device")["data"]
     assert flames["name"][0] == "stream 7"
     assert (flames["parent"][0], flames["total_ns"][0]) == (None, 320_000)
-    counters = asked("timeline/area/counters", **where)["counters"]
+    counters = ask("timeline/area/counters", **where)["counters"]
     assert [one["id"] for one in counters] == [one["id"] for one in meta["counters"]]
     (busy,) = [one["mean"] for one in counters if meta["counters"][one["id"]]["name"] == "GPU utilization"]
     assert busy == 0.3
 
 
-def test_a_critical_path_comes_piece_by_piece(asked, meta):
-    path = asked("timeline/path", from_ns="0", to_ns=str(meta["window"][1]))
+def test_a_critical_path_comes_piece_by_piece(ask, meta):
+    path = ask("timeline/path", from_ns="0", to_ns=str(meta["window"][1]))
     ends = [(one["from_ns"], one["to_ns"]) for one in path["pieces"]]
     assert path["state"] == "ready"
     assert ends == sorted(ends)
@@ -121,14 +121,14 @@ def test_a_critical_path_comes_piece_by_piece(asked, meta):
 
 
 def test_what_of_the_path_across_ranks_lies_on_each_worker_adds_up_to_the_steps_of_the_last_one(server):
-    steps, told, numbers = [], 0, []
+    steps, path_ns, numbers = [], 0, []
     for worker in ("rank0", "rank1"):
         query = {"run": "pair", "worker": worker, "span": "1"}
         meta = server.settled("timeline", **query).json
         window = {"stamp": meta["stamp"], "from_ns": "-1000000000", "to_ns": str(meta["window"][1])}
         main = {"main_worker": "rank0", "main_span": "1"}
         path = server.settled("timeline/path_across_ranks", **query, **window, **main).json
-        told += sum(one["to_ns"] - one["from_ns"] for one in path["pieces"])
+        path_ns += sum(one["to_ns"] - one["from_ns"] for one in path["pieces"])
         numbers += [number for one in path["pieces"] for number in range(one["first"], one["last"] + 1)]
         steps.append([step["end_ns"] - step["start_ns"] for step in meta["steps"]])
         shares = server.settled("timeline/path_shares", **query, **window).json
@@ -137,13 +137,13 @@ def test_what_of_the_path_across_ranks_lies_on_each_worker_adds_up_to_the_steps_
         keys = {"from_ns", "to_ns", "part", "reason", "slice", "count", "step", "first", "last", "since", "until"}
         assert keys == set(path["pieces"][0])
     assert set(numbers) == set(range(max(numbers) + 1))
-    assert told in {a + b for a in next(zip(*steps, strict=True)) for b in list(zip(*steps, strict=True))[1]}
+    assert path_ns in {a + b for a in next(zip(*steps, strict=True)) for b in list(zip(*steps, strict=True))[1]}
 
 
-def test_a_run_of_one_worker_has_no_path_across_ranks(asked):
+def test_a_run_of_one_worker_has_no_path_across_ranks(ask):
     whole = {"from_ns": "0", "to_ns": "1000"}
     for route, more in (("path_shares", {}), ("path_across_ranks", {"main_worker": "rank0", "main_span": "default"})):
-        answer = asked(f"timeline/{route}", **whole, **more)
+        answer = ask(f"timeline/{route}", **whole, **more)
         assert answer["state"] == "missing"
         assert "two ranks" in answer["hint"]
 

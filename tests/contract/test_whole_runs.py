@@ -63,10 +63,10 @@ def test_what_the_recorder_says_is_lost_fails_too(kinetoscope, logdir):
 
 def test_ranks_are_merged_into_a_file_that_opens(kinetoscope, logdir, tmp_path):
     out = tmp_path / "all.json.gz"
-    status, said, err = kinetoscope("merge", str(logdir), str(out))
+    status, output, err = kinetoscope("merge", str(logdir), str(out))
     assert (status, err) == (0, "job/rank0.5.pt.trace.json\njob/rank1.5.pt.trace.json\n")
     events = json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
-    assert said == f"{out}: {len(events)} events of 2 workers.\n"
+    assert output == f"{out}: {len(events)} events of 2 workers.\n"
     # Rank 1's file begins 1 µs later by a clock that is 1 µs ahead.
     assert [(e["ts"], e["pid"]) for e in events if e["name"] == "aten::mm"] == [(0, 1), (0, 1001)]
     assert kinetoscope("check", str(out))[0] == 0

@@ -37,7 +37,7 @@ class PythonExporter(Kineto):
 class Monitor(Kineto):
     """Torch 2.13, backend=cupti_monitor: compact, without External id and without most properties of kernels."""
 
-    kept = ("device", "context", "stream", "correlation", "bytes", "graph node id", "graph id")
+    columns = ("device", "context", "stream", "correlation", "bytes", "graph node id", "graph id")
 
     def text(self) -> str:
         head, tail = self.metadata()

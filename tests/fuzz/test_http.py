@@ -239,9 +239,9 @@ def check(response, logdir):
     body = response.data
     assert str(logdir).encode() not in body
     if response.mimetype == "application/json":
-        said = json.loads(body.decode(), parse_constant=pytest.fail) if body else None
-        assert isinstance(said, list) or said is None or response.status_code == 200 or said["state"] == "failed"
-        assert said is None or "Traceback" not in body.decode()
+        answer = json.loads(body.decode(), parse_constant=pytest.fail) if body else None
+        assert isinstance(answer, list) or answer is None or response.status_code == 200 or answer["state"] == "failed"
+        assert answer is None or "Traceback" not in body.decode()
     else:
         assert response.mimetype in ("application/octet-stream", "application/gzip", "text/javascript", "text/html")
 

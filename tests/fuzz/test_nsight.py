@@ -13,7 +13,8 @@ from support.nsight import connected, export_json
 from support.perfetto import training
 
 GROUPS = 10
-TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "StringIds")
+TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "StringIds", "GPU_METRICS")
+TABLES += ("TARGET_INFO_GPU_METRICS",)
 CELLS = (
     "NULL",
     "-1",
@@ -36,7 +37,7 @@ def read_or_refused(path):
         trace = read(path)
     except TraceError:
         return
-    for name in ("steps", "kernels", "operators", "health"):
+    for name in ("steps", "kernels", "operators", "health", "gpu_counters"):
         if not VIEWS[name].is_missing(trace):
             VIEWS[name].run(trace)
 

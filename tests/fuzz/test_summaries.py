@@ -42,12 +42,12 @@ def prepare(folder):
     executors = ExecutorFactory(local_executors(1).make, 1)
     listing = list_traces([Logdir(str(folder))])
     files = files_of(listing, listing.files[0], "span")
-    found = dict(load_summaries(files, None, executors))
+    outcomes = dict(load_summaries(files, None, executors))
     with (folder / "run" / "whole").open("wb") as file:
         file.write(pack.MAGIC)
         places = []
         for one in files:
-            data = found[one].data
+            data = outcomes[one].data
             key = pack.content_key(one.path, one.bytes)
             stamp, start = pack.as_stored(one.stamp), file.tell()
             name = one.path.rpartition("/")[2]
@@ -83,8 +83,8 @@ def case(number, folder):
     executors = ExecutorFactory(local_executors(1).make, 1)
     ranks = ranks_of(listing, files[0], files, load_summaries(files, None, executors, on_problem=notes.append), notes)
     assert [member.problem for member in ranks.members] == [""] * RANKS
-    said = RUN_VIEWS["run_health"].run(ranks)
-    assert bool(notes) == ("summaries_unused" in said["rule"].to_list())
+    health = RUN_VIEWS["run_health"].run(ranks)
+    assert bool(notes) == ("summaries_unused" in health["rule"].to_list())
     assert all(f"run/{pack.FILE_NAME}" in note or pack.FILE_NAME in note for note in notes)
     assert not any(str(folder) in note for note in notes)
 

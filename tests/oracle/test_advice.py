@@ -89,7 +89,7 @@ def test_the_matrix_cores_of_an_mi300_are_known_though_rocm_numbers_its_devices_
     assert "tensor" not in evidence
 
 
-def said(name, rule):
+def advice_of(name, rule):
     return advice(read(FOLDER / name)).row(by_predicate=pl.col("rule") == rule, named=True)
 
 
@@ -97,7 +97,7 @@ def said(name, rule):
 def test_all_copies_between_host_and_device_are_pageable():
     assert (
         "; all of it to or from pageable memory"
-        in said("claims/param_resnet_kineto_rtx2080ti.json.gz", "copies")["evidence"]
+        in advice_of("claims/param_resnet_kineto_rtx2080ti.json.gz", "copies")["evidence"]
     )
 
 

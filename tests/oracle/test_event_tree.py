@@ -124,11 +124,11 @@ def module_rows(trace):
 
 def sums(pairs):
     """(count, sum) of each key's values."""
-    found = defaultdict(lambda: (0, 0))
+    totals = defaultdict(lambda: (0, 0))
     for key, value in pairs:
-        count, total = found[key]
-        found[key] = count + 1, total + value
-    return dict(found)
+        count, total = totals[key]
+        totals[key] = count + 1, total + value
+    return dict(totals)
 
 
 def test_every_module_has_torch_s_calls_and_time(training):
@@ -181,8 +181,8 @@ def is_inner(path, annotations):
 
 def python_path(path, annotations):
     """The names along a path, of operators only those that Python calls."""
-    kept = [e for e in path if e.name not in annotations]
-    names = (e.name for i, e in enumerate(kept) if is_python(e) or i == 0 or is_python(kept[i - 1]))
+    events = [e for e in path if e.name not in annotations]
+    names = (e.name for i, e in enumerate(events) if is_python(e) or i == 0 or is_python(events[i - 1]))
     return tuple(ADDRESS.sub("", name) for name in names)
 
 
@@ -191,9 +191,13 @@ def test_operators_have_torch_s_stacks(tmp_path):
     trace, profiler = recorded(tmp_path, lambda: nn.functional.mse_loss(net(torch.randn(4, 8)), torch.zeros(4, 8)))
     columns = ("calls", "host_self_ns", "host_total_ns")
     rows = call_stacks(trace).filter(pl.col("stack").is_not_null()).iter_rows(named=True)
-    ours = added((row["name"], told(row["stack"].split("\n")), tuple(row[c] for c in columns)) for row in rows)
+    ours = added((row["name"], frames_of(row["stack"].split("\n")), tuple(row[c] for c in columns)) for row in rows)
     theirs = added(
-        (row.key, told(row.stack), (row.count, round(1000 * row.self_cpu_time_total), round(1000 * row.cpu_time_total)))
+        (
+            row.key,
+            frames_of(row.stack),
+            (row.count, round(1000 * row.self_cpu_time_total), round(1000 * row.cpu_time_total)),
+        )
         for row in profiler.key_averages(group_by_stack_n=200)
     )
     assert len(ours) > 40
@@ -202,13 +206,13 @@ def test_operators_have_torch_s_stacks(tmp_path):
 
 
 def added(rows):
-    found = defaultdict(lambda: (0, 0, 0))
+    totals = defaultdict(lambda: (0, 0, 0))
     for name, stack, costs in rows:
-        found[name, stack] = tuple(map(sum, zip(found[name, stack], costs, strict=True)))
-    return dict(found)
+        totals[name, stack] = tuple(map(sum, zip(totals[name, stack], costs, strict=True)))
+    return dict(totals)
 
 
-def told(frames):
+def frames_of(frames):
     """The frames that torch lists, without addresses."""
     return tuple(ADDRESS.sub("", frame) for frame in frames if _filter_stack_entry(frame))
 

@@ -22,6 +22,7 @@ from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
 from kinetoscope_tb.measures.graphs.replays import replays
 from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
 from kinetoscope_tb.trace import Trace
+from kinetoscope_tb.trace.model import NO_CAPTURES
 from support.real_traces import FOLDER, MISSING
 
 INFERENCE = FOLDER.parent / "inference"
@@ -112,7 +113,7 @@ def test_what_only_tables_of_others_name() -> None:
 
 
 def _withheld(path: str) -> tuple[Trace, pl.DataFrame]:
-    trace = replace(_trace(path), captures=())
+    trace = replace(_trace(path), captures=NO_CAPTURES)
     return trace, each_replayed_kernel(trace)
 
 

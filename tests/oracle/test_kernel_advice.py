@@ -16,7 +16,7 @@ QWEN = "claims/tracelens_h100_qwen1.5-0.5b.json.gz"
 pytestmark = pytest.mark.skipif(not (FOLDER.exists() and LABELLED.exists()), reason=MISSING)
 
 
-def said(trace, rule):
+def advice_of(trace, rule):
     return advice(trace).row(by_predicate=pl.col("rule") == rule, named=True)
 
 
@@ -68,7 +68,7 @@ def test_the_work_of_a_fused_moe_is_unknown_with_its_size():
 
 
 def test_attention_in_separate_operators_is_named_with_its_module():
-    first = said(read(FOLDER / OWL), "unfused_attention")
+    first = advice_of(read(FOLDER / OWL), "unfused_attention")
     assert first["title"] == "Attention that isn't fused takes 40.7 % of step 6."
     assert "89 % of the kernel time, in `Owlv2Attention`: `aten::_softmax` of (16, 5185, 5185)" in first["evidence"]
     assert "scaled_dot_product_attention" in first["action"]

@@ -43,9 +43,9 @@ def test_the_main_thread_joins_another_one(recorded):
         thread.join()
         compute()
 
-    said = recorded(step, with_stack=True)
-    row = said["main_thread_waits"]
-    assert next(iter(said)) == "main_thread_waits"
+    by_rule = recorded(step, with_stack=True)
+    row = by_rule["main_thread_waits"]
+    assert next(iter(by_rule)) == "main_thread_waits"
     assert row.title.startswith("The main thread waits for a lock or another thread")
     assert "`threading.join` at `" in row.evidence
     assert "test_planted_on_cpu.py" in row.evidence
@@ -53,24 +53,24 @@ def test_the_main_thread_joins_another_one(recorded):
 
 
 def test_a_pause_without_stacks_is_a_wait_only_if_the_counters_say_so(recorded):
-    said = recorded(lambda _: (compute(), time.sleep(0.08)))
-    first = next(iter(said.values()))
+    by_rule = recorded(lambda _: (compute(), time.sleep(0.08)))
+    first = next(iter(by_rule.values()))
     assert (first.rule, first.confidence) in {("main_thread_waits", "medium"), ("unexplained_idle", "cannot_tell")}
     assert first.weight_ns >= 60_000_000
 
 
 def test_garbage_collection_in_each_step(recorded):
     objects = [[number] for number in range(200_000)]
-    said = recorded(lambda _: (gc.collect(), compute()), with_stack=True)
-    assert next(iter(said)) == "garbage_collection"
+    by_rule = recorded(lambda _: (gc.collect(), compute()), with_stack=True)
+    assert next(iter(by_rule)) == "garbage_collection"
     assert len(objects) == 200_000
 
 
 def test_elementwise_operators_that_dominate(recorded):
     data = torch.ones(2000, 2000)
-    said = recorded(lambda _: [data.sin() for _ in range(5)], record_shapes=True)
-    assert "Elementwise operators take" in said["host_operator"].title
-    assert "`aten::sin` with shapes [[2000, 2000]]: 5 calls per step" in said["host_operator"].evidence
+    by_rule = recorded(lambda _: [data.sin() for _ in range(5)], record_shapes=True)
+    assert "Elementwise operators take" in by_rule["host_operator"].title
+    assert "`aten::sin` with shapes [[2000, 2000]]: 5 calls per step" in by_rule["host_operator"].evidence
 
 
 def test_a_cold_first_step(recorded):

@@ -114,8 +114,8 @@ def test_a_window_cut_out_of_running_work_is_not_taken_for_idle_time():
     for name in ("claims/tracelens_h100_owlv2.json.gz", "claims/param_resnet_kineto_rtx2080ti.json.gz"):
         patient = surgery.Patient(FOLDER / name)
         surgery.cut_window(patient, 0.5)
-        found = {d.rule: d for d in diagnose(patient.trace()) if d.fault}
-        assert "starts_amid_work" in found, name
+        diagnostics = {d.rule: d for d in diagnose(patient.trace()) if d.fault}
+        assert "starts_amid_work" in diagnostics, name
 
 
 TRUE_ALARMS = {  # each was looked at in the trace

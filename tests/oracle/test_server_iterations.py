@@ -178,3 +178,12 @@ def test_all_matmuls_of_a_prefill_are_known_with_the_weights_of_the_model(path):
     hidden, inner, layers, vocabulary = 4096, 12288, 36, 151936  # Qwen3-8B
     layer = hidden * (6144 + 4096 + 3 * inner)
     assert row["model_bytes"] == 2 * (layers * layer + vocabulary * hidden)
+
+
+def test_one_iteration_of_diffusion_without_its_annotation_stays_the_whole_recording(path):
+    """Nothing bounds it: what repeats are the passes inside it. So there are no iterations, and one step with all work."""
+    true, trace = iterations(read(path(DIFFUSION))), stripped(document(path(DIFFUSION)), python=False)
+    assert true.frame.height == 1
+    assert not trace.holds("iterations")
+    assert trace.steps["name"].to_list() == ["all"]
+    assert (trace.device_events["step"].to_numpy()[true.device == 0] == 0).all()

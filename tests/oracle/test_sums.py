@@ -137,9 +137,9 @@ def what_operators_took_of_memory_is_the_difference_from_beginning_to_end(trace,
     if "memory_devices" not in tables:
         return
     levels = tables["memory_devices"].select("device", pl.col("end_allocated_bytes") - pl.col("begin_allocated_bytes"))
-    taken = dict(tables["memory_by_operator"].group_by("device").agg(pl.col("self_size_increase_bytes").sum()).rows())
+    sizes = dict(tables["memory_by_operator"].group_by("device").agg(pl.col("self_size_increase_bytes").sum()).rows())
     for device, difference in levels.drop_nulls().iter_rows():
-        assert taken.get(device, 0) == difference
+        assert sizes.get(device, 0) == difference
 
 
 @rule

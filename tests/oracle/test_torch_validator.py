@@ -34,12 +34,12 @@ REAL = [path for pattern in TOLD for path in FOLDER.rglob(pattern)]  # those tha
 
 
 @cache
-def said(path):
+def violations_of(path):
     """How often each of torch's rules is broken, by torch; and by ours."""
     _, violations = validator.validate_trace(str(path))
     names = [each.rule_name for each in violations if not is_of_two_launches(each)]
-    found = {diagnostic.rule: diagnostic.count for diagnostic in diagnose(read(path))}
-    own = {rule: sum(found.get(name, 0) for name in names) for rule, names in OURS.items()}
+    counts = {diagnostic.rule: diagnostic.count for diagnostic in diagnose(read(path))}
+    own = {rule: sum(counts.get(name, 0) for name in names) for rule, names in OURS.items()}
     return {rule: names.count(rule) for rule in OURS}, own
 
 
@@ -56,7 +56,7 @@ def test_all_rules_of_torch_are_known():
 
 @pytest.mark.parametrize("path", sorted([*REAL, *SAMPLES.glob("*/*/*.gz")]), ids=lambda p: "-".join(p.parts[-3:]))
 def test_what_torch_finds_in_real_traces_is_found_here(path):
-    torch_s, ours = said(path)
+    torch_s, ours = violations_of(path)
     assert {rule for rule, count in torch_s.items() if count} == {rule for rule, count in ours.items() if count}
     assert [torch_s[rule] for rule in COUNT_ALIKE] == [ours[rule] for rule in COUNT_ALIKE]
 
@@ -95,7 +95,7 @@ def backward(*threads):
 def test_what_breaks_a_rule_of_torch_breaks_ours_and_no_other(tmp_path, rule, builder):
     path = tmp_path / "rank0.1.pt.trace.json"
     path.write_text(builder.text())
-    torch_s, ours = said(path)
+    torch_s, ours = violations_of(path)
     assert {name for name, count in torch_s.items() if count} == {rule}
     assert {name for name, count in ours.items() if count} == {rule}
 
@@ -103,5 +103,5 @@ def test_what_breaks_a_rule_of_torch_breaks_ours_and_no_other(tmp_path, rule, bu
 def test_numbers_of_backward_operators_are_of_their_forward_thread_which_torch_s_rule_passes_over(tmp_path):
     path = tmp_path / "rank0.1.pt.trace.json"
     path.write_text(backward(1, 2).text())
-    torch_s, ours = said(path)
+    torch_s, ours = violations_of(path)
     assert (torch_s["_check_backward_seq_id_uniqueness"], ours["_check_backward_seq_id_uniqueness"]) == (1, 0)

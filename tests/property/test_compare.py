@@ -29,12 +29,12 @@ def alone(view, trace, *, per_step):
     """The rows of one side by key, amounts per counted step; by plain arithmetic."""
     counted = counted_steps(trace)
     part = rows_of_steps(trace, counted) if per_step else trace
-    found = {} if view.is_missing(part) else rows(view.run(part), view.table.key)
+    by_key = {} if view.is_missing(part) else rows(view.run(part), view.table.key)
     column = next(c for c in view.table.columns if c.name == view.table.weight)
-    for row in found.values():
+    for row in by_key.values():
         if per_step and column.adds_up and row[column.name] is not None:
             row[column.name] = round(row[column.name] / len(counted))
-    return {key: row[column.name] for key, row in found.items()}
+    return {key: row[column.name] for key, row in by_key.items()}
 
 
 @few

@@ -35,7 +35,7 @@ def written(sources, window=Window(), extras=()):  # noqa: B008  # frozen
 
 def drawn(trace, made, window=Window(), shift=0):  # noqa: B008
     """Name, start in Unix time, duration of each slice that lies in the window in part."""
-    found = []
+    slices = []
     for number in range(made.size):
         if made.tracks[made.track_of(number)].part == "projected":
             continue  # not in the file
@@ -43,8 +43,8 @@ def drawn(trace, made, window=Window(), shift=0):  # noqa: B008
         is_late = window.to_ns is not None and start + shift >= window.to_ns
         is_early = window.from_ns is not None and start + shift < window.from_ns >= start + dur + shift
         if not is_late and not is_early:
-            found.append((made.labels.texts[made.label[number]], start + trace.origin_ns, dur))
-    return found
+            slices.append((made.labels.texts[made.label[number]], start + trace.origin_ns, dur))
+    return slices
 
 
 def nests(spans):
@@ -103,7 +103,7 @@ def test_workers_lie_on_one_clock_in_processes_of_their_own(some, data):
     zero = traces[0].origin_ns - shifts[0]  # of the common clock, in Unix time
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     for source in sources:
-        found = Counter(
+        slices = Counter(
             (e["name"], e["ts"] + base - zero, e.get("dur", 0))
             for e in events
             if e["ph"] in "Xi" and names[e["pid"]].startswith(source.label)
@@ -112,7 +112,7 @@ def test_workers_lie_on_one_clock_in_processes_of_their_own(some, data):
         expected = [
             (n, at + moved, dur) for n, at, dur in drawn(source.trace, source.timeline, window, source.shift_ns)
         ]
-        assert found == Counter(expected)
+        assert slices == Counter(expected)
     assert all(e["ts"] >= 0 for e in events if "ts" in e)
 
 
@@ -128,7 +128,7 @@ def test_any_number_of_slices_may_overlap_in_part(spans):
         if event["ph"] == "X":
             threads[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
     assert sum(map(len, threads.values())) == len(spans)
-    assert all(nests(found) for found in threads.values())
+    assert all(nests(spans) for spans in threads.values())
 
 
 def arrow_ends(events):
@@ -155,8 +155,8 @@ def test_arrows_lead_from_calls_to_kernels_and_from_forward_to_backward():
 def test_memory_is_written_as_the_level_that_the_range_begins_with_and_all_in_it():
     gpu = {"Device Type": 1, "Device Id": 0}
     builder = TraceBuilder().op("a", 0, 100)
-    for at, taken, total in ((10, 5, 5), (20, 3, 8), (30, -5, 3)):
-        builder.memory(taken, at, **gpu, **{"Total Allocated": total, "Total Reserved": 64})
+    for at, size_bytes, total in ((10, 5, 5), (20, 3, 8), (30, -5, 3)):
+        builder.memory(size_bytes, at, **gpu, **{"Total Allocated": total, "Total Reserved": 64})
     trace = builder.build()
     sources = [Source(trace, timeline(trace))]
 
@@ -173,10 +173,10 @@ def test_arguments_are_written_as_kineto_names_them():
     builder.kernel("ncclDevKernel", 10, 5, 4, grid=[1, 2, 3], **{"Collective name": "allreduce", "In msg nelems": 7})
     trace = builder.op("plain", 95, 1).build()
     _, events, _ = written([Source(trace, timeline(trace))], extras=["args"])
-    said = {e["name"]: e.get("args") for e in events if e["ph"] == "X"}
-    assert said["aten::mm"] == {"External id": 3, "Input Dims": [[2, 3], []]}
-    assert said["plain"] is None
-    assert said["ncclDevKernel"] == {
+    arguments = {e["name"]: e.get("args") for e in events if e["ph"] == "X"}
+    assert arguments["aten::mm"] == {"External id": 3, "Input Dims": [[2, 3], []]}
+    assert arguments["plain"] is None
+    assert arguments["ncclDevKernel"] == {
         "device": 0,
         "stream": 7,
         "correlation": 4,
@@ -232,7 +232,7 @@ def test_the_size_of_a_long_file_is_told_by_parts_of_it(monkeypatch):
     source = Source(trace, timeline(trace), 10**9)
     monkeypatch.setattr("kinetoscope_tb.export.chrome_json.writer._SAMPLED", 1000)
     for window in (Window(), Window(10**9 + 10**6, 10**9 + 3 * 10**6)):
-        told = size(source, window)
-        taken = sum(map(len, exported([source], window)))
-        assert (told.slices, told.is_exact) == (slices_in(source, window), False)
-        assert taken / 2 < told.bytes < 2 * taken
+        estimate = size(source, window)
+        written_bytes = sum(map(len, exported([source], window)))
+        assert (estimate.slices, estimate.is_exact) == (slices_in(source, window), False)
+        assert written_bytes / 2 < estimate.bytes < 2 * written_bytes

@@ -12,6 +12,7 @@ from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
 from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
 from kinetoscope_tb.trace import Trace
+from kinetoscope_tb.trace.model import Captures
 from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, truth
 
 _GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))
@@ -40,7 +41,9 @@ def _found(trace: Trace) -> list[tuple[str | None, str | None, str | None]]:
 @settings(max_examples=40, deadline=None)
 @given(_NAMED, _GRAPHS, st.integers(1, 4))
 def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Work], iterations: int) -> None:
-    trace = replace(_replays(dialect, graphs, iterations).builder.build(), captures=(_captures(dialect, graphs),))
+    trace = replace(
+        _replays(dialect, graphs, iterations).builder.build(), captures=Captures.of(_captures(dialect, graphs))
+    )
     assert _found(trace) == iterations * [row for work in graphs for row in truth(work)]
     assert set(each_replayed_kernel(trace)["provenance"]) == {"capture"}
     assert set(each_replayed_kernel(trace)["confidence"]) == {"high"}
@@ -50,7 +53,9 @@ def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Wor
 @given(_GRAPHS, st.integers(1, 4))
 def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[Work], iterations: int) -> None:
     dialect: Dialect = "cuda node ids"
-    trace = replace(_replays(dialect, graphs, iterations).builder.build(), captures=(_captures(dialect, graphs),))
+    trace = replace(
+        _replays(dialect, graphs, iterations).builder.build(), captures=Captures.of(_captures(dialect, graphs))
+    )
     lengths = [len(kernels_of(work)) for work in graphs]
     expected = [row for work in graphs for row in truth(work)]
     if len(set(lengths)) == len(lengths):  # else only the order of the captures tells graphs of one form apart
@@ -75,7 +80,7 @@ def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, wor
 @given(_GRAPHS, st.integers(1, 3))
 def test_no_time_is_lost_or_counted_twice(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()
-    trace = replace(plain, captures=(_captures("rocm", graphs),))
+    trace = replace(plain, captures=Captures.of(_captures("rocm", graphs)))
     spent = plain.device_events["dur_ns"].sum()
     operators = operator_table(with_replayed_calls(trace), ["name", "input_shapes"])
     assert operators["device_self_ns"].sum() == spent == replayed_kernels(trace)["total_ns"].sum()
@@ -108,6 +113,6 @@ def test_the_order_of_captures_and_unrelated_ones_change_nothing(graphs: list[Wo
     expected = [row for work in graphs for row in truth(work)] * iterations
     if tuple(kernels_of((*graphs[0], *graphs[0]))) in {tuple(kernels_of(work)) for work in graphs}:
         return
-    assert _found(replace(plain, captures=tuple(both))) == expected
-    assert _found(replace(plain, captures=tuple(both[::-1]))) == expected
+    assert _found(replace(plain, captures=Captures.of(*both))) == expected
+    assert _found(replace(plain, captures=Captures.of(*both[::-1]))) == expected
     assert pl.Series(_found(plain)).len() == len(expected)

@@ -250,13 +250,13 @@ def test_the_culprits_of_idle_time_add_up_to_its_causes(builder):
 @given(launched())
 def test_the_culprit_is_the_innermost_range_of_the_launching_thread_at_each_instant(builder):
     trace = builder.build()
-    found = culprits(trace, device=None)
+    table = culprits(trace, device=None)
     main = main_thread(trace)
-    for piece in found.pieces.rows(named=True):
+    for piece in table.pieces.rows(named=True):
         for at in range(piece["start_ns"], piece["end_ns"]):
             expected = slow_innermost(trace, piece, main, at)
             row = piece["stack_row"]
-            got = None if row == NONE else (FRAMES[found.stack.frame[row]], found.stack.row[row])
+            got = None if row == NONE else (FRAMES[table.stack.frame[row]], table.stack.row[row])
             assert got == expected
 
 

@@ -77,11 +77,11 @@ def traces(draw):
 @given(traces())
 def test_the_savings_of_kernels_are_at_most_the_time_that_kernels_run(trace):
     facts = Facts(trace)
-    found = [each for each in advice(facts) if each.rule in OF_KERNELS]
+    rows = [each for each in advice(facts) if each.rule in OF_KERNELS]
     running = length_within(intervals_of(trace.kernels), facts.windows.start, facts.windows.end)
-    assert all(each.saving_ns is None or each.saving_ns > 0 for each in found)
-    assert sum(each.saving_ns or 0 for each in found) <= facts.mean(running) + len(found)
-    sizes = [each.size_ns for each in found if each.size_ns is not None]
+    assert all(each.saving_ns is None or each.saving_ns > 0 for each in rows)
+    assert sum(each.saving_ns or 0 for each in rows) <= facts.mean(running) + len(rows)
+    sizes = [each.size_ns for each in rows if each.size_ns is not None]
     assert sum(sizes) <= facts.mean(running) + len(sizes)
 
 

@@ -47,13 +47,13 @@ def test_the_order_of_rows_changes_nothing(builder, shuffler):
 @given(builders())
 def test_a_faultless_recording_is_judged_as_if_nothing_was_checked(builder):
     trace = builder.build()
-    found = diagnose(trace)
+    diagnostics = diagnose(trace)
     facts = Facts(trace)
-    if not any(d.fault for d in found):
-        assert advice(facts, found) == advice(facts)
+    if not any(d.fault for d in diagnostics):
+        assert advice(facts, diagnostics) == advice(facts)
     else:
-        said = {a.rule for a in advice(facts)} | {"recording_faults", "nothing_to_fix"}
-        assert {a.rule for a in advice(facts, found)} <= said
+        rules = {a.rule for a in advice(facts)} | {"recording_faults", "nothing_to_fix"}
+        assert {a.rule for a in advice(facts, diagnostics)} <= rules
 
 
 @settings(max_examples=25, deadline=None)
@@ -69,6 +69,6 @@ def test_more_lost_kernels_are_never_less_doubtful(losses, seed):
         gone = {id(e) for e in kernels[: count - 1]}
         lost = TraceBuilder(machine.builder.base_ns, **machine.builder.top)
         lost.events = [e for e in machine.builder.events if id(e) not in gone]
-        found = [d.fault.affected_ns for d in physics.diagnose(lost.build()) if d.rule.startswith("kernels_")]
-        doubtful.append(sum(found))
+        durations = [d.fault.affected_ns for d in physics.diagnose(lost.build()) if d.rule.startswith("kernels_")]
+        doubtful.append(sum(durations))
     assert doubtful == sorted(doubtful)

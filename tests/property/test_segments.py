@@ -61,7 +61,7 @@ def test_legs_are_the_longest_ways_between_meetings(builder, data):
     meets = data.draw(st.lists(st.integers(0, rows - 1), unique=True, max_size=6)) if rows else []
     start = np.array([nodes.starts.start + row for row in meets], np.int64)
     end = np.array([nodes.ends.start + row for row in meets], np.int64)
-    found = segments(trace, graph, start, end)
+    pieces = segments(trace, graph, start, end)
     begins, stops = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     ends = {int(node): sync_point for sync_point, node in enumerate(end)}
     targets = {(step, NONE): nodes.step_ends.start + step for step in range(trace.steps.height)}
@@ -72,15 +72,15 @@ def test_legs_are_the_longest_ways_between_meetings(builder, data):
     for (step, sync_point), node in targets.items():
         if begins[step] == stops[step]:
             continue
-        own = found.filter((pl.col("step") == step) & (pl.col("sync_point") == sync_point))
+        own = pieces.filter((pl.col("step") == step) & (pl.col("sync_point") == sync_point))
         ways = slow_ways(graph, node, begins[step], ends)
         assert own["slack_ns"][0] == 0
         assert own["slack_ns"].is_sorted()
-        told = {since: int(nodes.time[node]) - early for since, early in own.select("since", "slack_ns").rows()}
-        assert sorted(told.values()) == sorted(ways.values())[-MOST_ENDS:]
-        assert all(ways[since] == at for since, at in told.items())
+        earliest = {since: int(nodes.time[node]) - early for since, early in own.select("since", "slack_ns").rows()}
+        assert sorted(earliest.values()) == sorted(ways.values())[-MOST_ENDS:]
+        assert all(ways[since] == at for since, at in earliest.items())
         for since, early, spent in own.select("since", "slack_ns", "spent_ns").rows():
             source = int(begins[step]) if since == NONE else int(nodes.time[end[since]])
             assert sum(spent) == nodes.time[node] - early - source
         seen += own.height
-    assert seen == found.height
+    assert seen == pieces.height

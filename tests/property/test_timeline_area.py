@@ -4,22 +4,25 @@ from collections import Counter, defaultdict
 from typing import get_args
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline import CATEGORIES, timeline
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import area_flames
-from kinetoscope_tb.timeline.area.groups import By, groups
+from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.counters.counters import counters
 from support.real_traces import FOLDER
 from support.strategies import builders
 
 TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
-RANK = ["python", "annotations", "calls", "other", "waits", "work"]
+RANK = ["python", "annotations", "projected", "calls", "other", "waits", "work"]
+WITH_SPANS = ("name", "category")  # groups that have spans of annotations on streams
 LAYER = {"waits": 1, "work": 2}
 
 
@@ -35,7 +38,6 @@ class Slowly:
             i
             for i in range(made.size)
             if track_of[i] in tracks
-            and self.track[i].part != "projected"
             and self.start[i] < end
             and (self.stop[i] > begin or (self.start[i] == self.stop[i] >= begin))
         ]
@@ -77,10 +79,13 @@ class Slowly:
         ]
         return max(candidates, key=self.order, default=None)
 
-    def groups(self, group_of):
+    def is_span(self, i):
+        return self.is_device(i) and self.track[i].part in ("annotations", "projected")
+
+    def groups(self, group_of, *, has_spans=True):
         """(self, total, calls, union, mean, min, p50, p95, max) by group, device, covering."""
         members = defaultdict(list)
-        for i in self.inside:
+        for i in (i for i in self.inside if has_spans or not self.is_span(i)):
             members[(*group_of(i), self.is_device(i), i in self.covers)].append(i)
         rows = {}
         for key, numbers in members.items():
@@ -113,6 +118,18 @@ def label(made, number):
     return made.labels.texts[place], CATEGORIES[made.labels.categories[place]]
 
 
+recorded_spans = st.lists(
+    st.tuples(st.sampled_from(["aten::mm", "y"]), st.integers(0, 60), st.integers(0, 25)), max_size=3
+)
+
+
+def with_spans(builder, spans):
+    """The trace, with spans of annotations on a stream as torch records them."""
+    for name, at, dur in spans:
+        builder.event("gpu_user_annotation", name, at, dur, pid=0, tid=7)
+    return builder.build()
+
+
 def areas():
     return st.tuples(st.integers(-5, 90), st.integers(0, 90), st.sets(st.integers(0, 8)))
 
@@ -128,34 +145,59 @@ def cells(table):
     return {tuple(row[name] for name in names): tuple(row[name] for name in amounts) for row in table.to_dicts()}
 
 
-@given(builders(), areas())
-def test_groups_by_name_are_what_a_look_at_each_instant_says(builder, where):
-    trace = builder.build()
+@given(builders(), recorded_spans, areas())
+def test_groups_by_name_are_what_a_look_at_each_instant_says(builder, spans, where):
+    trace = with_spans(builder, spans)
     made = timeline(trace)
     where = chosen(made, where)
     slowly = Slowly(made, *where)
     by_name = area(made, groups(trace, made, "name"), *where)
     assert cells(by_name) == slowly.groups(lambda i: (label(made, i)[0] or None, label(made, i)[1], None))
     by_thread = area(made, groups(trace, made, "thread"), *where)
-    assert cells(by_thread) == slowly.groups(lambda i: (slowly.track[i].name, None, slowly.track[i].process))
+    thread = slowly.groups(lambda i: (slowly.track[i].name, None, slowly.track[i].process), has_spans=False)
+    assert cells(by_thread) == thread
 
 
-@given(builders(), areas())
-def test_every_grouping_has_the_same_slices(builder, where):
-    trace = builder.build()
+@given(builders(), recorded_spans, areas())
+def test_device_time_by_annotation_is_that_of_the_work_launched_in_it(builder, spans, where):
+    trace = with_spans(builder, spans)
+    made, ranges = timeline(trace), AnnotationRanges.of(trace)
+    where = chosen(made, where)
+    slowly = Slowly(made, *where)
+
+    def launching(i):
+        frame, row = made.source_of(i)
+        place = ranges.launching[row] if frame == "device_events" else -1
+        return ranges.names[ranges.code[place]].name if place >= 0 else NO_ANNOTATION, None, None
+
+    expected = {key: row for key, row in slowly.groups(launching, has_spans=False).items() if key[3]}
+    assert cells(area(made, groups(trace, made, "annotation"), *where).filter(pl.col("is_device"))) == expected
+
+
+@given(builders(), recorded_spans, areas())
+def test_every_grouping_has_the_same_slices_except_for_the_spans_of_annotations(builder, spans, where):
+    trace = with_spans(builder, spans)
     made = timeline(trace)
     where = chosen(made, where)
-    tables = [area(made, groups(trace, made, by), *where) for by in get_args(By)]
-    for column in ("self_ns", "total_ns", "calls"):
-        sums = {
-            tuple(table.group_by("is_device").agg(table[column].sum()).sort("is_device").rows()) for table in tables
-        }
-        assert len(sums) == 1
+    slowly = Slowly(made, *where)
+    begin, end, _ = where
+    in_area = [
+        max(0, min(slowly.stop[i], end) - max(slowly.start[i], begin)) for i in filter(slowly.is_span, slowly.inside)
+    ]
+    amounts = set()
+    for by in get_args(By):
+        of_spans = (0, 0) if by in WITH_SPANS else (sum(in_area), len(in_area))
+        table = area(made, groups(trace, made, by), *where)
+        host, device = (table.filter(pl.col("is_device") == side) for side in (False, True))
+        columns = ("self_ns", "total_ns", "calls")
+        on_host, (own, total, calls) = (tuple(side[column].sum() for column in columns) for side in (host, device))
+        amounts.add((on_host, own, total + of_spans[0], calls + of_spans[1]))
+    assert len(amounts) == 1
 
 
-@given(builders(), areas())
-def test_flames_are_what_a_look_at_each_instant_says(builder, where):
-    made = timeline(builder.build())
+@given(builders(), recorded_spans, areas())
+def test_flames_are_what_a_look_at_each_instant_says(builder, spans, where):
+    made = timeline(with_spans(builder, spans))
     where = chosen(made, where)
     slowly = Slowly(made, *where)
     for is_device in (False, True):
@@ -186,13 +228,13 @@ def test_counters_have_the_values_of_each_instant(builder, where):
             value[np.searchsorted(at, t, "right") - 1] for t in range(begin, begin + lasts) if at[0] <= t < counter.end
         ]
         held = [one for one in held if np.isfinite(one)]
-        found = counter_values(counter, begin, begin + lasts)
+        values = counter_values(counter, begin, begin + lasts)
         if not held:
-            assert set(found.values()) == {None}
+            assert set(values.values()) == {None}
             continue
-        assert found["mean"] == pytest.approx(sum(held) / len(held))
-        assert (found["least"], found["most"]) == (min(held), max(held))
-        assert (found["first"], found["last"]) == (held[0], held[-1])
+        assert values["mean"] == pytest.approx(sum(held) / len(held))
+        assert (values["least"], values["most"]) == (min(held), max(held))
+        assert (values["first"], values["last"]) == (held[0], held[-1])
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
@@ -205,8 +247,8 @@ def test_areas_of_real_traces_that_touch_add_up_to_the_whole(path):
     whole = area(made, by, first, last + 1, tracks)
     for column in ("total_ns", "self_ns"):
         assert whole[column].sum() == sum(part[column].sum() for part in parts)
-    assert whole["calls"].sum() == made.is_recorded.sum()
-    assert whole["total_ns"].sum() == int(made.dur_ns[made.is_recorded].sum())
+    assert whole["calls"].sum() == made.size
+    assert whole["total_ns"].sum() == int(made.dur_ns.sum())
     assert (whole["self_ns"] >= 0).all()
     assert (whole["self_ns"] <= whole["total_ns"]).all()
     assert (whole["union_ns"] <= whole["total_ns"]).all()

@@ -63,8 +63,8 @@ def test_a_bucket_is_what_a_look_at_each_moment_says(curve, level, index):
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_counters_of_real_traces_agree_with_the_views(path):
     trace = read(path)
-    found = counters(trace)
-    for curve in found:
+    curves = counters(trace)
+    for curve in curves:
         at, value = curve.curve
         assert (np.diff(at) >= 0).all()
         assert curve.bounds[0] <= value.min() <= value.max() <= curve.bounds[1]
@@ -75,7 +75,7 @@ def test_counters_of_real_traces_agree_with_the_views(path):
             assert (np.nanmin(tile[0]), np.nanmax(tile[1])) == (value.min(), value.max())
             assert tile[2][~np.isnan(tile[2])][-1] == value[-1]
     for memory in device_memories(trace):
-        (curve,) = [c for c in found if (c.name, c.device) == ("Allocated memory", memory.name)]
+        (curve,) = [c for c in curves if (c.name, c.device) == ("Allocated memory", memory.name)]
         assert curve.curve[1].max() == memory.level_before(memory.peak() + 1)
     if trace.holds("kernels"):
         for row in (
@@ -84,7 +84,7 @@ def test_counters_of_real_traces_agree_with_the_views(path):
             .drop_nulls("utilization_frac")
             .iter_rows(named=True)
         ):
-            (curve,) = [c for c in found if c.name == "GPU utilization" and c.index == row["device"]]
+            (curve,) = [c for c in curves if c.name == "GPU utilization" and c.index == row["device"]]
             until = int(np.searchsorted(curve.curve[0], row["time_ns"] + row["dur_ns"]))
             inside = curve.curve[0][:until] - row["time_ns"], curve.curve[1][:until]
             alone = Counter("x", "fraction", "", 0, None, (0.0, 1.0), row["dur_ns"], lambda inside=inside: inside)

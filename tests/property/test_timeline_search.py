@@ -70,7 +70,7 @@ def test_what_is_found_is_what_a_look_at_each_slice_finds(builder, words, at):
     made = timeline(trace)
     search = slices_of(trace, made, text=words)
     names = [made.labels.texts[label] for label in made.label.tolist()]
-    wanted = {
+    expected = {
         "mm": lambda name: "mm" in name,
         "a": lambda name: "a" in name,
         "": lambda name: True,
@@ -78,7 +78,7 @@ def test_what_is_found_is_what_a_look_at_each_slice_finds(builder, words, at):
         "re:^a": lambda name: name.startswith("a"),
         "k": lambda name: "k" in name,
     }[words]
-    numbers = [number for number, name in enumerate(names) if wanted(name.lower())]
+    numbers = [number for number, name in enumerate(names) if expected(name.lower())]
     assert search.numbers.tolist() == numbers
     starts = sorted(made.start_ns[numbers].tolist())
     assert search.by_start[0].tolist() == starts

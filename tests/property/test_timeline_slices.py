@@ -65,14 +65,18 @@ def test_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs
         inner = [i for i in range(made.size) if parents[i] == number]
         instants = range(start[number], end[number])
         alone = sum(not any(start[i] <= at < end[i] for i in inner) for at in instants)
-        found = details(trace, made, number, links)
-        assert found["self_ns"] == alone
+        facts = details(trace, made, number, links)
+        assert facts["self_ns"] == alone
         same = sorted(made.dur_ns[made.label == made.label[number]].tolist())
-        said = found["same_name"]
-        assert (said["count"], said["total_ns"], said["p50_ns"]) == (len(same), sum(same), same[(len(same) - 1) // 2])
-        assert said["p95_ns"] == same[-(-95 * len(same) // 100) - 1]
-        for name, dur in (("fastest", same[0]), ("median", said["p50_ns"]), ("slowest", same[-1])):
-            assert (made.dur_ns[said[name]], made.label[said[name]]) == (dur, made.label[number])
+        statistics = facts["same_name"]
+        assert (statistics["count"], statistics["total_ns"], statistics["p50_ns"]) == (
+            len(same),
+            sum(same),
+            same[(len(same) - 1) // 2],
+        )
+        assert statistics["p95_ns"] == same[-(-95 * len(same) // 100) - 1]
+        for name, dur in (("fastest", same[0]), ("median", statistics["p50_ns"]), ("slowest", same[-1])):
+            assert (made.dur_ns[statistics[name]], made.label[statistics[name]]) == (dur, made.label[number])
 
 
 @given(builders(), st.integers(0, 3), st.integers(0, 90))
@@ -131,13 +135,13 @@ def test_slices_of_real_traces_can_be_asked_and_lead_to_each_other(path):
     trace = read(path)
     made, links = timeline(trace), Links.of(trace)
     for number in range(0, made.size, max(1, made.size // 60)):
-        found = details(trace, made, number, links)
-        assert 0 <= found["self_ns"] <= found["dur_ns"]
-        for work in found["launched"]["slices"] if found["launched"] else []:
+        facts = details(trace, made, number, links)
+        assert 0 <= facts["self_ns"] <= facts["dur_ns"]
+        for work in facts["launched"]["slices"] if facts["launched"] else []:
             by = details(trace, made, work["slice"], links)["launched_by"]
             frame, _ = made.source_of(number)
             if frame == "launches":
-                assert by["call"]["start_ns"] >= found["start_ns"]
+                assert by["call"]["start_ns"] >= facts["start_ns"]
             elif frame == "host_events":
                 _, op = made.source_of(by["op"]["slice"]) if by["op"] else (None, -1)
                 call = by["call"] and made.source_of(by["call"]["slice"])[1]

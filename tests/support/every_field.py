@@ -68,9 +68,9 @@ _VALUES = {
 
 def event(ph: str, cat: str | None, name: str, at: float, dur: float | None = None, /, **args: Any) -> dict[str, Any]:
     """An event at a time in µs; what begins with `_` is no argument but stands beside them."""
-    beside = {key[1:]: args.pop(key) for key in list(args) if key.startswith("_")}
-    found = {"ph": ph, "cat": cat, "name": name, "pid": 1000, "tid": 1, "ts": at, "dur": dur, **beside, "args": args}
-    return {key: value for key, value in found.items() if value is not None}
+    fields = {key[1:]: args.pop(key) for key in list(args) if key.startswith("_")}
+    event = {"ph": ph, "cat": cat, "name": name, "pid": 1000, "tid": 1, "ts": at, "dur": dur, **fields, "args": args}
+    return {key: value for key, value in event.items() if value is not None}
 
 
 def _products(at: float) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def _step(rank: int, number: int, at: float) -> list[dict[str, Any]]:
     c = 100 * number
     late = 3 * rank
     work = {"device": 0, "stream": 7, "_pid": 0, "_tid": 7}
-    told = {**_COLLECTIVE, "Seq": number}
+    arguments = {**_COLLECTIVE, "Seq": number}
     return [
         event("X", "user_annotation", f"ProfilerStep#{number}", at, 100),
         event("X", "user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 1, 4),
@@ -131,11 +131,11 @@ def _step(rank: int, number: int, at: float) -> list[dict[str, Any]]:
         event("X", "gpu_memset", "Memset (Device)", at + 60, 2, correlation=c + 4, bytes=64, **work),
         event("X", "cuda_runtime", "cudaGraphLaunch", at + 58, 1, correlation=c + 5),
         event("X", "kernel", "triton_poi_fused_0", at + 63, 2, correlation=c + 5, **{"graph id": 3}, **work),
-        event("X", "cpu_op", "record_param_comms", at + 70 + late, 10, **told, **{"External id": c + 2}),
+        event("X", "cpu_op", "record_param_comms", at + 70 + late, 10, **arguments, **{"External id": c + 2}),
         event("X", "cuda_runtime", "cudaLaunchKernelExC", at + 72 + late, 2, correlation=c + 2),
         event(
             "X", "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 76 + late, 18 - late, correlation=c + 2,
-            device=0, stream=20, _pid=0, _tid=20, **told,
+            device=0, stream=20, _pid=0, _tid=20, **arguments,
         ),
         event(
             "X", "cuda_sync", "Stream Wait Event", at + 94, 2, correlation=c + 3, _pid=0, _tid=7,
@@ -252,30 +252,30 @@ Path_ = tuple[str | int, ...]
 
 def _paths(value: Any, path: Path_) -> list[Path_]:
     """The places in a JSON value, itself too; of a list those of its first and its last element."""
-    found = [path] if path else []
+    paths = [path] if path else []
     if isinstance(value, dict):
         for key, inner in value.items():
-            found += _paths(inner, (*path, key))
+            paths += _paths(inner, (*path, key))
     elif isinstance(value, list):
         for at in sorted({0, len(value) - 1} if value else ()):
-            found += _paths(value[at], (*path, at))
-    return found
+            paths += _paths(value[at], (*path, at))
+    return paths
 
 
 @functools.cache
 def fields() -> tuple[Path_, ...]:
     """The path of each field of the sample: of the metadata, and of the first event that has it of each kind."""
     document = _sample(0)
-    found = list(_paths({k: v for k, v in document.items() if k != "traceEvents"}, ()))
-    found.append(("traceEvents",))
+    paths = list(_paths({k: v for k, v in document.items() if k != "traceEvents"}, ()))
+    paths.append(("traceEvents",))
     seen = set()
     for at, one in enumerate(document["traceEvents"]):
         kind = (one["ph"], one.get("cat"), one["name"].partition("#")[0])
         for path in _paths(one, ()):
             if (kind, path) not in seen:
                 seen.add((kind, path))
-                found.append(("traceEvents", at, *path))
-    return tuple(found)
+                paths.append(("traceEvents", at, *path))
+    return tuple(paths)
 
 
 def value_at(document: Any, path: Path_) -> Any:

@@ -47,6 +47,10 @@ CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start INTEGER NOT NULL, end IN
 CREATE TABLE CUPTI_ACTIVITY_KIND_CUDA_EVENT (timestamp INTEGER, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
     greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
     eventId INTEGER NOT NULL, eventSyncId INTEGER);
+CREATE TABLE GPU_METRICS (rawTimestamp INTEGER, timestamp INTEGER, typeId INTEGER NOT NULL,
+    metricId INTEGER NOT NULL, value INTEGER NOT NULL);
+CREATE TABLE TARGET_INFO_GPU_METRICS (typeId INTEGER NOT NULL, sourceId INTEGER NOT NULL, typeName TEXT NOT NULL,
+    metricId INTEGER NOT NULL, metricName TEXT NOT NULL);
 CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER,
     category INTEGER, color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER,
     domainId INTEGER, uint64Value INTEGER, int64Value INTEGER, doubleValue REAL, uint32Value INTEGER,
@@ -54,6 +58,9 @@ CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER
 """
 HOST = 1 << 56 | 2 << 48
 """Above the process in globalTid: the machine."""
+
+METRICS = 72057602627862528 & ~0xFF
+"""typeId of GPU_METRICS without its last byte, the GPU."""
 
 ROUTES = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 MEMORY = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
@@ -75,7 +82,7 @@ class Export:
         self.db.executescript(SCHEMA)
         self.insert("TARGET_INFO_SESSION_START_TIME", utcEpochNs=base_ns, utcTime="", localTime="")
         self.insert("META_DATA_EXPORT", name="EXPORT_SCHEMA_VERSION", value="3.24.14")
-        self._numbers = {}
+        self._numbers, self._metrics = {}, {}
         self.pid = 1000
 
     def insert(self, table, **values):
@@ -132,6 +139,16 @@ class Export:
         place |= {"globalPid": thread_of(pid), "eventId": event, "eventSyncId": sync}
         return self.insert("CUPTI_ACTIVITY_KIND_CUDA_EVENT", **place)
 
+    def sample(self, metric, at, value, *, gpu=0):
+        """A value of a metric, which gets a number in the order of first samples."""
+        kind = METRICS | gpu
+        if (kind, metric) not in self._metrics:
+            self._metrics[kind, metric] = number = len(self._metrics)
+            names = {"typeName": "GPU Metrics [H100]", "metricName": metric}
+            self.insert("TARGET_INFO_GPU_METRICS", typeId=kind, sourceId=11, metricId=number, **names)
+        number = self._metrics[kind, metric]
+        return self.insert("GPU_METRICS", rawTimestamp=at, timestamp=at, typeId=kind, metricId=number, value=value)
+
     @staticmethod
     def _place(start, end, correlation, pid, device, stream):
         place = {"start": start, "end": end, "deviceId": device, "contextId": 1, "streamId": stream}
@@ -155,6 +172,8 @@ def export_json(path, text, *, drop_empty=True):
         if event["ph"] == "X" and event.get("cat") in _WRITE:
             start = int(Decimal(event["ts"]) * 1000)
             _WRITE[event["cat"]](export, event, start, start + int(Decimal(event["dur"]) * 1000))
+        elif device := _COUNTED.fullmatch(str(event["pid"])):
+            _write_sample(export, event, int(device[1]))
     if drop_empty:
         drop_empty_tables(export.db)
     return export.close()
@@ -235,6 +254,15 @@ def _write_wait(export, event, start, end):
                 pid=export.pid)  # fmt: skip
 
 
+def _write_sample(export, event, gpu):
+    name, value = event["name"], event["args"][""]
+    is_clock = name.endswith(" (MHz)")
+    raw = -1 if value is None else int(value * 10**6 if is_clock else value)
+    metric = name.replace(" (MHz)", " [MHz]").replace(" (%)", " [Throughput %]")
+    export.sample(metric, int(Decimal(event["ts"]) * 1000), raw, gpu=gpu)
+
+
+_COUNTED = re.compile(r"GPU (\d+) Counters")
 _WRITE = {
     "cpu_op": _write_operator,
     "user_annotation": _write_annotation,

@@ -22,11 +22,11 @@ def parents(ranges: Sequence[Interval]) -> list[int]:
 
     Holds: it ends after the range begins, and no earlier than the range ends.
     """
-    found = []
+    rows = []
     for i, (start, end) in enumerate(ranges):
         around = [j for j in range(i) if ranges[j][1] > start and ranges[j][1] >= end]
-        found.append(around[-1] if around else -1)
-    return found
+        rows.append(around[-1] if around else -1)
+    return rows
 
 
 def busy(ranges: Sequence[Interval]) -> int:
@@ -40,18 +40,18 @@ def lifetimes(records: Sequence[tuple[int, int, int, int, int]]) -> list[tuple[s
     A record is (time, thread, address, change, total); -1 is an end that wasn't recorded.
     """
     held: dict[int, tuple[int, int]] = {}
-    found = []
+    rows = []
     for at, _, address, change, _ in records:
         before = held.pop(address, None)
         if change > 0:
             if before:
-                found.append(("address reused", before[1], before[0], at))
+                rows.append(("address reused", before[1], before[0], at))
             held[address] = (at, change)
         elif before:
-            found.append(("released", before[1], before[0], at))
+            rows.append(("released", before[1], before[0], at))
         else:
-            found.append(("allocated earlier", -change, -1, at))
-    return [*found, *(("never released", size, at, -1) for at, size in held.values())]
+            rows.append(("allocated earlier", -change, -1, at))
+    return [*rows, *(("never released", size, at, -1) for at, size in held.values())]
 
 
 def memory_by_operator(trace: Any, from_ns: int | None, to_ns: int | None) -> list[tuple[Any, ...]]:

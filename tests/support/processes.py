@@ -34,11 +34,11 @@ def ended(process):
 
 def traces_in(run):
     """Content of each trace of a run's folder by its worker and span."""
-    found = {}
+    processes = {}
     for path in sorted(run.glob("*.gz")):
         name = parse(path.name)
-        found[name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
-    return found
+        processes[name.worker, name.span] = json.loads(gzip.decompress(path.read_bytes()))
+    return processes
 
 
 def steps_of(trace):

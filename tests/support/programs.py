@@ -102,10 +102,10 @@ def _wait(state: _Run, part: Wait) -> None:
     record = state.call(RECORD)
     at = state.now
     number = state.call(WAIT)
-    told = {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": part.other}
+    arguments = {"cuda_sync_kind": "Stream Wait Event", "wait_on_stream": part.other}
     place = {"device": DEVICE, "stream": part.stream, "correlation": number}
     known = {"wait_on_cuda_event_record_corr_id": record, "wait_on_cuda_event_id": record}
-    state.builder.event("cuda_sync", WAIT, at, 1, pid=DEVICE, tid=part.stream, **told, **place, **known)
+    state.builder.event("cuda_sync", WAIT, at, 1, pid=DEVICE, tid=part.stream, **arguments, **place, **known)
     over = state.given.get(part.other, 0)
     state.awaited[part.stream] = max(state.awaited.get(part.stream, 0), over)
 

@@ -82,13 +82,13 @@ def reading(data: bytes, path: str = "odd.json") -> Trace:
 
 def identity(trace: Trace) -> int:
     """A number for what a trace says, wherever its events lie in the file: two of one number have the same answers."""
-    told: list[object] = [trace.origin_ns, trace.window, trace.meta]
-    told += [[(diagnostic.rule, diagnostic.count, diagnostic.level) for diagnostic in trace.diagnostics]]
+    content: list[object] = [trace.origin_ns, trace.window, trace.meta]
+    content += [[(diagnostic.rule, diagnostic.count, diagnostic.level) for diagnostic in trace.diagnostics]]
     for field in fields(trace):
         value = getattr(trace, field.name)
         if isinstance(value, pl.DataFrame):
-            told.append(value.select(pl.exclude("offset", "length")).to_dict(as_series=False))
-    return hash(repr(told))
+            content.append(value.select(pl.exclude("offset", "length")).to_dict(as_series=False))
+    return hash(repr(content))
 
 
 def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Iterator[Question]:
@@ -294,10 +294,10 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
     made: list[Any] = []
 
     def sum_up() -> None:
-        found = summary(trace)
-        if problem := problem_of(found):
+        result = summary(trace)
+        if problem := problem_of(result):
             raise TraceError(trace.path, problem)
-        made.append(summary_entry.PackedSummary(summary_entry.packed(found).data).summary)
+        made.append(summary_entry.PackedSummary(summary_entry.packed(result).data).summary)
 
     yield "summary", sum_up
     if not made:
@@ -319,10 +319,10 @@ def _across(trace: Trace, ranks: Ranks, member: int) -> None:
     fail_if_unsound(path.within(drawn, *drawn.window, 100))
 
 
-def ask(asked: Iterator[Question]) -> dict[str, BaseException]:
+def ask(questions: Iterator[Question]) -> dict[str, BaseException]:
     """The questions that failed, each with its error; a `KinetoscopeError` is an answer."""
     failed: dict[str, BaseException] = {}
-    for name, question in asked:
+    for name, question in questions:
         try:
             question()
         except KinetoscopeError:

@@ -237,7 +237,7 @@ def trace_of(made: Made, rank: int) -> TraceBuilder:
             trace.op("aten::mm", now + 1000, 4000).launch(now + 2000, 1000, correlation)
             trace.kernel("gemm", now + 4000, start - now - 4000, correlation)
             name, members = made.groups[made.group[call]]
-            said = {
+            arguments = {
                 "Collective name": "allreduce",
                 "dtype": "Float",
                 "In msg nelems": truth.bytes // 4,
@@ -247,7 +247,7 @@ def trace_of(made: Made, rank: int) -> TraceBuilder:
                 **({"Seq": int(made.nth[call])} if truth.is_numbered else {}),
             }
             if not made.is_lost(rank, call):
-                trace.op("record_param_comms", now + 10_000, 9000, **said)
+                trace.op("record_param_comms", now + 10_000, 9000, **arguments)
                 trace.launch(now + 12_000, 1000, correlation + 1)
                 kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
                 trace.kernel(kernel, start, stop - start, correlation + 1, stream=20)

@@ -51,8 +51,8 @@ class Patient:
 
     def device(self, *cats: str) -> list[Event]:
         """Device rows by their start."""
-        wanted = cats or _DEVICE
-        rows = [e for e in self.timed() if str(e.get("cat")).lower() in wanted]
+        categories = cats or _DEVICE
+        rows = [e for e in self.timed() if str(e.get("cat")).lower() in categories]
         return sorted(rows, key=lambda e: e["ts"])
 
     def kernels(self) -> list[Event]:

@@ -120,12 +120,12 @@ MOST_LINES_OF_A_FUNCTION = 40
 @cache
 def modules():
     """The path of each module by its name; a package's name is that of its `__init__`."""
-    found = {}
+    paths = {}
     for folder in (ROOT / "producer" / "kinetoscope", ROOT / "tb_plugin" / "kinetoscope_tb"):
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder.parent).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+            paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 @cache

@@ -138,6 +138,6 @@ def test_lines_are_over_an_instant():
     ],
 )
 def test_a_picture_says_what_of_the_table_it_draws(picture, parent, charted):
-    said = {"__doc__": "One row is one x.", "key": ("row", "name"), "weight": "calls", "picture": picture}
-    drawn = type("Drawn", (Columns,), said).picture
+    members = {"__doc__": "One row is one x.", "key": ("row", "name"), "weight": "calls", "picture": picture}
+    drawn = type("Drawn", (Columns,), members).picture
     assert (parent_column(drawn), charted_columns(drawn)) == (parent, charted)

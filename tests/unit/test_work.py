@@ -30,10 +30,10 @@ def read_text(text):
         return None
 
 
-def growth(asked, small, large):
+def growth(run_views, small, large):
     """How many times the work of the small one the large one takes, once all that it needs is imported."""
-    asked(small)
-    return work_of(lambda: asked(large)) / work_of(lambda: asked(small))
+    run_views(small)
+    return work_of(lambda: run_views(large)) / work_of(lambda: run_views(small))
 
 
 @pytest.mark.parametrize("shape", RECORDINGS)
@@ -92,23 +92,29 @@ def of_world(size, groups=20, listed=None):
     trace = TraceBuilder(distributedInfo={"rank": 0, "world_size": size, "backend": "nccl"})
     for i in range(groups):
         about = {"Collective name": "allreduce", "In msg nelems": 8, "Group size": size, "dtype": "Float"}
-        told = {} if listed is None else {"Process Group Ranks": listed}
+        ranks_of_group = {} if listed is None else {"Process Group Ranks": listed}
         trace.launch(10 * i, 1, i + 1)
         trace.kernel(
-            f"ncclDevKernel_AllReduce_{i}", 10 * i + 1, 5, i + 1, **about, **told, **{"Process Group Name": f"g{i}"}
+            f"ncclDevKernel_AllReduce_{i}",
+            10 * i + 1,
+            5,
+            i + 1,
+            **about,
+            **ranks_of_group,
+            **{"Process Group Name": f"g{i}"},
         )
     return trace.build()
 
 
 @pytest.mark.parametrize("listed", [None, "[0, ..., 999999999]", "[0, 999999999]"])
 def test_a_job_of_a_thousand_million_ranks_takes_as_long_as_a_large_one(listed):
-    def asked(trace):
+    def run_views(trace):
         ranks = Ranks("run", (Member("worker", "span", 0, summary(trace)),))
         for view in VIEWS.values():
             if view.scope != "recording" and not view.is_missing(ranks):
                 view.table.of(view.run(ranks))
 
-    assert growth(asked, of_world(1 << 20, listed=listed), of_world(10**9, listed=listed)) <= MOST
+    assert growth(run_views, of_world(1 << 20, listed=listed), of_world(10**9, listed=listed)) <= MOST
 
 
 def test_groups_of_the_whole_job_are_not_listed_rank_by_rank():

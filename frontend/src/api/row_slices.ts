@@ -23,15 +23,18 @@ type Row = (column: string) => Value;
 
 const MARGIN_NS = 20_000; // around a moment
 
-/** A query for the slices of a row, by the row's key. */
-function findOf({ id, key, slices, takes_steps }: ViewEntry, row: Row, phase: string): Find | null {
+/** The view and the key of a row, which its events are searched by. */
+export const keyOfRow = ({ id, key, takes_steps }: ViewEntry, row: Row, phase: string): Find => ({
+  view: id,
+  ...(takes_steps && phase && { phase }),
+  ...Object.fromEntries(key.map((name) => [name, row(name)])),
+});
+
+/** A query for the slices of a row. */
+function findOf(entry: ViewEntry, row: Row, phase: string): Find | null {
+  const { slices } = entry;
   if (!slices?.are_highlighted) return null;
-  if (slices.except_kind !== null && row("kind") === slices.except_kind) return null;
-  return {
-    view: id,
-    ...(takes_steps && phase && { phase }),
-    ...Object.fromEntries(key.map((name) => [name, row(name)])),
-  };
+  return slices.except_kind !== null && row("kind") === slices.except_kind ? null : keyOfRow(entry, row, phase);
 }
 
 function rangeOf({ begin, length, end }: RowTime, row: Row): RowSlices["range"] {

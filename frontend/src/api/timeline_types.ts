@@ -1,6 +1,9 @@
 /** The server's answers about a timeline. Times are ns since the trace's origin; docs/http_api.md describes the routes. */
 
+import type { Find } from "./row_slices.ts";
 import type { Failed, Loading } from "./types.ts";
+
+export type { Find };
 
 export type Part = "annotations" | "projected" | "calls" | "work" | "waits" | "other" | "python";
 
@@ -157,6 +160,21 @@ export interface RowFacts {
   roof: { roof_frac: number; bound_by: string; time_frac: number } | null;
 }
 
+/** The calls behind a row on each rank. */
+export interface RankFacts {
+  state: "ready";
+  /** What stands out; empty where there are no other ranks. */
+  text: string;
+  /** The longest first. */
+  ranks: { worker: string; label: string; find: Find; calls: number; total_ns: number; mean_ns: number }[];
+}
+
+/** The advice about a row. */
+export interface RowAdvice {
+  state: "ready";
+  advice: { rule: string; title: string }[];
+}
+
 /** All facts of a slice. */
 export interface SliceFacts extends SliceSummary {
   state: "ready";
@@ -186,8 +204,6 @@ export interface SliceFacts extends SliceSummary {
   rows: { view: string; filter: string }[];
 }
 export type SliceAnswer = Loading | Failed | SliceFacts;
-
-export type { Find } from "./row_slices.ts";
 
 export interface SearchResults {
   state: "ready";

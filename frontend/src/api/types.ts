@@ -59,7 +59,7 @@ export interface EntryFacts {
   question: string;
   /** Entries of one section stand together. */
   section: string;
-  /** The number beside it: of a view's first row the value of a column, or how many rows the view has. */
+  /** The number next to its title: of a view's first row the value of a column, or how many rows the view has. */
   figure: { view: string; column: string | null } | null;
   /** The view whose first row is the answer as a sentence. */
   sentence?: string | null;
@@ -177,6 +177,8 @@ export type TraceState =
     /** The readable labels of its kernels, by their full names. */
     labels: Record<string, string>;
     missing: Record<string, string>;
+    /** Files that may be chosen to say what its graphs launch. */
+    captures: string[];
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
 export interface Table {

@@ -10,6 +10,7 @@ export interface TracePlace {
   run: string;
   worker: string;
   span: string;
+  capture?: string;
   version: string;
 }
 
@@ -43,6 +44,9 @@ export interface ShownAnswer {
   /** The table to show, dimmed, until the answer is there: the same view of what was selected before. */
   earlier: Table | null;
 }
+
+/** The table to show, if there is one. */
+export const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
 
 /** The view's answer for a trace, which is the selected one unless another is named. */
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>

@@ -41,12 +41,12 @@ export function go(changes: Address, how: "push" | "replace" = "replace") {
   writeAddress(next, how);
 }
 
-/** The trace that is looked at; `version` changes when its file does. */
+/** The trace that is looked at, with the chosen capture of its graphs; `version` changes when its file does. */
 export const trace = computed(() => {
-  const { run = "", worker = "", span = "" } = address.value;
+  const { run = "", worker = "", span = "", capture } = address.value;
   const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
   const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
-  return { run, worker, span, version: file?.stamp ?? "" };
+  return { run, worker, span, ...(capture && { capture }), version: file?.stamp ?? "" };
 });
 
 /** The labels of a place, as in the menus. */
@@ -162,7 +162,7 @@ export function zoomTo(ends: { from: number; to: number } | null) {
   choose({ from_ns: from!, to_ns: to! });
 }
 
-const PLACE_KEYS = ["run", "worker", "span", "side", "base_run", "base_worker", "base_span", "noise"];
+const PLACE_KEYS = ["run", "worker", "span", "capture", "side", "base_run", "base_worker", "base_span", "noise"];
 const ARRANGEMENT_KEYS = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
 const PERSISTENT_KEYS = new Set([...PLACE_KEYS, ...ARRANGEMENT_KEYS]);
 
@@ -221,7 +221,7 @@ export function openTimeline({ find, range, gaps, critical, worker }: RowSlices)
 }
 
 const TRACE_KEYS =
-  /^set\.(from|to)_ns$|^(from|to|slice|gap|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
+  /^set\.(from|to)_ns$|^(from|to|capture|slice|gap|area|marks|against|ranks|align|folded|pins|order)$|(^|\.)(row|open)$/;
 
 /** Opens another trace: filters and orders stay; opened rows and times are cleared. */
 export function openTrace(place: Address) {
@@ -251,13 +251,16 @@ function remember(answer: TraceState, { query: { run, worker, span } }: ApiReque
 const isTraceView = computed(() => openTab.value?.scope === "recording");
 
 const traceStates = resources<TraceState>(() => {
-  const { run, worker, span } = trace.value;
-  const request = { route: "state", query: { run, worker, span }, version: String(attempt.value) };
-  return { [traceKey.value]: span && isTraceView.value ? request : null };
+  const { version: _, ...query } = trace.value;
+  const request = { route: "state", query, version: String(attempt.value) };
+  return { [traceKey.value]: query.span && isTraceView.value ? request : null };
 }, { onAnswer: remember });
 
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
+
+/** What a step of the trace is called. */
+export const stepWord = computed(() => traceState.value?.state === "ready" ? traceState.value.step_noun : "step");
 
 /** Whether the views that the trace lacks are still those of the trace before. */
 export const isFindingViews = computed((): boolean => {

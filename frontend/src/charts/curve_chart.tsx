@@ -7,7 +7,9 @@ import { Frame, Opened, Points } from "./curve_marks.tsx";
 import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
+import { ValueAxis } from "./value_axis.tsx";
 import { textWidth, useWidth } from "../ui/measure.ts";
+import { slider } from "../ui/slider.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 
 const TOP = 20;
@@ -98,13 +100,14 @@ function Grid({ frame, values }: { frame: Frame; values: Axis }) {
   const decimals = decimalsOf(marks);
   return (
     <g aria-hidden="true">
-      {values.marks.map((mark) => (
-        <g key={mark}>
-          <line class={mark === 0 ? "zero" : "grid"} x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
-          <text x={left - 8} y={y(mark) + 4} text-anchor="end">{formatValue(mark, values)}</text>
-        </g>
-      ))}
-      <text x={left - 8} y={11} text-anchor="end">{values.scale.unit}</text>
+      <ValueAxis
+        marks={values.marks}
+        left={left}
+        right={right}
+        y={y}
+        text={(mark) => formatValue(mark, values)}
+        unit={values.scale.unit}
+      />
       {marks.map((mark) => (
         <g key={mark}>
           <line class="grid" x1={x(mark * divisor)} x2={x(mark * divisor)} y1={base} y2={base + 4} />
@@ -297,13 +300,12 @@ function Plot(
     <div
       ref={box}
       class="plot"
-      role="slider"
-      tabIndex={0}
-      aria-label={`${[title, panel.title].filter(Boolean).join(": ")} over time; ${keys}`}
-      aria-valuemin={0}
-      aria-valuemax={panel.times.length - 1}
-      aria-valuenow={pointed ? Math.max(0, rowAt(panel.times, pointed.time)) : 0}
-      aria-valuetext={pointed ? text(pointed.time) : `${panel.times.length} rows`}
+      {...slider(
+        `${[title, panel.title].filter(Boolean).join(": ")} over time; ${keys}`,
+        panel.times.length,
+        pointed && rowAt(panel.times, pointed.time),
+        pointed ? text(pointed.time) : `${panel.times.length} rows`,
+      )}
       onKeyDown={onKeyDown}
       {...handlers}
     >

@@ -5,8 +5,9 @@ import type { PictureOf } from "../api/types.ts";
 import { decimal, exact, percent, plural, quantity } from "../format/numbers.ts";
 import type { DrawnColumn, Ready } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
+import { Menu } from "../ui/choice.tsx";
 import { SavePicture } from "../table/save.tsx";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { outermost, type Tree } from "../table/tree.ts";
 import { revealRow } from "../table/tree_table.tsx";
 import { Segments } from "../ui/segments.tsx";
@@ -30,7 +31,7 @@ import {
 } from "./flame_scene.ts";
 
 const TALLEST = 22; // lines before the box scrolls
-const MOST_FUNCTIONS = 200; // in the list beside a sandwich
+const MOST_FUNCTIONS = 200; // in the list next to a sandwich
 const MOST_CRUMBS = 6;
 const BUILT_IN = /^<built-in (?:function|method) (.*)>$/;
 
@@ -113,15 +114,12 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
   const scope = useTableScope();
   if (columns.length < 2) return null;
   return (
-    <label>
-      Width{" "}
-      <select
-        value={chosen.name}
-        onChange={({ currentTarget: { value } }) => scope.go({ width: value === columns[0]!.name ? "" : value })}
-      >
-        {columns.map(({ name, title }) => <option key={name} value={name}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Width"
+      value={chosen.name}
+      options={columns.map(({ name, title }) => [name, title])}
+      onPick={(name) => scope.go({ width: name === columns[0]!.name ? "" : name })}
+    />
   );
 }
 

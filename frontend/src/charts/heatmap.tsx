@@ -1,14 +1,17 @@
 import { h } from "preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { cell, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
-import { useTableScope } from "../table/table_scope.ts";
+import { Legend } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { fitText, textWidth, useWidth } from "../ui/measure.ts";
-import { BarLegend, type LineBar, LineBars, lineBars } from "./line_bars.tsx";
-import { OpenStep } from "./open_step.tsx";
+import { useMarks } from "./marks.ts";
+import { type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import type { DrawnTable } from "../table/rows.ts";
+import { Menu } from "../ui/choice.tsx";
 import { SavePicture } from "../table/save.tsx";
 
 const HEIGHT = 560;
@@ -133,22 +136,8 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
   );
 }
 
-/** Moves the marked cell by an arrow key, and keeps it inside. */
-function movedBy(key: string, marked: number, { lines, columns }: Matrix): number {
-  const [line, column] = marked < 0 ? [0, 0] : [Math.floor(marked / columns.length), marked % columns.length];
-  const to = ({
-    ArrowUp: [line - 1, column],
-    ArrowDown: [line + 1, column],
-    ArrowLeft: [line, column - 1],
-    ArrowRight: [line, column + 1],
-  } as Record<string, [number, number]>)[key];
-  if (!to) return marked;
-  const inside = (value: number, count: number) => Math.min(count - 1, Math.max(0, value));
-  return inside(to[0], lines.length) * columns.length + inside(to[1], columns.length);
-}
-
 /** The cell under the pointer; -1 outside the cells. */
-function cellAt({ matrix: { lines, columns }, left, inner, lineHeight }: Chart, box: Element, event: PointerEvent) {
+function cellAt({ matrix: { lines, columns }, left, inner, lineHeight }: Chart, box: Element, event: MouseEvent) {
   const { left: x, top: y } = box.querySelector("svg")!.getBoundingClientRect();
   const column = Math.floor(((event.clientX - x - left) / inner) * columns.length);
   const line = Math.floor((event.clientY - y - TOP) / lineHeight);
@@ -162,15 +151,12 @@ const chosenColumn = (columns: DrawnColumn[], chosen: string, weight: string | n
 function Choose({ columns, column }: { columns: DrawnColumn[]; column: DrawnColumn }) {
   const { go, entry } = useTableScope();
   return (
-    <label>
-      Shown{" "}
-      <select
-        value={column.name}
-        onChange={({ currentTarget: { value } }) => go({ ink: value === entry.weight ? "" : value })}
-      >
-        {columns.map(({ name, title }) => <option key={name} value={name}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Shown"
+      value={column.name}
+      options={columns.map(({ name, title }) => [name, title])}
+      onPick={(name) => go({ ink: name === entry.weight ? "" : name })}
+    />
   );
 }
 
@@ -181,7 +167,6 @@ export function Heatmap(
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const { get } = useTableScope();
-  const [marked, mark] = useState(-1);
   const { down: line, across, parts, mark: flag } = picture;
   const drawable = ready.columns.filter(({ isNumeric, kind, name }) =>
     isNumeric && kind !== "instant" && name !== line && name !== across
@@ -190,6 +175,12 @@ export function Heatmap(
   const matrix = useMemo(
     () => column && matrixOf(rows, [table.data[line]!, table.data[across]!, column.values], MOST),
     [rows, table, column],
+  );
+  const { at, row, mark, open, around } = useMarks(
+    matrix?.rows ?? [],
+    `${column?.title} by ${line} and ${across}`,
+    (row) => `${ready.nameOf(row)}: ${column!.title} ${exact(column!.values[row]!, column!.kind)}`,
+    matrix?.columns.length,
   );
   if (!column || !matrix || !matrix.lines.length) return null;
   const lineHeight = Math.max(1, Math.min(TALLEST, Math.floor(HEIGHT / matrix.lines.length)));
@@ -212,35 +203,21 @@ export function Heatmap(
     width,
     lineHeight,
   };
-  const row = marked < matrix.rows.length ? matrix.rows[marked] ?? -1 : -1;
   const { low, high } = colorRange(column.values);
-  const text = row >= 0
-    ? `${ready.nameOf(row)}: ${column.title} ${exact(column.values[row]!, column.kind)}`
-    : "Point at a cell, or use arrow keys.";
   return (
     <figure class="card heat">
       <figcaption>
         <Choose columns={drawable} column={column} />
-        {parts.length > 0 && <BarLegend parts={parts} />}
+        {parts.length > 0 && <Legend parts={parts.map(timePart)} />}
         <SavePicture title={column.title} />
       </figcaption>
       <div
         ref={box}
-        role="slider"
-        tabIndex={0}
-        aria-label={`${column.title} by ${line} and ${across}; arrow keys go from cell to cell`}
-        aria-valuemin={0}
-        aria-valuemax={Math.max(0, matrix.rows.length - 1)}
-        aria-valuenow={Math.max(0, marked)}
-        aria-valuetext={text}
+        {...around}
         onPointerMove={(event) => mark(cellAt(chart, event.currentTarget, event))}
-        onKeyDown={(event) => {
-          if (!event.key.startsWith("Arrow")) return;
-          event.preventDefault();
-          mark(movedBy(event.key, marked, matrix));
-        }}
+        onClick={(event) => open(matrix.rows[cellAt(chart, event.currentTarget, event)])}
       >
-        {width > 0 && <Drawing chart={chart} marked={marked} />}
+        {width > 0 && <Drawing chart={chart} marked={at} />}
       </div>
       <p class="scale">
         <b>{column.title} {scale.unit}</b>
@@ -249,7 +226,7 @@ export function Heatmap(
         {cell(high, column.kind, scale)} <span class="quiet">{column.doc}</span>
       </p>
       <p class="quiet">
-        {text} {row >= 0 && <OpenStep table={table} row={row} />}
+        {row < 0 ? "Click a cell, or use arrow keys and Enter." : around["aria-valuetext"]}
       </p>
     </figure>
   );

@@ -1,9 +1,11 @@
-import { Fragment, h } from "preact";
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import { decimal, edge as edgeText, exact, percent, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import { ticks } from "./chart_geometry.ts";
+import { useMarks } from "./marks.ts";
+import { ValueAxis } from "./value_axis.tsx";
 import { textWidth, useWidth } from "../ui/measure.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -35,6 +37,10 @@ interface PanelProps {
 }
 
 interface BarsProps extends PanelProps {
+  tip: (bin: Bin) => string;
+  /** The row that is pointed at. */
+  marked: number;
+  open: (row: number) => void;
   heights: number[];
   scale: Scale;
   width: number;
@@ -60,48 +66,31 @@ function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnC
 }
 
 /** One bin: as high as its count, and to be pointed at from top to bottom. */
-const Column = ({ left, wide, top, tip }: { left: number; wide: number; top: number; tip: string }) => (
-  <g class="bin" role="img" data-tip={tip} aria-label={tip}>
+const Column = ({ left, wide, top, tip, isMarked, open }: {
+  left: number;
+  wide: number;
+  top: number;
+  tip: string;
+  isMarked: boolean;
+  open: () => void;
+}) => (
+  <g class={`bin ${isMarked ? "marked" : ""}`} data-tip={tip} onClick={open}>
     <rect class="hit-area" x={left} y={TOP} width={wide} height={BASE - TOP} />
     <rect class="height" x={left + 0.5} y={top} width={Math.max(1, wide - 1)} height={BASE - top} />
   </g>
 );
 
-/** Horizontal grid lines with their values. */
-const Grid = ({ marks, y, text, left, right }: {
-  marks: number[];
-  y: (mark: number) => number;
-  text: (mark: number) => string;
-  left: number;
-  right: number;
-}) => (
-  <>
-    {marks.map((mark) => (
-      <g key={mark}>
-        <line class="grid" x1={left} x2={right} y1={y(mark)} y2={y(mark)} />
-        <text x={left - 8} y={y(mark) + 4} text-anchor="end">{text(mark)}</text>
-      </g>
-    ))}
-  </>
-);
-
 /** The drawing, so many pixels wide. */
-function Bars({ bins, edge, column, heights, scale, width }: BarsProps) {
-  const total = sumOf(heights);
+function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProps) {
   const marks = ticks(Math.max(...heights) / scale.divisor, 3);
   const decimals = marks.every(Number.isInteger) ? 0 : scale.decimals;
   const text = (mark: number) => decimal(mark, decimals);
   const left = Math.max(...marks.map((mark) => textWidth(text(mark), 12))) + 14;
   const pitch = (width - left - 32) / Math.max(1, bins.length);
   const y = (mark: number) => BASE - ((BASE - TOP) * mark) / marks.at(-1)!;
-  const tip = ({ row, from, to }: Bin) =>
-    `${edgeText(from, edge.kind)} to ${edgeText(to, edge.kind)}\n${column.title}: ${
-      exact(column.values[row], column.kind)
-    }` +
-    (total > 0 ? ` · ${percent(Number(column.values[row] ?? 0) / total)} %` : "");
   return (
-    <svg viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} role="img" aria-label={`Histogram of ${column.title}`}>
-      <Grid marks={marks} y={y} text={text} left={left} right={width} />
+    <svg viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} aria-hidden="true">
+      <ValueAxis marks={marks} y={y} text={text} left={left} right={width} />
       {bins.map((bin, i) =>
         bin && (
           <Column
@@ -110,6 +99,8 @@ function Bars({ bins, edge, column, heights, scale, width }: BarsProps) {
             wide={pitch}
             top={y(heights[i]! / scale.divisor)}
             tip={tip(bin)}
+            isMarked={bin.row === marked}
+            open={() => open(bin.row)}
           />
         )
       )}
@@ -122,14 +113,28 @@ function Panel({ bins, edge, column }: PanelProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const heights = bins.map((bin) => (bin ? Number(column.values[bin.row] ?? 0) : 0));
-  const scale = scaleFor(column.kind, heights);
+  const scale = scaleFor(column.kind, heights), total = sumOf(heights);
+  const tip = ({ row, from, to }: Bin) =>
+    `${edgeText(from, edge.kind)} to ${edgeText(to, edge.kind)}\n${column.title}: ${
+      exact(column.values[row], column.kind)
+    }` +
+    (total > 0 ? ` · ${percent(Number(column.values[row] ?? 0) / total)} %` : "");
+  const marks = useMarks(
+    bins.flatMap((bin) => bin ? [bin.row] : []),
+    `Histogram of ${column.title}`,
+    (row) => tip(bins.find((bin) => bin?.row === row)!),
+  );
   return (
     <figure class="card histogram">
       <figcaption>
-        {column.title} <span>{scale.unit && `${scale.unit} · `}{quantity(sumOf(heights), column.kind)} in all</span>
+        {column.title} <span>{scale.unit && `${scale.unit} · `}{quantity(total, column.kind)} in all</span>
         <SavePicture title={column.title} />
       </figcaption>
-      <div ref={box}>{width > 0 && <Bars {...{ bins, edge, column, heights, scale, width }} />}</div>
+      <div ref={box} {...marks.around}>
+        {width > 0 && (
+          <Bars {...{ bins, edge, column, heights, scale, width, tip }} marked={marks.row} open={marks.open} />
+        )}
+      </div>
     </figure>
   );
 }

@@ -5,41 +5,23 @@ import type { PictureOf } from "../api/types.ts";
 import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
+import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
 import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.tsx";
 
 const MOST_BARS = 8;
 const NOTHING_IDLE = 0.005;
 
-/** What the page calls each part, and its color. */
-const PARTS: Record<string, [string, string]> = {
-  busy_ns: ["Busy", "var(--kernel)"],
-  late_data_loading_ns: ["Waiting for data", "var(--dataloader)"],
-  late_synchronizing_ns: ["Host synchronizing", "color-mix(in srgb, var(--runtime) 50%, var(--surface))"],
-  late_runtime_ns: ["Host in runtime calls", "var(--runtime)"],
-  late_operator_ns: ["Host in operators", "var(--cpu-exec)"],
-  late_annotation_ns: ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"],
-  late_python_ns: ["Host in Python", "var(--curve-1)"],
-  late_unrecorded_ns: ["Host, nothing recorded", "var(--other)"],
-  launch_latency_ns: ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"],
-  dependency_ns: ["Waiting for another stream", "var(--communication)"],
-  blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
-  graph_launch_ns: ["Graph launch", "var(--memset)"],
-  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"],
-  unexplained_ns: ["Unexplained", "var(--warning)"],
-  computation_ns: ["Computation", "var(--kernel)"],
-  exposed_communication_ns: ["Exposed communication", "var(--communication)"],
-  exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
-  idle_ns: ["Idle", "var(--other)"],
-};
-
 interface Bar {
+  row: number;
   label: string;
   whole: number;
   busy: number;
   /** Communication, and how much of it no computation hides; only where that is the question. */
   communication?: number;
   exposed: number;
-  parts: { title: string; color: string; value: number }[];
+  parts: BarPart[];
 }
 
 const idleOf = ({ whole, busy }: Bar) => whole - busy;
@@ -52,11 +34,9 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
     if (only && found !== value) return [];
     const step = data.step?.[row];
     const label = `${deviceNoun()} ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
-    const drawn = parts.map((name) => {
-      const [title, color] = PARTS[name] ?? [name, "var(--other)"];
-      return { title, color, value: number(name, row) };
-    });
+    const drawn = parts.map((name) => ({ ...timePart(name), value: number(name, row) }));
     return [{
+      row,
       label,
       whole: number(whole, row),
       busy: drawn[0]!.value,
@@ -85,30 +65,28 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
 function Sentence({ bar }: { bar: Bar }) {
   const idle = idleOf(bar), scale = scaleFor("duration", [idle]);
   if (idle < NOTHING_IDLE * bar.whole) return <p class="answer">{bar.label} was busy all the time.</p>;
-  const [most] = bar.parts.filter(({ title }) => title !== "Busy").sort((a, b) => b.value - a.value);
+  const [most] = bar.parts.filter(({ name }) => name !== "Busy").sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
-      {`${bar.label} ${most!.title.startsWith("Not") ? "ran nothing that was recorded" : "was idle"} for ${
+      {`${bar.label} ${most!.name.startsWith("Not") ? "ran nothing that was recorded" : "was idle"} for ${
         scaled(idle, scale)
       } of ${scaled(bar.whole, scale)} ${scale.unit} `}
-      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${most!.title.toLowerCase()}.`}
+      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${most!.name.toLowerCase()}.`}
     </p>
   );
 }
 
-function Row({ bar, isLabeled }: { bar: Bar; isLabeled: boolean }) {
+function Row({ bar: { row, label, parts, whole }, isLabeled }: { bar: Bar; isLabeled: boolean }) {
+  const scope = useTableScope();
   return (
-    <div class="stack">
-      {isLabeled && <span>{bar.label}</span>}
-      <div role="img" aria-label={`${bar.label}: parts of its time`}>
-        {bar.parts.map(({ title, color, value }) => (
-          <i
-            key={title}
-            style={{ background: color, flexGrow: value }}
-            data-tip={`${title}\n${exact(value, "duration")} · ${percent(value / bar.whole)} %`}
-          />
-        ))}
-      </div>
+    <div class="row">
+      {isLabeled && <span>{label}</span>}
+      <StackedBar
+        parts={parts}
+        whole={whole}
+        label={`${label}: parts of its time. Open its row`}
+        onOpen={() => scope.go({ rows: "1", row: String(row), open: "1" }, "push")}
+      />
     </div>
   );
 }
@@ -124,10 +102,10 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
       {first.communication === undefined ? <Sentence bar={first} /> : <Exposure bar={first} />}
       {bars.slice(0, MOST_BARS).map((bar) => <Row key={bar.label} bar={bar} isLabeled={bars.length > 1} />)}
       <ul>
-        {first.parts.map(({ title, color, value }) => (
-          <li key={title}>
-            <i class="swatch" style={{ background: color }} />
-            {title} <b data-tip={exact(value, "duration")}>{scaled(value, scale)}</b>
+        {first.parts.map(({ name, color, value }) => (
+          <li key={name}>
+            <Swatch color={color} />
+            {name} <b data-tip={exact(value, "duration")}>{scaled(value, scale)}</b>
             <span class="quiet">{percent(value / first.whole)} %</span>
           </li>
         ))}

@@ -1,4 +1,4 @@
-/** Places labels beside points so that none lies over another. */
+/** Places labels next to points so that none lies over another. */
 
 export interface Rectangle {
   left: number;

@@ -4,15 +4,7 @@ import { h } from "preact";
 import type { Table } from "../api/types.ts";
 import { exact, scaled, scaleFor } from "../format/numbers.ts";
 import type { Matrix } from "./matrix.ts";
-
-/** What the page calls each part of a rank's step, and its color. */
-const PARTS: Record<string, [string, string]> = {
-  computation_ns: ["compute", "var(--kernel)"],
-  exposed_transfer_ns: ["exposed communication", "var(--communication)"],
-  wait_ns: ["waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
-  exposed_copies_ns: ["copies", "var(--memcpy)"],
-  idle_ns: ["idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
-};
+import { timePart } from "./time_parts.ts";
 
 export type LineBar = number[];
 
@@ -39,7 +31,7 @@ interface Drawn {
 
 /** Numbers stand in the parts that have room for them, and the total behind each bar. */
 export function LineBars({ bars, parts, x, y, width, lineHeight }: Drawn) {
-  const longest = Math.max(1, ...bars.map(total)), names = parts.map((part) => PARTS[part] ?? [part, "var(--other)"]);
+  const longest = Math.max(1, ...bars.map(total)), drawn = parts.map(timePart);
   const scale = scaleFor("duration", bars.flat());
   const isTall = lineHeight >= 14, gap = isTall ? 2 : 0;
   return bars.map((bar, line) => {
@@ -56,8 +48,8 @@ export function LineBars({ bars, parts, x, y, width, lineHeight }: Drawn) {
                 y={y + line * lineHeight + gap}
                 width={length}
                 height={lineHeight - 2 * gap}
-                style={{ fill: names[i]![1] }}
-                data-tip={`${names[i]![0]}: ${exact(value, "duration")}`}
+                style={{ fill: drawn[i]!.color }}
+                data-tip={`${drawn[i]!.name}: ${exact(value, "duration")}`}
               />
               {isTall && length >= 34 && (
                 <text
@@ -77,14 +69,3 @@ export function LineBars({ bars, parts, x, y, width, lineHeight }: Drawn) {
     );
   });
 }
-
-export const BarLegend = ({ parts }: { parts: string[] }) => (
-  <ul class="legend">
-    {parts.map((part) => (
-      <li key={part}>
-        <i class="swatch" style={{ background: PARTS[part]?.[1] }} />
-        {PARTS[part]?.[0] ?? part}
-      </li>
-    ))}
-  </ul>
-);

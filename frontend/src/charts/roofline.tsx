@@ -1,12 +1,13 @@
 import { h } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { useTableScope } from "../table/table_scope.ts";
+import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
+import { useMarks } from "./marks.ts";
 import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, placeLabels, type Rectangle } from "./label_placement.ts";
 
@@ -59,12 +60,13 @@ function Grid({ x, y, inside: { left, top, width, height } }: Plot) {
           <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
         </g>
       ))}
-      {decades(y).map((value) => (
-        <g key={`y ${value}`}>
-          <line class="grid" x1={left} x2={left + width} y1={y.at(value)} y2={y.at(value)} />
-          <text x={left - 8} y={y.at(value) + 4} text-anchor="end">{edge(value, "flop_rate")}</text>
-        </g>
-      ))}
+      <ValueAxis
+        marks={decades(y)}
+        left={left}
+        right={left + width}
+        y={y.at}
+        text={(value) => edge(value, "flop_rate")}
+      />
       <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
     </g>
   );
@@ -219,12 +221,9 @@ export function RooflineChart(drawn: Drawn) {
 function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks: Mark[] }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const scope = useTableScope();
-  const [focused, focus] = useState(-1);
   const plot = plotOf(marks, width), { x, y, radius } = plot;
   const byTime = marks.toSorted((a, b) => b.time - a.time); // large points below small ones
   const across = marks.toSorted((a, b) => a.intensity - b.intensity || a.row - b.row);
-  const selected = Number(scope.get("row") || -1);
   const tip = ({ row, intensity, rate, time, share }: Mark) =>
     [
       ready.nameOf(row),
@@ -232,33 +231,19 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
       `${quantity(rate, "flop_rate")} at ${edge(intensity, "number")} FLOP per byte`,
       share === null ? "" : `${percent(share)} % of the roof`,
     ].filter(Boolean).join("\n");
-  const open = (mark: Mark | undefined) => mark && scope.go({ row: String(mark.row), open: "1" });
-  const onKeyDown = (event: KeyboardEvent) => {
-    const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
-    if (by) focus(Math.min(across.length - 1, Math.max(0, focused + by)));
-    else if (event.key === "Enter") open(across[focused]);
-    else return;
-    event.preventDefault();
-  };
+  const { at, around: marked, open, opened } = useMarks(
+    across.map(({ row }) => row),
+    `Roofline with ${plural(marks.length, "point")}`,
+    (row) => tip(marks.find((mark) => mark.row === row)!),
+  );
   const labels = roofLabels(plot);
-  const summary = plural(marks.length, "point");
   return (
     <figure class="card roofline plot">
       <figcaption>
         <b>Roofline</b>
         <SavePicture title="Roofline" />
       </figcaption>
-      <div
-        ref={box}
-        role="slider"
-        tabIndex={0}
-        aria-label={`Roofline with ${summary}; arrow keys go from point to point, Enter opens the row`}
-        aria-valuemin={0}
-        aria-valuemax={across.length - 1}
-        aria-valuenow={Math.max(0, focused)}
-        aria-valuetext={focused < 0 ? summary : tip(across[focused]!)}
-        onKeyDown={onKeyDown}
-      >
+      <div ref={box} {...marked}>
         {width > 0 && (
           <svg width={width} height={HEIGHT} aria-hidden="true">
             <Grid {...plot} />
@@ -266,13 +251,13 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
             {byTime.map((mark) => (
               <circle
                 key={mark.row}
-                class={mark.row === (across[focused]?.row ?? selected) ? "mark selected" : "mark"}
+                class={mark.row === (across[at]?.row ?? opened) ? "mark selected" : "mark"}
                 cx={x.at(mark.intensity)}
                 cy={y.at(mark.rate)}
                 r={radius(mark)}
                 onPointerMove={({ clientX, clientY }) => showTip(tip(mark), clientX + 12, clientY + 8)}
                 onPointerLeave={hideTip}
-                onClick={() => open(mark)}
+                onClick={() => open(mark.row)}
               />
             ))}
             <Labels plot={plot} roofs={labels} nameOf={ready.nameOf} />

@@ -5,8 +5,8 @@ import { exact, percent, quantity } from "../format/numbers.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { useTableScope } from "../table/table_scope.ts";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
+import { useMarks } from "./marks.ts";
 import { squarify } from "./treemap_layout.ts";
 
 const HEIGHT = 300;
@@ -23,7 +23,6 @@ export function Treemap(drawn: Drawn) {
 function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: DrawnColumn }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
-  const scope = useTableScope();
   const sizeOf = (row: number) => Number(area.values[row] ?? 0);
   const names = table.data[picture.group] ?? [];
   const groups = Map.groupBy(Array.from(rows).filter((row) => sizeOf(row) > 0), (row) => String(names[row]));
@@ -35,6 +34,9 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
   }))
     .sort((a, b) => b.size - a.size);
   const whole = ordered.reduce((total, { size }) => total + size, 0);
+  const tip = (row: number) =>
+    `${ready.nameOf(row)}\n${exact(sizeOf(row), area.kind)} · ${percent(sizeOf(row) / whole)} %`;
+  const marks = useMarks(ordered.flatMap(({ of }) => of), `Treemap of ${area.title}`, tip);
   const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
   return (
     <figure class="card plot treemap">
@@ -42,12 +44,11 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
         {area.title} <span>{quantity(whole, area.kind)} in all</span>
         <SavePicture title={area.title} />
       </figcaption>
-      <div ref={box}>
+      <div ref={box} {...marks.around}>
         <svg
           width={width}
           height={HEIGHT}
-          role="img"
-          aria-label={`Treemap of ${area.title}; the table has the same rows`}
+          aria-hidden="true"
         >
           {places.map(({ left, top, width, height }, i) => {
             const { name, size, of } = ordered[i]!;
@@ -63,10 +64,9 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                   return (
                     <g
                       key={row}
-                      data-tip={`${ready.nameOf(row)}\n${exact(sizeOf(row), area.kind)} · ${
-                        percent(sizeOf(row) / whole)
-                      } %`}
-                      onClick={() => scope.go({ row: String(row), open: "" })}
+                      class={row === marks.row ? "marked" : ""}
+                      data-tip={tip(row)}
+                      onClick={() => marks.open(row)}
                     >
                       <rect x={place.left} y={place.top} width={place.width} height={place.height} />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}

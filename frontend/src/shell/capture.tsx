@@ -17,26 +17,16 @@ import {
   type RequestOutcome,
   requestRecording,
 } from "./capture_status.ts";
-import { Choice } from "../ui/choice.tsx";
+import { Check, Menu } from "../ui/choice.tsx";
+import { Dialog, Opener } from "../ui/dialog.tsx";
 
 const POLL_MS = 1000;
 
-export function CaptureButton() {
-  const isOpen = useSignal(false);
-  return (
-    <>
-      <button
-        type="button"
-        class="capture-button"
-        data-tip="Make a running job record its next steps"
-        onClick={() => (isOpen.value = true)}
-      >
-        Capture…
-      </button>
-      {isOpen.value && <CaptureDialog onClose={() => (isOpen.value = false)} />}
-    </>
-  );
-}
+export const CaptureButton = () => (
+  <Opener words="Capture…" class="capture-button" tip="Make a running job record its next steps">
+    {(onClose) => <CaptureDialog onClose={onClose} />}
+  </Opener>
+);
 
 /** Polls the jobs; once a request is sent, only its job. */
 function useJobs(run: string): Jobs | Failed | null {
@@ -55,26 +45,24 @@ interface SentRequest {
 }
 
 function CaptureDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const sent = useSignal<SentRequest | null>(null);
   const answer = useJobs(sent.value?.run ?? "");
-  useEffect(() => dialog.current?.showModal(), []);
   const listed = answer?.state === "ready" ? answer.jobs : [];
   const mine = sent.value && listed.find(({ run }) => run === sent.value!.run);
   return (
-    <dialog ref={dialog} class="capture" onClose={onClose} aria-labelledby="capture">
-      <h2 id="capture">Record a running job</h2>
-      {answer?.state === "failed" && <p class="problem" role="alert">{answer.message}</p>}
-      {!answer && <p class="quiet">Looking for jobs…</p>}
-      {answer?.state === "ready" && !listed.length && <NoJobs />}
-      {sent.value
-        ? mine && <Progress job={mine} sent={sent.value} onOpen={() => dialog.current?.close()} />
-        : answer?.state === "ready" && listed.length > 0 && <Form {...answer} sent={sent} />}
-      <div class="ways">
-        {sent.value && <button type="button" onClick={() => (sent.value = null)}>Send another request</button>}
-        <button type="button" onClick={() => dialog.current?.close()}>Close</button>
-      </div>
-    </dialog>
+    <Dialog class="capture" title="Record a running job" onClose={onClose}>
+      {(close) => (
+        <>
+          {answer?.state === "failed" && <p class="problem" role="alert">{answer.message}</p>}
+          {!answer && <p class="quiet">Looking for jobs…</p>}
+          {answer?.state === "ready" && !listed.length && <NoJobs />}
+          {sent.value
+            ? mine && <Progress job={mine} sent={sent.value} onOpen={close} />
+            : answer?.state === "ready" && listed.length > 0 && <Form {...answer} sent={sent} />}
+          {sent.value && <button type="button" onClick={() => (sent.value = null)}>Send another request</button>}
+        </>
+      )}
+    </Dialog>
   );
 }
 
@@ -105,8 +93,9 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
   };
   return (
     <form onSubmit={submit}>
-      <Choice
+      <Menu
         title="Job"
+        class="choice"
         value={chosen.value}
         options={jobs.map(({ run, unavailable_reason }) => [run, unavailable_reason ? `${run} (not listening)` : run])}
         onPick={(run) => (chosen.value = run)}
@@ -119,15 +108,13 @@ function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest 
       <fieldset>
         <legend>In addition to the job's own settings</legend>
         {(Object.keys(OPTIONS) as Option[]).map((option) => (
-          <label key={option}>
-            <input
-              type="checkbox"
-              checked={on.value.includes(option)}
-              onChange={({ currentTarget }) =>
-                on.value = currentTarget.checked ? [...on.value, option] : on.value.filter((one) => one !== option)}
-            />{" "}
+          <Check
+            key={option}
+            isOn={on.value.includes(option)}
+            set={(isOn) => on.value = isOn ? [...on.value, option] : on.value.filter((one) => one !== option)}
+          >
             {OPTIONS[option]}
-          </label>
+          </Check>
         ))}
       </fieldset>
       {(refusal || problem.value) && <p class="problem" role="alert">{refusal || problem.value}</p>}

@@ -1,6 +1,6 @@
 import { h } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 import { entries } from "../app/router.ts";
+import { Dialog } from "../ui/dialog.tsx";
 import { letters } from "../ui/keys.ts";
 
 /** The keys of tables, which most pages have. */
@@ -19,29 +19,27 @@ export const TABLE_KEYS: [keys: string, meaning: string][] = [
 
 /** What the keys do. */
 export function KeysSheet({ keys, onClose }: { keys: [keys: string, meaning: string][]; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   const letter = [...letters(entries.value.map(({ title }) => title))];
   return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="keys">
-      <h2 id="keys">Keys</h2>
-      <div class="keys">
-        <dl>
-          {keys.map(([key, meaning]) => [
-            <dt key={meaning}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
-            <dd key={`meaning ${meaning}`}>{meaning}</dd>,
-          ])}
-        </dl>
-        <dl>
-          {letter.filter(([, key]) => key).map(([title, key]) => [
-            <dt key={key}>
-              <kbd>g</kbd> <kbd>{key}</kbd>
-            </dt>,
-            <dd key={title}>{title}</dd>,
-          ])}
-        </dl>
-      </div>
-      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
-    </dialog>
+    <Dialog title="Keys" onClose={onClose}>
+      {() => (
+        <div class="keys">
+          <dl>
+            {keys.map(([key, meaning]) => [
+              <dt key={meaning}>{key.split(" ").map((one) => [<kbd key={one}>{one}</kbd>, " "])}</dt>,
+              <dd key={`meaning ${meaning}`}>{meaning}</dd>,
+            ])}
+          </dl>
+          <dl>
+            {letter.filter(([, key]) => key).map(([title, key]) => [
+              <dt key={key}>
+                <kbd>g</kbd> <kbd>{key}</kbd>
+              </dt>,
+              <dd key={title}>{title}</dd>,
+            ])}
+          </dl>
+        </div>
+      )}
+    </Dialog>
   );
 }

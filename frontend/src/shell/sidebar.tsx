@@ -1,4 +1,4 @@
-import { Fragment, h } from "preact";
+import { h } from "preact";
 import { isReport } from "../api/report.ts";
 import { cachedTable } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
@@ -13,47 +13,35 @@ import {
   openEntry,
   openTrace,
   openView,
-  placeIn,
-  spanLabel,
+  traceState,
 } from "../app/router.ts";
-import { decimal, quantity } from "../format/numbers.ts";
+import { decimal, plural, quantity } from "../format/numbers.ts";
 import { letters } from "../ui/keys.ts";
 import { CaptureButton } from "./capture.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { healthCounts } from "./head.tsx";
+import { PlaceChoice } from "./place_choice.tsx";
 import { Selector } from "./selector.tsx";
 
-/** Which trace is shown. Another one keeps the view, the filter and the order. */
-function Choices() {
-  const { run = "", worker = "", span = "" } = address.value;
-  const runs = listing.value?.runs ?? [];
-  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
-  const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
-  return (
-    <>
+let captures: string[] = []; // until those of another trace are known
+
+/** Which recording says what the graphs of the trace launch, where there is a choice. */
+function CaptureChoice() {
+  const { capture = "" } = address.value, state = traceState.value;
+  if (state?.state === "ready") captures = state.captures;
+  return (captures[0] || capture)
+    ? (
       <Selector
-        title="Run"
-        value={run}
-        options={runs.map(({ name, label }) => [name, label])}
-        onPick={(name) => openTrace(placeIn(name, worker, span))}
+        title="Graph capture"
+        value={capture}
+        options={["", "none", ...captures].map((name) => [name, name || "automatic"])}
+        onPick={(name) => go({ capture: name }, "push")}
       />
-      <Selector
-        title="Worker"
-        value={worker}
-        options={workers.map(({ name }) => [name, name])}
-        onPick={(name) => openTrace(placeIn(run, name, span))}
-      />
-      <Selector
-        title="Span"
-        value={span}
-        options={spans.map((span) => [span.name, spanLabel(run, worker, span)])}
-        onPick={(name) => openTrace({ span: name })}
-      />
-    </>
-  );
+    )
+    : null;
 }
 
-/** The number beside an entry: only from answers that the page has, since no number is worth a request. */
+/** The number next to an entry's title: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
   const counts = tabs.some(({ id }) => id === "health") && healthCounts();
   if (counts) return counts[0] ?? "✓";
@@ -120,44 +108,36 @@ function Entries() {
   );
 }
 
-/** The recorder's notes about the run's ranks: which are missing, partial or lost, and why. */
+/** Sentences that are folded, each about something. */
+const Notes = ({ title, notes }: { title: string; notes: [about: string, text: string][] }) => (
+  <details>
+    <summary>{title}</summary>
+    <ul>
+      {notes.map(([about, text]) => (
+        <li key={about + text}>
+          <b>{about}</b>
+          <span>{text}</span>
+        </li>
+      ))}
+    </ul>
+  </details>
+);
+
+/** What is known about the run as a whole, first the recordings that it lacks. */
 function Outcomes() {
   const notes = listing.value?.runs.find(({ name }) => name === address.value.run)?.notes ?? [];
   if (!notes.length) return null;
-  const losses = notes.filter(({ level }) => level === "loss");
-  const lost = losses.reduce((sum, { ranks }) => sum + ranks, 0);
-  const title = lost ? `${lost} ${lost === 1 ? "recording" : "recordings"} of this run missing` : "About this run";
-  return (
-    <details>
-      <summary>{title}</summary>
-      <ul>
-        {notes.map(({ level, text }) => (
-          <li key={text}>
-            <b>{level}</b>
-            <span>{text}</span>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
+  const lost = notes.reduce((sum, { level, ranks }) => sum + (level === "loss" ? ranks : 0), 0);
+  const title = lost ? `${plural(lost, "recording")} of this run missing` : "About this run";
+  return <Notes title={title} notes={notes.map(({ level, text }) => [level, text])} />;
 }
 
+/** Files that look like recordings, and why they are no use. */
 function Problems() {
   const problems = listing.value?.problems ?? [];
   if (!problems.length) return null;
-  return (
-    <details>
-      <summary>{problems.length} {problems.length === 1 ? "file" : "files"} not usable</summary>
-      <ul>
-        {problems.map(({ path, reason }) => (
-          <li key={path}>
-            <b>{path}</b>
-            <span>{reason}</span>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
+  const notes = problems.map(({ path, reason }): [string, string] => [path, reason]);
+  return <Notes title={`${plural(problems.length, "file")} not usable`} notes={notes} />;
 }
 
 /** The panel on the left, which can be folded. */
@@ -178,7 +158,8 @@ export function Sidebar() {
       </button>
       {!isFolded &&
         [
-          <Choices key="choices" />,
+          <PlaceChoice key="choices" place={address.value} open={openTrace} />,
+          <CaptureChoice key="graph-capture" />,
           <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,

@@ -1,7 +1,7 @@
 /** Which columns of a table are hidden, and how wide the user made others; both are in the address. */
 
 import { omitColumns, type Ready } from "./columns.ts";
-import type { TableScope } from "./table_scope.ts";
+import type { TableScope } from "./table_scope.tsx";
 
 const LEAST = 40; // pixels
 

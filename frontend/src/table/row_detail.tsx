@@ -2,10 +2,10 @@ import { type ComponentChildren, h } from "preact";
 import type { Table } from "../api/types.ts";
 import { type DrawnColumn, isProse, isText, type Ready, tsv } from "./columns.ts";
 import { exact, quantity } from "../format/numbers.ts";
-import { useTableScope } from "./table_scope.ts";
+import { useTableScope } from "./table_scope.tsx";
 import { slicesIn } from "../app/router.ts";
 import { Copy, DetailsHead, Fact } from "../ui/details.tsx";
-import { EventDetail } from "../ui/event_detail.tsx";
+import { EventSection } from "../ui/event_detail.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 import { Stack } from "../ui/stack.tsx";
 
@@ -63,12 +63,13 @@ export function RowDetail({ ready, table, row, inSight, children }: RowDetailPro
       )}
       {children}
       {typeof place === "number" && (
-        <section aria-label="The recorded event">
-          <button type="button" aria-expanded={isShown} onClick={() => scope.go({ open: isShown ? "1" : "event" })}>
-            {isShown ? "Hide" : "Show"} the event at byte {place}
-          </button>
-          {isShown && <EventDetail offset={place} />}
-        </section>
+        <EventSection
+          isShown={isShown}
+          show={(isShown) => scope.go({ open: isShown ? "event" : "1" })}
+          offset={place}
+        >
+          the event at byte {place}
+        </EventSection>
       )}
     </article>
   );

@@ -5,7 +5,7 @@ import type { DrawnColumn, Ready } from "./columns.ts";
 import { filterRows, nextSort, parseFilter, parseSort, printSort, type SortKey, sortRows } from "./order.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { useMemo } from "preact/hooks";
-import { type TableScope, useTableScope } from "./table_scope.ts";
+import { type TableScope, useTableScope } from "./table_scope.tsx";
 
 export interface Rows {
   rows: Uint32Array;

@@ -5,7 +5,7 @@ import { useContext, useRef, useState } from "preact/hooks";
 import type { Table } from "../api/types.ts";
 import { csv, tsv } from "./columns.ts";
 import { plural } from "../format/numbers.ts";
-import { TableScopeContext } from "./table_scope.ts";
+import { TableScopeContext } from "./table_scope.tsx";
 import { openTab, trace } from "../app/router.ts";
 import { copy, download } from "../ui/copy.ts";
 import { pictureOf, pngOf } from "../ui/picture.ts";

@@ -4,7 +4,7 @@ import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
-import { useTableScope } from "./table_scope.ts";
+import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
 import { type Rows, sortBy } from "./rows.ts";
 import { type Folding, useRowSelection } from "./table_selection.ts";

@@ -6,7 +6,7 @@ import { textWidth } from "../ui/measure.ts";
 
 export const HEAD = 45;
 const PADDING = 34;
-const BAR = 44; // beside the number
+const BAR = 44; // next to the number
 /** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const minProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 

@@ -2,7 +2,7 @@
 
 import type { RefObject } from "preact";
 import { type Layout } from "./row_layout.ts";
-import type { TableScope } from "./table_scope.ts";
+import type { TableScope } from "./table_scope.tsx";
 import { useKeys } from "../ui/keys.ts";
 import { HEAD } from "./table_layout.ts";
 

@@ -1,10 +1,11 @@
-import { h } from "preact";
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import { isHidden, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
-import { useTableScope } from "./table_scope.ts";
+import { useTableScope } from "./table_scope.tsx";
 import { outermost } from "./tree.ts";
+import { Check } from "../ui/choice.tsx";
 import { useKeys } from "../ui/keys.ts";
 
 /** The filter's box; `/` goes there, Escape leaves it. */
@@ -13,23 +14,25 @@ export function FilterBox({ problem }: { problem: string }) {
   const box = useRef<HTMLInputElement>(null);
   useKeys({ "/": () => box.current?.select() }, scope.box);
   return (
-    <div class="filter">
-      <input
-        ref={box}
-        type="search"
-        value={scope.get("filter")}
-        placeholder="Filter: words, -without, re:pattern"
-        aria-label="Filter rows"
-        aria-invalid={problem ? "true" : undefined}
-        data-tip="Rows with all words; -word excludes, re: starts a pattern"
-        onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
-        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
-      />
-    </div>
+    <>
+      <div class="filter">
+        <input
+          ref={box}
+          type="search"
+          value={scope.get("filter")}
+          placeholder="Filter: words, -without, re:pattern"
+          aria-label="Filter rows"
+          aria-invalid={problem ? "true" : undefined}
+          data-tip="Rows with all words; -word excludes, re: starts a pattern"
+          onInput={(event) => scope.go({ filter: event.currentTarget.value, row: "", open: "", turned: "" })}
+          onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+        />
+      </div>
+      {problem && <span class="problem" role="alert">Invalid pattern: {problem}</span>}
+    </>
   );
 }
 
-/** Chooses the columns. */
 export function Columns({ ready }: { ready: Ready }) {
   const scope = useTableScope();
   const [, ...others] = ready.columns;
@@ -44,10 +47,14 @@ export function Columns({ ready }: { ready: Ready }) {
       <summary>Columns</summary>
       <div role="group" aria-label="Columns">
         {others.map(({ name, title, doc }) => (
-          <label key={name} data-tip={doc}>
-            <input type="checkbox" checked={!isHidden(scope, name)} onChange={() => toggleColumn(scope, name)} />{" "}
+          <Check
+            key={name}
+            tip={doc}
+            isOn={!isHidden(scope, name)}
+            set={() => toggleColumn(scope, name)}
+          >
             {title}
-          </label>
+          </Check>
         ))}
         <button type="button" class="link" onClick={() => scope.go({ hidden: "", widths: "" })}>Restore all</button>
       </div>

@@ -2,7 +2,7 @@ import { type ComponentChildren, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { sortRows } from "./order.ts";
-import { type TableScope, useTableScope } from "./table_scope.ts";
+import { type TableScope, useTableScope } from "./table_scope.tsx";
 import { depthFor, inPreorder, pathTo, type Tree, unfolded, withRelatives } from "./tree.ts";
 import type { Rows } from "./rows.ts";
 import { DataTable } from "./table.tsx";

@@ -144,8 +144,8 @@ export function Canvas() {
         {isWaiting.value && !isPictured.value && <div class="outline" aria-hidden="true" />}
         <Scrollbar />
         <Tooltip />
-        <Hint />
       </div>
+      <Hint />
       <p id="timeline-shown" class="hidden" role="status">{description.value}</p>
     </div>
   );

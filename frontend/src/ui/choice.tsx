@@ -1,21 +1,50 @@
-import { h } from "preact";
-/** A menu of names with its title above. */
-export function Choice(
-  { title, value, options, onPick }: {
-    title: string;
-    value: string;
-    options: [name: string, label: string][];
-    onPick: (name: string) => void;
-  },
-) {
-  const isGone = value && !options.some(([name]) => name === value);
-  return (
-    <div class="choice">
-      <label for={title}>{title}</label>
-      <select id={title} value={value} data-tip={value} onChange={(event) => onPick(event.currentTarget.value)}>
-        {isGone && <option key={value} value={value}>{value} (not found)</option>}
-        {options.map(([name, label]) => <option key={name} value={name}>{label}</option>)}
-      </select>
-    </div>
-  );
+/** Fields with their titles. */
+
+import { type ComponentChildren, h } from "preact";
+
+interface MenuProps {
+  title: string;
+  /** For screen readers, where the title is but a word. */
+  label?: string;
+  class?: string;
+  tip?: string;
+  value: string;
+  options: readonly (readonly [value: string, text: string, tip?: string])[];
+  onPick: (value: string) => void;
 }
+
+/** A menu behind its title. */
+export const Menu = ({ title, label, class: name, tip, value, options, onPick }: MenuProps) => (
+  <label class={name} data-tip={tip}>
+    {title}{" "}
+    <select
+      aria-label={label}
+      value={value}
+      onChange={({ currentTarget: { value } }) =>
+        onPick(value)}
+    >
+      {options.map(([value, text, tip]) => <option key={value} value={value} title={tip}>{text}</option>)}
+    </select>
+  </label>
+);
+
+interface CheckProps {
+  isOn: boolean;
+  set: (isOn: boolean) => void;
+  tip?: string;
+  disabled?: boolean;
+  children: ComponentChildren;
+}
+
+/** A box to check, before its title. */
+export const Check = ({ isOn, set, tip, disabled, children }: CheckProps) => (
+  <label data-tip={tip}>
+    <input
+      type="checkbox"
+      checked={isOn}
+      disabled={disabled}
+      onChange={({ currentTarget: { checked } }) => set(checked)}
+    />{" "}
+    {children}
+  </label>
+);

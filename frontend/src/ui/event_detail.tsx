@@ -1,4 +1,4 @@
-import { Fragment, h } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import type { Failed, RawEvent } from "../api/types.ts";
 import { type TracePlace, useEvent } from "../app/answers.ts";
 import { retry } from "../app/router.ts";
@@ -80,7 +80,7 @@ function EventProblem({ offset, failed: { code, message } }: { offset: number; f
 }
 
 /** The event at this byte offset of a trace with all its fields; of the selected trace without `place`. */
-export function EventDetail({ offset, place }: { offset: number; place?: TracePlace }) {
+function EventDetail({ offset, place }: { offset: number; place?: TracePlace }) {
   const answer = useEvent(offset, place);
   return (
     <section class="event" aria-label={`Event at byte ${offset}`}>
@@ -94,3 +94,21 @@ export function EventDetail({ offset, place }: { offset: number; place?: TracePl
     </section>
   );
 }
+
+interface SectionProps {
+  isShown: boolean;
+  show: (isShown: boolean) => void;
+  offset: number;
+  place?: TracePlace;
+  children: ComponentChildren;
+}
+
+/** The recorded event below a button that shows it. */
+export const EventSection = ({ isShown, show, offset, place, children }: SectionProps) => (
+  <section aria-label="The recorded event">
+    <button type="button" aria-expanded={isShown} onClick={() => show(!isShown)}>
+      {isShown ? "Hide" : "Show"} {children}
+    </button>
+    {isShown && <EventDetail offset={offset} place={place} />}
+  </section>
+);

@@ -1,9 +1,10 @@
 import { type ComponentChildren, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Progress, Table } from "../api/types.ts";
-import type { ShownAnswer } from "../app/answers.ts";
+import { type ShownAnswer, tableOf } from "../app/answers.ts";
 import { placeLabels, retry } from "../app/router.ts";
 import { decimal, percent } from "../format/numbers.ts";
+import { capitalized } from "../format/steps.ts";
 
 const PREPARING = "Preparing.";
 
@@ -14,7 +15,7 @@ const SHORT = ["listing", "opening", "analyzing", "searching"];
 
 function progressText({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
   if (fraction === null && !SHORT.includes(stage)) return PREPARING;
-  const parts = [stage.charAt(0).toUpperCase() + stage.slice(1)];
+  const parts = [capitalized(stage)];
   if (fraction !== null) parts.push(percent(fraction).replace(/\.\d/, "") + " %");
   if (bytes_per_second !== null) parts.push(`${decimal(bytes_per_second / 1e6)} MB/s`);
   if (seconds_left !== null) parts.push(`${decimal(seconds_left, seconds_left < 10 ? 1 : 0)} s left`);
@@ -76,12 +77,13 @@ export function Failure({ code, message }: { code: string; message: string }) {
 
 /** Draws the table of an answer, or its progress, hint or failure. */
 export function AnswerView(
-  { shown: { answer, earlier }, title, children }: {
+  { shown, title, children }: {
     shown: ShownAnswer;
     title: string;
     children: (table: Table) => ComponentChildren;
   },
 ) {
+  const { answer } = shown;
   if (answer?.state === "failed") return <Failure {...answer} />;
   if (answer?.state === "missing") {
     return (
@@ -91,7 +93,7 @@ export function AnswerView(
     );
   }
   const progress = answer?.state === "loading" ? answer.progress : null;
-  const table = answer?.state === "ready" ? answer : earlier;
+  const table = tableOf(shown);
   if (!table) return <Skeleton progress={progress} />;
   return <Current isBusy={table !== answer} progress={answer && progress}>{children(table)}</Current>;
 }

@@ -10,8 +10,9 @@ import { RowDetail } from "../table/row_detail.tsx";
 import { type Rows, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
-import { useTableScope } from "../table/table_scope.ts";
+import { useTableScope } from "../table/table_scope.tsx";
 import { FilterBox, Sums } from "../table/tools.tsx";
+import { Check, Menu } from "../ui/choice.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { Parameters } from "./parameters.tsx";
 
@@ -27,31 +28,28 @@ function ColumnChoice({ entry }: { entry: ViewEntry }) {
   const possible = entry.columns.filter(({ name }) => entry.comparable_columns.includes(name));
   if (possible.length < 2) return null;
   return (
-    <label>
-      Compare{" "}
-      <select
-        aria-label="Compared column"
-        value={scope.get("columns")}
-        onChange={({ currentTarget: { value } }) => scope.go({ columns: value, sort: "", row: "", open: "" })}
-      >
-        <option value="">{entry.weight ? "default columns" : "all columns"}</option>
-        {possible.map(({ name, doc }) => <option key={name} value={name} title={doc}>{label(name)}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Compare"
+      label="Compared column"
+      value={scope.get("columns")}
+      options={[
+        ["", entry.weight ? "default columns" : "all columns"],
+        ...possible.map(({ name, doc }) => [name, label(name), doc] as const),
+      ]}
+      onPick={(columns) => scope.go({ columns, sort: "", row: "", open: "" })}
+    />
   );
 }
 
 function NoiseSwitch() {
-  const isHidden = address.value.noise === "hidden";
   return (
-    <label data-tip="Hide rows that are equal, or differ no more than the steps among themselves">
-      <input
-        type="checkbox"
-        checked={isHidden}
-        onChange={() => go({ noise: isHidden ? "" : "hidden", row: "", open: "" })}
-      />{" "}
+    <Check
+      tip="Hide rows that are equal, or differ no more than the steps among themselves"
+      isOn={address.value.noise === "hidden"}
+      set={(isOn) => go({ noise: isOn ? "hidden" : "", row: "", open: "" })}
+    >
       Hide noise
-    </label>
+    </Check>
   );
 }
 
@@ -72,7 +70,6 @@ function ToolLine({ table, entry, rows }: { table: Comparison; entry: ViewEntry;
   return (
     <div class="tools">
       <FilterBox problem={rows.problem} />
-      {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <Parameters entry={entry} fixed={[]} />
       <ColumnChoice entry={entry} />
       <NoiseSwitch />

@@ -2,9 +2,10 @@
 
 import { h } from "preact";
 import type { Parameter, ViewEntry } from "../api/types.ts";
-import { useAnswer } from "../app/answers.ts";
+import { tableOf, useAnswer } from "../app/answers.ts";
 import { address, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
 import { label, quantity } from "../format/numbers.ts";
+import { Menu } from "../ui/choice.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 
 const TIMES = ["from_ns", "to_ns"];
@@ -13,17 +14,13 @@ const OF_A_PAGE = [...TIMES, "device"];
 const valueOf = (name: string) => address.value[`set.${name}`] ?? "";
 
 function Select({ parameter: { name, choices }, names }: { parameter: Parameter; names?: Map<string, string> }) {
-  const chosen = valueOf(name) || choices[0]!;
   return (
-    <label>
-      {label(name)}{" "}
-      <select
-        value={chosen}
-        onChange={({ currentTarget: { value } }) => choose({ [name]: value === choices[0] ? "" : value })}
-      >
-        {choices.map((choice) => <option key={choice} value={choice}>{names?.get(choice) ?? choice}</option>)}
-      </select>
-    </label>
+    <Menu
+      title={label(name)}
+      value={valueOf(name) || choices[0]!}
+      options={choices.map((choice) => [choice, names?.get(choice) ?? choice])}
+      onPick={(value) => choose({ [name]: value === choices[0] ? "" : value })}
+    />
   );
 }
 
@@ -50,8 +47,7 @@ const MOST = 100; // choices in a menu
 function ColumnChoice({ parameter, entry }: { parameter: Parameter; entry: ViewEntry }) {
   const { name } = parameter;
   const { [name]: _, ...others } = parametersOf(entry);
-  const { answer, earlier } = useAnswer(entry.id, others);
-  const table = answer?.state === "ready" ? answer : earlier;
+  const table = tableOf(useAnswer(entry.id, others));
   const values = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(String));
   const chosen = valueOf(name);
   const isGone = chosen && !values.has(chosen);

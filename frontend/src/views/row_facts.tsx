@@ -3,13 +3,14 @@
 import { type ComponentChildren, Fragment, h } from "preact";
 import type { Find } from "../api/row_slices.ts";
 import type { Failed, Loading } from "../api/types.ts";
-import type { CallShare, RowFacts } from "../api/timeline_types.ts";
+import type { CallShare, RankFacts, RowAdvice, RowFacts } from "../api/timeline_types.ts";
 import { useResource } from "../app/resource.ts";
-import { go, missing, openTimeline, openView, trace, viewEntry } from "../app/router.ts";
+import { go, missing, openTimeline, openView, stepWord, trace, viewEntry } from "../app/router.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shortFrame } from "../format/stacks.ts";
 import { Part } from "../ui/details.tsx";
 import { Durations, SmallBars } from "../ui/durations.tsx";
+import { prose } from "../ui/prose.tsx";
 import { Stack } from "../ui/stack.tsx";
 import { ProgressLine } from "../ui/status.tsx";
 
@@ -55,15 +56,15 @@ const Shares = ({ rows, textOf }: { rows: CallShare[]; textOf: (row: CallShare) 
 function Steps({ steps }: { steps: RowFacts["steps"] }) {
   const tipOf = (i: number) => {
     const { name, calls, total_ns } = steps[i]!;
-    return `step ${name}: ${quantity(total_ns, "duration")} in ${plural(calls, "call")}`;
+    return `${stepWord.value} ${name}: ${quantity(total_ns, "duration")} in ${plural(calls, "call")}`;
   };
   return (
-    <Part title="By step">
+    <Part title={`By ${stepWord.value}`}>
       <SmallBars
         heights={steps.map(({ total_ns }) => total_ns)}
         tipOf={tipOf}
-        ends={[`step ${steps[0]!.name}`, steps.at(-1)!.name]}
-        label="Time by step"
+        ends={[`${stepWord.value} ${steps[0]!.name}`, steps.at(-1)!.name]}
+        label={`Time by ${stepWord.value}`}
       />
     </Part>
   );
@@ -110,12 +111,63 @@ function Calls({ durations, slowest, origins, inputs, steps, roof }: RowFacts) {
   );
 }
 
-/** The facts about the calls that a row of a view stands for. */
-export function RowCalls({ find }: { find: Find }) {
+/** A part of the answer about a row. */
+function useRow<T extends { state: "ready" }>(part: string, find: Find): T | Loading | Failed | null {
   const { version, ...place } = trace.value;
   const query = { ...place, stamp: version, find: JSON.stringify(find) };
-  const answer = useResource<RowFacts | Loading | Failed>({ route: "timeline/row", query });
+  return useResource<T | Loading | Failed>({ route: `timeline/row${part}`, query });
+}
+
+/** The facts about the calls that a row of a view stands for. */
+export function RowCalls({ find }: { find: Find }) {
+  const answer = useRow<RowFacts>("", find);
   if (answer?.state === "ready") return <Calls {...answer} />;
   if (answer?.state === "failed") return <p class="quiet">{answer.message}</p>;
   return <ProgressLine progress={answer?.progress ?? null} />;
+}
+
+/** The advice that the row belongs to. */
+export function AdviceAbout({ find }: { find: Find }) {
+  const answer = useRow<RowAdvice>("/advice", find);
+  if (answer?.state !== "ready" || !answer.advice.length) return null;
+  return (
+    <Part title="Part of a finding">
+      {answer.advice.map(({ rule, title }) => (
+        <button
+          key={rule}
+          type="button"
+          class="link"
+          onClick={() => openView("advice", rule)}
+        >
+          {prose(title)}
+        </button>
+      ))}
+    </Part>
+  );
+}
+
+/** The same row on each rank. */
+export function ByRank({ find }: { find: Find }) {
+  const answer = useRow<RankFacts>("/ranks", find);
+  if (answer?.state === "loading") return <ProgressLine progress={answer.progress} />;
+  if (answer?.state !== "ready" || !answer.text) return null;
+  const { text, ranks } = answer;
+  return (
+    <Part title="By rank">
+      <p>{text}</p>
+      <dl class="named origins">
+        {ranks.map(({ worker, label, find, calls, total_ns, mean_ns }) => (
+          <div key={worker}>
+            <dt>
+              <button type="button" class="link" onClick={() => openTimeline({ find, range: null, worker })}>
+                {label}
+              </button>
+            </dt>
+            <dd style={{ "--share": total_ns / ranks[0]!.total_ns }}>{quantity(total_ns, "duration")}</dd>
+            <dd class="quiet">{plural(calls, "call")}, mean {quantity(mean_ns, "duration")}</dd>
+          </div>
+        ))}
+      </dl>
+    </Part>
+  );
 }

@@ -1,8 +1,9 @@
 import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
+import { keyOfRow } from "../api/row_slices.ts";
 import type { Query, Table, ViewEntry } from "../api/types.ts";
-import { useAnswer } from "../app/answers.ts";
+import { tableOf, useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -31,13 +32,13 @@ import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
-import { TableScopeContext, useTableScope, useTableScopeOf } from "../table/table_scope.ts";
+import { Scoped, useTableScope } from "../table/table_scope.tsx";
 import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
-import { RowCalls } from "./row_facts.tsx";
+import { AdviceAbout, ByRank, RowCalls } from "./row_facts.tsx";
 import { Sentence } from "./sentence.tsx";
 
 /** The picture above a table. */
@@ -63,12 +64,15 @@ function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
   const scope = useTableScope(), hidden = scope.get("hidden");
   const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
   const detail = (row: number, inSight: DrawnColumn[]) => {
+    const valueOf = (column: string) => table.data[column]?.[row] ?? null;
     // Not again for a row in a drawer.
-    const slices = entry.place.kind !== "detail" &&
-      slicesIn(entry.id, (column) => table.data[column]?.[row] ?? null);
+    const slices = !isReport && entry.slices && entry.place.kind !== "detail" && slicesIn(entry.id, valueOf);
+    const key = slices && keyOfRow(entry, valueOf, address.value["set.phase"] ?? "");
     return (
       <RowDetail {...{ ready: whole, table, row, inSight }}>
-        {!isReport && slices && slices.find && <RowCalls find={slices.find} />}
+        {slices && slices.find && <RowCalls find={slices.find} />}
+        {key && <AdviceAbout find={key} />}
+        {key && <ByRank find={key} />}
         <Details table={table} row={row} />
       </RowDetail>
     );
@@ -141,7 +145,6 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
   return (
     <div class="tools">
       <FilterBox problem={rows.problem} />
-      {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
       <Parameters entry={entry} fixed={fixed} />
       {ready.tree && <Depth tree={ready.tree} />}
       <span class="space" />
@@ -228,14 +231,11 @@ function SingleView({ about }: { about: Query }) {
 
 /** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
 export function View({ entry, about = NOTHING }: { entry: ViewEntry; about?: Query }) {
-  const scope = useTableScopeOf(entry);
   const isCompared = comparisonBase.value !== null && entry.comparable_columns.length > 0;
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view">
-        {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} />}
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry}>
+      {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} />}
+    </Scoped>
   );
 }
 
@@ -261,8 +261,7 @@ function Facts({ ready, entry, row }: { ready: Ready; entry: ViewEntry; row: num
 /** A view above the tabs: a line for each of its first rows, and all of it as a table on request. */
 function HeadView({ entry }: { entry: ViewEntry }) {
   const key = `${entry.id}.rows`, isOpen = address.value[key] === "1";
-  const { answer, earlier } = useAnswer(entry.id);
-  const table = answer?.state === "ready" ? answer : earlier;
+  const table = tableOf(useAnswer(entry.id));
   if (!table) return null;
   const ready = prepareTable(table, entry), rows = [...Array(Math.min(ready.count, MOST_ROWS)).keys()];
   return (

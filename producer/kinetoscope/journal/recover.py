@@ -27,7 +27,7 @@ from ..naming import TraceName, file_name, worker_of_rank
 from ..output.manifest import KEPT, SAVING, statuses
 from ..output.metadata import KEY
 from ..output.scratch import VARIABLE, scratch_root, spool_folders
-from ..output.spool import Spool
+from ..output.spool import Spool, discard_abandoned_spools
 from ..output.writer_process import finish_spool, is_alive
 from ..untrusted_files import read_plain
 from .journal import is_time_ns, journal_files, latest_of, lines_of, older_file
@@ -88,6 +88,7 @@ def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | Non
     """
     results, problem, ranks = [], "", set()
     try:
+        discard_abandoned_spools()
         spools = list(spools_of(run))
     except OSError as error:
         spools, problem = [], f"{error}; {VARIABLE} names another folder"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
 from ..output.spool import MOST_RANKS, is_count
+from ..process_id import is_running
 from ..scheduling.consensus import plan_from
 from .journal import MOST_NEWS, TAIL_BYTES, header_of, journal_files, latest_of, lines_of
 
@@ -193,18 +194,6 @@ def _is_plan(value: Any) -> bool:
 
 
 def _state(head: dict[str, Any], age_s: float) -> State:
-    if head["host"] == socket.gethostname() and not _is_alive(int(head["pid"])):
+    if head["host"] == socket.gethostname() and not is_running(int(head["pid"])):
         return "dead"
     return "running" if age_s < SILENT_S else "silent"
-
-
-def _is_alive(pid: int) -> bool:
-    if os.name != "posix":
-        return True  # on Windows, os.kill would end the process
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True

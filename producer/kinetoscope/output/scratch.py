@@ -1,7 +1,7 @@
 """The folder of unfinished recordings: private to this user, on this machine.
 
     {temporary folder}/kinetoscope-{uid}/     the root; `KINETOSCOPE_SCRATCH` names another one
-        {random}/                             one process's spool, see `spool`
+        {pid}-{random}/                       one process's spool, see `spool`
 
 The files of a spool say what to write where, and `recover` follows them. So a spool is always a folder in this user's
 own root. No one else may enter the root: it is created with mode 0700, and before each use it is checked that it is a
@@ -82,7 +82,7 @@ def make_spool_folder() -> Path:
         try:
             root.parent.mkdir(parents=True, exist_ok=True)
             make_private(root)
-            return Path(tempfile.mkdtemp(dir=root, prefix=""))
+            return Path(tempfile.mkdtemp(dir=root, prefix=f"{os.getpid()}-"))
         except FileNotFoundError as error:  # another process has just removed its last spool, and the root with it
             problem = str(error)
         except OSError as error:
@@ -91,10 +91,16 @@ def make_spool_folder() -> Path:
     other = tempfile.mkdtemp(prefix=_PREFIX)
     advice = f"`{VARIABLE}={other} kinetoscope recover` finds them there"
     _LOG.warning("%s. Unfinished recordings are in %s; %s.", problem, other, advice)
-    spool = Path(tempfile.mkdtemp(dir=other, prefix=""))
+    spool = Path(tempfile.mkdtemp(dir=other, prefix=f"{os.getpid()}-"))
     for folder in (spool.parent, spool):
         _check_disk(folder)
     return spool
+
+
+def process_of_spool(folder: Path) -> int | None:
+    """Return the id of the process that created a spool's folder; None if its name doesn't have it."""
+    number, dash, _ = folder.name.partition("-")
+    return int(number) if dash and number.isascii() and number.isdecimal() else None
 
 
 def _check_disk(folder: Path) -> None:
@@ -134,8 +140,8 @@ def _is_private(folder: Path) -> bool:
     return True
 
 
-def forget_root(spool: Path) -> None:
-    """Remove the root of a removed spool, if it has no other one and isn't the user's choice."""
-    if not os.environ.get(VARIABLE) and spool.parent.name.startswith(_PREFIX):
-        with suppress(OSError):  # it has another spool
-            spool.parent.rmdir()
+def remove_empty_root(root: Path) -> None:
+    """Remove a root that has no spool and isn't the user's choice."""
+    if not os.environ.get(VARIABLE) and root.name.startswith(_PREFIX):
+        with suppress(OSError):  # it has a spool, or doesn't exist
+            root.rmdir()

@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
+from ..process_id import is_running
 from ..untrusted_files import is_below, make_folder_below, read_json
-from .scratch import check_private, forget_root, make_private
+from .scratch import check_private, make_private, process_of_spool, remove_empty_root, scratch_root, spool_folders
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -119,17 +120,25 @@ class Spool:
     def discard(self) -> None:
         """Remove the spool, once nothing more is put into it.
 
-        The facts about the process go first. A signal may end the process in the middle of the removal, and what
-        finishes a spool that has facts but no outcomes would report that nothing was saved.
+        A signal may end the process in the middle of the removal. So the facts about the process go before the
+        outcomes of its windows: what finishes a spool that has facts but no outcomes would report that nothing was
+        saved. The folder in the run, which only the facts name, goes before them.
         """
         process = self.process()
-        with suppress(OSError):
-            (self.folder / PROCESS).unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        forget_root(self.folder)
         if process is not None:
             with suppress(OSError):  # it doesn't exist, or has files that are still needed
                 self.in_run(Path(process["folder"])).rmdir()
+        with suppress(OSError):
+            (self.folder / PROCESS).unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_empty_root(self.folder.parent)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it has no recording, and its process ended before it wrote its facts or after it removed them."""
+        process = process_of_spool(self.folder)
+        names = (PROCESS, "[0-9]*")
+        return process is not None and not is_running(process) and not any(any(self.folder.glob(n)) for n in names)
 
     def program_events_file(self, number: int) -> Path:
         """Return the file of the program's own events."""
@@ -206,6 +215,19 @@ class Spool:
             return os.path.samestat(os.fstat(lock), (self.folder / "lock").stat())
         except OSError:
             return False
+
+
+def discard_abandoned_spools() -> None:
+    """Discard this user's abandoned spools, which don't say what run they belong to.
+
+    Raises:
+        OSError: Others may write to the folder of the spools, or it can't be read.
+    """
+    for folder in spool_folders():
+        spool = Spool(folder)
+        if spool.is_abandoned:
+            spool.discard()
+    remove_empty_root(scratch_root())
 
 
 def is_count(value: object, most: int = _MOST_NUMBER) -> TypeGuard[int]:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import partial_file, write_json
 from ..errors import SaveError
+from ..process_id import is_running
 from ..untrusted_files import is_below, read_json
 from . import manifest
 from .commit import commit_trace
@@ -336,13 +337,7 @@ def prune_spool(folder: Path) -> None:
 
 def is_alive(spool: Spool) -> bool:
     """Whether the training is still running; a spool is always on its machine."""
-    try:
-        os.kill((spool.process() or {}).get("pid") or os.getpid(), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        pass
-    return True
+    return is_running((spool.process() or {}).get("pid") or os.getpid())
 
 
 def main(folder: str, parent: int, places: Collection[str] = ()) -> None:

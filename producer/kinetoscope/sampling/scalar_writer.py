@@ -203,8 +203,6 @@ class CurveWriter:
 
 def write(folder: Path, stream: IO[bytes]) -> None:
     """Write until the notes end."""
-    with suppress(OSError):
-        os.nice(10)  # the training goes first
     notes, curves = NoteQueue(stream), CurveWriter(folder)
     while (note := notes.next(POLLS_EVERY_S)) is not None or curves.waits:
         if note:
@@ -218,4 +216,6 @@ def write(folder: Path, stream: IO[bytes]) -> None:
 
 def main() -> None:
     """Run the process."""
+    with suppress(OSError):
+        os.nice(10)  # the training goes first
     write(Path(sys.argv[1]), sys.stdin.buffer)

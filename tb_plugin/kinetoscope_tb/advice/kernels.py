@@ -166,7 +166,7 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
 
 _RECORD_CAPTURE = (
     "Record the capture of the graphs too, while the program starts, and put that recording into a folder "
-    "`capture_traces` beside this one, or name it with `--capture`: it has the operators and shapes of the replayed "
+    "`capture_traces` next to this one, or name it with `--capture`: it has the operators and shapes of the replayed "
     "kernels. Until then *Inside graphs* shows their layers, inferred from the order of kernels."
 )
 _MATRICES = {"matmul": "Matmuls", "convolution": "Convolutions", "attention": "Attention kernels"}

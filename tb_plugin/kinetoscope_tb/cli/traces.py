@@ -115,7 +115,7 @@ def capture_option() -> click.Option:
         metavar="PATH",
         multiple=True,
         help="A recording of the capture of the graphs that the trace replays, or of the same work without graphs. By "
-        "default captures are searched beside the trace. Repeatable.",
+        "default those next to the trace. Repeatable.",
     )
 
 
@@ -156,7 +156,7 @@ def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] =
     Args:
         file: The file.
         device: The name of its devices.
-        captures: Files that say what its graphs launch; by default those beside it.
+        captures: Files that say what its graphs launch; by default those next to it.
 
     Raises:
         LogdirError: There is no such capture.
@@ -168,7 +168,7 @@ def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] =
     folder = configured()
     with _progress_bar(file) as note:
         trace, is_new = open_or_read(file, folder, note)
-    joined = with_captures(trace, replace(file, captures=_capture_files(captures)), folder)
+    joined = with_captures(trace, replace(file, captures=_capture_files(captures) or None), folder)
     yield _with_devices(joined, device)
     if is_new and folder is not None:
         sys.stdout.flush()

@@ -28,7 +28,7 @@ class Kind(IntEnum):
     JOIN = 10  # a thread resumes when another one has finished
     COPY_CALL = 11  # a copy began before its launching call returned, and the call may have waited for the stream too
     STEP = 12  # a step ends with the last of its parts, and begins no earlier than the previous one ended
-    OVERLAP = 13  # a row begins and ends after the previous one on its stream, and runs beside it in between
+    OVERLAP = 13  # a row begins and ends after the previous one on its stream, and overlaps it
     GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
 
 

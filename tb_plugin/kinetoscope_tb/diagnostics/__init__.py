@@ -5,6 +5,7 @@ diagnose(trace) returns what reading repaired or lost, and what the rules find; 
 device        device rows and the calls that launched them
 physics       what can't have happened, and which numbers that undermines
 clocks        the machine's clock, and the window that was recorded
+throttling    clocks of GPUs that fell while kernels ran
 steps         steps that were cut off, missing or idle
 autograd      sequence numbers, which link backward to forward
 syncs         waits, and the events that they wait for
@@ -22,12 +23,12 @@ reports of missing ranks is `discovery/manifest_notes.py`, since the listing nee
 from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
-from . import autograd, clocks, device, distributed, names, physics, recording, steps, syncs
+from . import autograd, clocks, device, distributed, names, physics, recording, steps, syncs, throttling
 
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, physics, clocks, steps, autograd, syncs, names, distributed, recording)
+_RULES = (device, physics, clocks, throttling, steps, autograd, syncs, names, distributed, recording)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:

@@ -9,7 +9,7 @@ filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
 pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
-captures           captures of graphs beside a trace
+captures           captures of graphs next to a trace
 listing            files by run, worker and span, with the names on the page
 jobs               jobs that record into the logdirs, and requests to them
 """
@@ -17,7 +17,7 @@ jobs               jobs that record into the logdirs, and requests to them
 from __future__ import annotations
 
 from .captures import captures_beside, holds_node_notes, spans_beside
-from .filename_patterns import NO_SPAN
+from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
@@ -35,6 +35,7 @@ __all__ = [
     "TraceFile",
     "captures_beside",
     "holds_node_notes",
+    "is_process_name",
     "list_path",
     "list_traces",
     "parse_logdirs",

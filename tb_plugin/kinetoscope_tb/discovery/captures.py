@@ -1,18 +1,19 @@
-"""Captures beside a trace: recordings of how the graphs were made that the trace replays.
+"""Captures next to a trace: recordings of how the graphs were made that the trace replays.
 
-vLLM and others write them into a folder `capture_traces` beside the trace, or beside it with *capture* in the name. Or
-another span of the same worker recorded them: one of the server's start.
+vLLM and others write them into a folder `capture_traces` next to the trace, or next to it with *capture* in the name.
+Or another span of the same worker recorded them: one of the server's start.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from ..filesystem import Entry, folders, is_url, last_part
 from .filename_patterns import is_candidate, named
+from .listing import CAPTURES
 
-FOLDER = "capture_traces"
-MOST = 8
+MOST, MOST_BYTES = 64, 1 << 29
 DETAILS = "execution_details.json"  # names each capture's size; no trace
 _NOTES = re.compile(r"py_stacks|kernel_annotations")
 _SPEAKING = re.compile(r"capture|py_stacks|kernel_annotations", re.IGNORECASE)
@@ -25,14 +26,14 @@ def holds_node_notes(name: str) -> bool:
 
 
 def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
-    """The captures and notes beside a trace: those of its rank, if their names say theirs; at most MOST.
+    """The captures and notes next to a trace: those of its rank, if their names say it; at most MOST, of MOST_BYTES.
 
     Args:
         path: The trace.
         rank: Its rank, if its name doesn't say it.
     """
     parent, name = path[: -len(last_part(path))], last_part(path)
-    found = _entries(f"{parent}{FOLDER}", re.compile("")) if "capture" not in name.lower() else []
+    found = _entries(f"{parent}{CAPTURES}", re.compile("")) if "capture" not in name.lower() else []
     if not is_url(path):
         found += [entry for entry in _entries(parent or ".", _SPEAKING) if entry.name != name]
     own = _rank(name) if _rank(name) is not None else rank
@@ -40,7 +41,10 @@ def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
     if ranks - {None}:
         one = own if own in ranks else min(number for number in ranks if number is not None)
         found = [entry for entry in found if _rank(entry.name) in (one, None)]
-    return tuple(found[:MOST])
+    size = accumulate(entry.bytes or 0 for entry in found)
+    return tuple(
+        entry for entry, until in zip(found[:MOST], size, strict=False) if until <= MOST_BYTES or entry is found[0]
+    )
 
 
 def spans_beside(path: str) -> tuple[Entry, ...]:

@@ -117,9 +117,12 @@ def _in_torch_form(worker: str, span: str) -> Named:
     match = next(filter(None, (form.fullmatch(worker) for form in _TORCH_WORKERS)), None)
     groups = match.groupdict() if match else {}
     worker, span = groups.get("worker") or worker, ".".join(filter(None, [groups.get("span"), span]))
-    says_rank = _says_rank(worker)
-    is_process = not says_rank and _HOST_AND_PROCESS.fullmatch(worker) is not None
-    return Named(worker, span, says_rank, is_process, is_certain=True)
+    return Named(worker, span, _says_rank(worker), is_process_name(worker), is_certain=True)
+
+
+def is_process_name(worker: str) -> bool:
+    """Whether the name of a worker has only host and process, as torch names it: no rank."""
+    return not _says_rank(worker) and _HOST_AND_PROCESS.fullmatch(worker) is not None
 
 
 def _says_rank(worker: str) -> bool:

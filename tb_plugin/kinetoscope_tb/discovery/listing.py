@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import NotFound
-from ..filesystem import Entry
+from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from .filename_patterns import NO_SPAN, is_time
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .manifest_notes import Note
 
 Value = TypeVar("Value")
+
+CAPTURES = "capture_traces"  # the folder of vLLM and SGLang with recordings of how graphs were captured
+MOST_CHOICES = 200
 
 # Folders that a trainer puts between a run and its traces: Composer; Megatron-LM; MMEngine; torchtitan; NeMo.
 _PUT_BETWEEN = re.compile(r"(?P<run>.+?)(/(torch_traces|torch_profile|tf_tracing_logs|profiling/traces|device))+")
@@ -40,7 +43,7 @@ class TraceFile:
         stamp: Changes whenever the file does.
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
         patterns: Users' patterns of names that are communication.
-        captures: Recordings that say what its graphs launch, chosen by the user; else they are searched beside it.
+        captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched next to it.
     """
 
     run: str
@@ -52,7 +55,7 @@ class TraceFile:
     stamp: Any
     notes: tuple[Note, ...] = field(default=(), compare=False)
     patterns: CommunicationPatterns = NO_PATTERNS
-    captures: tuple[Entry, ...] = ()
+    captures: tuple[Entry, ...] | None = None
 
     @property
     def version(self) -> Any:
@@ -106,6 +109,17 @@ class Listing:
             if worker != file.worker:
                 files += [spans[file.span]] if file.span in spans else list(spans.values())[place : place + 1]
         return files
+
+    def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
+        """Other recordings of a file's run, and of the captures below it, by their shown paths.
+
+        Those of the captures come first, then those of the same worker; at most MOST_CHOICES.
+        """
+        captures = f"{file.path[: -len(last_part(file.path))]}{CAPTURES}/"
+        of_run = [one for one in self.files if one.run == file.run and one.path != file.path]
+        of_run.sort(key=lambda one: one.worker != file.worker)
+        others = [one for one in self.files if one.path.startswith(captures)] + of_run
+        return {one.shown: Entry(last_part(one.path), one.path, one.bytes, one.stamp) for one in others[:MOST_CHOICES]}
 
     def first(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
         """Return the first matching file, and the names to choose from at each level at which several match.

@@ -6,6 +6,7 @@ continues in the background.
 engine             answers questions about files
 trace_cache        which traces are in memory, with what was computed from them
 files              reads a file, or opens it from the cache on disk
+captures           the recordings that say what graphs launch, searched after the trace is shown
 summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
 memory             how much memory results take
 future_cache       keyed futures with a least-recently-used limit; all these caches use it
@@ -30,9 +31,10 @@ from .answers import (
     compute_comparison,
     merge_run_notes,
 )
+from .captures import with_captures
 from .engine import Engine
 from .executors import executors, local_executors
-from .files import event_in, open_or_read, read_trace, with_captures, write_to_cache
+from .files import event_in, open_or_read, read_trace, write_to_cache
 from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
 
 __all__ = [

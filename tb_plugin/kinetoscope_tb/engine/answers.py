@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import Postponed
 from .workers import is_done
 
 if TYPE_CHECKING:
@@ -105,8 +106,14 @@ def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> 
 
 
 def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:
-    """The result of a function, after the shared computation that it depends on."""
+    """The result of a function, after the shared computation that it depends on.
+
+    Raises:
+        Postponed: That isn't done.
+    """
     if shared is not None:
+        if not shared.done():
+            raise Postponed(shared)
         shared.result()
     return compute(*arguments)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
+from ..errors import NotFound
 from ..filesystem import is_url, last_part
 from .answers import (
     LoadingProgress,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from ..compare import ChangeList, Comparison
     from ..distributed import Ranks
+    from ..filesystem import Entry
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
+NO_CAPTURE = "none"  # chosen instead of a capture
 MOST_EVENTS = 64  # whose details are cached
 
 
@@ -122,6 +126,26 @@ class Engine:
         """
         return self._finished_listing().find(run, worker, span)
 
+    def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
+        """The files of a run that may be chosen to say what the graphs of one of them launch, by their shown paths.
+
+        Raises:
+            NotReady: The first listing isn't done.
+        """
+        return self._finished_listing().capture_choices(file)
+
+    def with_capture(self, file: TraceFile, capture: str) -> TraceFile:
+        """The file with a chosen capture, or with NO_CAPTURE.
+
+        Raises:
+            NotFound: No file of the run is shown with this path.
+            NotReady: The first listing isn't done.
+        """
+        choices = self.capture_choices(file)
+        if capture not in choices and capture != NO_CAPTURE:
+            raise NotFound("capture", capture, [NO_CAPTURE, *choices])
+        return replace(file, captures=() if capture == NO_CAPTURE else (choices[capture],))
+
     def _finished_listing(self) -> Listing:
         listing = self.listing()
         if listing is None:
@@ -188,6 +212,52 @@ class Engine:
         listing = self._finished_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.about(listing, listed, name, question)
+
+    def recordings_of_span(self, file: TraceFile) -> list[TraceFile]:
+        """The recordings of a file's span, one per worker, the file's own first.
+
+        Raises:
+            NotReady: The first listing isn't done.
+        """
+        listing = self._finished_listing()
+        listed = listing.find(file.run, file.worker, file.span)
+        return [listed, *listing.same_span_of_others(listed)]
+
+    def readable_soon(self, files: Sequence[TraceFile], most_bytes: int) -> list[TraceFile]:
+        """The files whose traces are in memory or cached, and as many others as have at most `most_bytes` together."""
+        chosen: list[TraceFile] = []
+        for file in files:
+            if not self._traces.is_at_hand(file):
+                if not 0 < file.bytes <= most_bytes:
+                    continue
+                most_bytes -= file.bytes
+            chosen.append(file)
+        return chosen
+
+    def about_each(
+        self, files: Sequence[TraceFile], name: str, question: Callable[..., Result], *arguments: Hashable
+    ) -> list[Result]:
+        """The results of a function of the trace in each of several files, in order; unusable files are left out.
+
+        Args:
+            files: The files, all of which are read at the same time.
+            name: With the arguments, the key of the results.
+            question: Called with the trace, its worker and the arguments.
+            arguments: Further arguments of the function.
+
+        Raises:
+            NotReady: Not all of them are read.
+        """
+        entries = [self._traces.entry(file) for file in files]
+        done = sum(is_done(entry.future, 0) for entry in entries)
+        if not all(is_done(entry.future, self._patience_s if done == i else 0) for i, entry in enumerate(entries)):
+            raise NotReady(LoadingProgress("reading other ranks", done / len(files)))
+        usable = [file for file, entry in zip(files, entries, strict=True) if entry.future.exception() is None]
+        results = [
+            self._traces.result(file, (name, *arguments), question, self.trace(file), file.worker, *arguments)
+            for file in usable
+        ]
+        return [result_within(result, self._patience_s, "analyzing") for result in results]
 
     def about(
         self,

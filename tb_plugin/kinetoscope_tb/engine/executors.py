@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
+from .processes import Processes
 from .summary_loader import ExecutorFactory
 
 if TYPE_CHECKING:
@@ -33,14 +33,8 @@ def local_executors(recordings: int, processes: int | None = None) -> ExecutorFa
     workers = processes or os.cpu_count() or 1
     if processes is None and recordings <= FEW:
         return ExecutorFactory(lambda: ThreadPoolExecutor(workers), workers)
-    return ExecutorFactory(
-        lambda: ProcessPoolExecutor(workers, get_context("spawn"), _limit_polars), workers * JOBS_EACH
-    )
-
-
-def _limit_polars() -> None:
-    """Stop Polars from starting a thread per core in each process; it reads this when it is first imported."""
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    pool = Processes(workers)
+    return ExecutorFactory(lambda: pool, workers * JOBS_EACH)
 
 
 class _ClusterExecutor:

@@ -1,8 +1,8 @@
-"""Background work in processes of its own: it takes neither Python's lock nor Polars' threads from the answers.
+"""Jobs in processes of their own: they take neither Python's lock nor Polars' threads from this process.
 
-A process starts with the first job that needs it, has low priority, does one job at a time, and ends after some idle
-time. It ends with this process too, however that ends: then its input ends. It runs the given functions alone, not the
-program's main module as multiprocessing does, which may be anyone's notebook or script.
+A process starts with the first job that needs it, does one job at a time, and ends after some idle time. It ends with
+this process too, however that ends: then its input ends. It runs the given functions alone, not the program's main
+module as multiprocessing does, which may be anyone's notebook or script.
 """
 
 from __future__ import annotations
@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 IDLE_S = 60.0
-_NICENESS = 10
+BACKGROUND = 10
+"""The niceness of work that must not slow the answers of a server down."""
 _LENGTH_BYTES = 8
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from kinetoscope_tb.engine.processes import work; work()"
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[2:]; from kinetoscope_tb.engine.processes import work; work(int(sys.argv[1]))"
+)
 
 
 class Processes:
@@ -36,9 +39,11 @@ class Processes:
 
     Args:
         most: Limit of their number.
+        niceness: How much lower their priority is than that of this process.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, niceness: int = 0) -> None:
+        self._niceness = niceness
         self._threads = Workers(most)  # each waits for one process
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -59,7 +64,7 @@ class Processes:
         answer = None if process is None else process.answer(request)
         if process is None or answer is None:  # an idle one may have ended in this moment
             try:
-                process = _Process()
+                process = _Process(self._niceness)
             except OSError:  # the machine starts no more processes
                 return job(path)
             answer = process.answer(request)
@@ -76,8 +81,8 @@ class Processes:
 class _Process:
     """One process."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, "-c", _PROGRAM, *(entry for entry in sys.path if entry)]
+    def __init__(self, niceness: int) -> None:
+        command = [sys.executable, "-c", _PROGRAM, str(niceness), *(entry for entry in sys.path if entry)]
         environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
@@ -121,12 +126,12 @@ def _received(stream: IO[bytes]) -> bytes | None:
     return message if len(head) == _LENGTH_BYTES and len(message) == length else None
 
 
-def work() -> None:
+def work(niceness: int) -> None:
     """Run jobs from the standard input, until it ends or none came for a while; the program of each process."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     if hasattr(os, "nice"):  # not on Windows
-        os.nice(_NICENESS)
+        os.nice(niceness)
     requests: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
     while True:

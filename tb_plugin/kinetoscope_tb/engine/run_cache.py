@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .answers import LoadingProgress, NotReady, compute, result_within
 from .future_cache import FutureCache, Pending
-from .processes import Processes
+from .processes import BACKGROUND, Processes
 from .read_queue import LARGE_BYTES
 from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of, span_place
 from .workers import Workers, is_done
@@ -78,7 +78,7 @@ class RunCache:
         most = min(MOST_READERS, os.cpu_count() or 1)
         self._few = ExecutorFactory(lambda: _Threads(readers), most)
         self._many = ExecutorFactory(lambda: processes, most)
-        readers, processes = Workers(most), Processes(most)
+        readers, processes = Workers(most), Processes(most, BACKGROUND)
         self._loaders, self._analysts = Workers(2), Workers(2)
         self._entries: FutureCache[Hashable, _RunEntry] = FutureCache(MOST_RUNS)
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
-from .files import captures_of, open_or_arrange, open_or_read, with_captures, write_to_cache
+from .captures import CapturePlaces, capture_places, search_captures, with_other_captures
+from .files import open_or_arrange, open_or_read, write_to_cache
 from .future_cache import FutureCache, Pending
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
 from .workers import Workers
@@ -62,7 +63,7 @@ class TraceEntry:
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
         result_bytes: How much of it is results, and what was computed for them and may be needed again.
-        captures: Stamps of the recordings that say what its graphs launch; None: the trace has no graphs.
+        places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
     """
 
     version: Any
@@ -74,8 +75,8 @@ class TraceEntry:
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
     result_bytes: int = 0
-    captures: dict[str, Any] | None = None
-    captures_at: float = 0.0
+    places: CapturePlaces | None = None
+    places_at: float = 0.0
     stage: str = "waiting"
     read_bytes: int = 0
     partial: Partial | None = None
@@ -140,9 +141,10 @@ class TraceCache:
         self._cache, self._read, self._clock = cache, read, clock
         self._readers, self._writers = ReadQueue(clock), Workers(1)
         self._analysts = Workers(MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE)
+        self._searchers = Workers(2)
         self._writes: deque[Future[None]] = deque(maxlen=MOST_WRITES)
         self._lock = threading.Lock()
-        self._entries: FutureCache[str, TraceEntry] = FutureCache(
+        self._entries: FutureCache[Hashable, TraceEntry] = FutureCache(
             capacity_bytes=_quarter_of_memory if capacity_bytes is None else lambda: capacity_bytes,
             is_transient=lambda error: isinstance(error, Abandoned),
         )
@@ -150,7 +152,7 @@ class TraceCache:
     def entry(self, file: TraceFile) -> TraceEntry:
         """The file's entry; reading starts at the first call."""
         entry = self._entries.get(
-            file.path,
+            _key(file),
             lambda: self._start(file),
             lambda entry: (
                 not entry.future.done() or (entry.version == file.version and self._has_captures(file, entry))
@@ -159,22 +161,49 @@ class TraceCache:
         entry.requested_at = self._clock()
         return entry
 
-    def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
-        """Whether the captures beside a local trace are those that were read with it."""
-        now = self._clock()
-        if entry.captures is None or is_url(file.path) or now - entry.captures_at < LOOKS_EVERY_S:
+    def is_at_hand(self, file: TraceFile) -> bool:
+        """Whether the file's trace is in memory or in the cache on disk, so that it needn't be read."""
+        entry = self._entries.find(file.path)
+        if entry is not None and entry.version == file.version and entry.future.done():
             return True
-        entry.captures_at = now
-        return entry.captures == {one.path: one.stamp for one in captures_of(file, entry.future.result())}
+        return self._cache is not None and self._cache.holds(file.path, file.version)
+
+    def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
+        """Whether a search for captures of a local trace would come to the same again."""
+        now = self._clock()
+        if entry.places is None or is_url(file.path) or now - entry.places_at < LOOKS_EVERY_S:
+            return True
+        trace, entry.places_at = entry.future.result(), now
+        search, places = trace.captures.search, capture_places(file, trace)
+        if not search.done() or places is None:
+            return True
+        used = [] if search.exception() else [capture.path for capture in search.result().traces]
+        return entry.places.stamps(used) == places.stamps(used)
 
     def _start(self, file: TraceFile) -> TraceEntry:
         entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
+        known = self._read_before(file)
+        if known is not None:
+            entry.future.set_result(self._complete(file, entry, known))
+            return entry
         entry.future = self._readers.submit(
             partial(self._read_and_make_room, file, entry),
             partial(self._is_needed, entry),
             is_large=file.bytes >= LARGE_BYTES,
         )
         return entry
+
+    def _read_before(self, file: TraceFile) -> Trace | None:
+        """The trace without captures, if it was read already."""
+        from ..trace.model import NO_CAPTURES  # imports Polars, as above
+
+        for key in (_key(file), file.path):
+            entry = self._entries.find(key)
+            is_read = entry is not None and entry.future.done() and entry.future.exception() is None
+            if entry is not None and is_read and entry.version == file.version:
+                trace = entry.future.result()
+                return trace if entry.places is None else with_other_captures(trace, NO_CAPTURES)
+        return None
 
     def _is_needed(self, entry: TraceEntry, others_wait: bool) -> bool:  # noqa: FBT001
         """Whether it was requested recently."""
@@ -229,7 +258,7 @@ class TraceCache:
 
     def _loaded(self, file: TraceFile) -> TraceEntry:
         """The file's entry, or a private one if it was evicted in the meantime."""
-        return self._entries.find(file.path) or TraceEntry(file.version, file.bytes, 0.0)
+        return self._entries.find(_key(file)) or TraceEntry(file.version, file.bytes, 0.0)
 
     def _make(self, entry: TraceEntry, make: Callable[..., Shared], trace: Trace) -> Shared:
         value = make(trace)
@@ -268,13 +297,29 @@ class TraceCache:
         entry.partial = None
         if is_new and self._cache is not None:
             self._write_later(write_to_cache, trace, file, self._cache)
-        if trace.holds("graphs"):
-            captures = captures_of(file, trace)
-            entry.captures, entry.captures_at = {one.path: one.stamp for one in captures}, self._clock()
-            trace = with_captures(trace, file, self._cache, self._read, captures)
-            self._entries.grow(entry, sum(map(held_bytes, trace.captures)))
+        return self._complete(file, entry, trace)
+
+    def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
+        """The trace with its captures, whose search begins if there are places to search."""
+        from ..trace.model import Captures  # imports Polars, as above
+
+        entry.places, entry.places_at = capture_places(file, trace), self._clock()
         self._entries.grow(entry, held_bytes(trace))
+        if not entry.places:
+            return trace
+        trace = with_other_captures(trace, Captures())
+        self._searchers.submit(self._search, file, entry, trace, entry.places)
         return trace
+
+    def _search(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> None:
+        search = trace.captures.search
+        try:
+            captures = search_captures(trace, file, self._cache, self._read, places)
+        except BaseException as error:  # noqa: BLE001  # raised where the captures are used
+            search.set_exception(error)
+            return
+        self._entries.grow(entry, sum(map(held_bytes, captures.traces)))
+        search.set_result(captures)
 
     def _write_later(self, write: Callable[..., None], *args: object) -> None:
         """Write to the cache in the background, unless too many writes are waiting."""
@@ -302,6 +347,13 @@ class _Watch:
         self._looked_at = self._clock()
         if file_identity(self._path) != self._identity:
             raise Abandoned(f"{self._path}: the file was deleted or replaced while it was read.")
+
+
+def _key(file: TraceFile) -> Hashable:
+    """What an entry is about: a file, with the captures that were chosen for it."""
+    if file.captures is None:
+        return file.path
+    return file.path, tuple((one.path, one.stamp) for one in file.captures)
 
 
 def held_bytes(trace: Trace) -> int:

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import Postponed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -35,22 +37,30 @@ class Workers:
         self._threads = 0
 
     def submit(self, job: Callable[..., Result], *args: object, about: Hashable = None) -> Future[Result]:
-        """The future of a job; jobs with the same `about` are about the same thing."""
+        """The future of a job; jobs with the same `about` are about the same thing.
+
+        A job that raises `Postponed` runs again when what it waits for is done; no thread waits for it.
+        """
         future: Future[Result] = Future()
 
         def run() -> None:
             try:
                 future.set_result(job(*args))
+            except Postponed as waiting:
+                waiting.until.add_done_callback(lambda _: self._add(about, run))
             except BaseException as error:  # noqa: BLE001  # raised where the result is used
                 future.set_exception(error)
 
+        self._add(about, run)
+        return future
+
+    def _add(self, about: Hashable, run: Callable[[], None]) -> None:
         with self._changed:
             self._waiting.append((about, run))
             if self._threads < self._most:
                 self._threads += 1
                 threading.Thread(target=self._work, name=f"kinetoscope-{self._threads}", daemon=True).start()
             self._changed.notify()
-        return future
 
     def _work(self) -> None:
         while True:

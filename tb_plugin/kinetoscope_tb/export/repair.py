@@ -17,7 +17,7 @@ from isal import igzip
 
 from ..errors import KinetoscopeError
 from ..filesystem import atomic_write
-from ..reader.input.document import base_ns, top_values, values
+from ..reader.input.document import EVENTS_KEY, base_ns, top_values, walk_members
 from ..reader.input.source import Source
 from ..reader.scan.chunk import event_texts
 from ..reader.scan.damage import damage_outside_events, truncation
@@ -96,7 +96,7 @@ def repair(path: str, out: str) -> Repaired:
         *source.diagnostics,
         *truncation(ingested.lost_bytes, ingested.end),
         *ingested.tally.diagnostics(),
-        *damage_outside_events(ingested.tail, lost_values),
+        *damage_outside_events(ingested.tail, lost_values, ingested.arrays),
     ]
     return result
 
@@ -108,9 +108,11 @@ def _members(text: bytes, at: int) -> bytes:
 
 
 def _strict_members(text: bytes, at: int) -> Iterator[bytes]:
-    for key, start, end in values(text, at):
-        if end < 0:
-            return
+    places = walk_members(text, at).places
+    for key_start, key_end, start, end in places[places[:, 3] >= 0].tolist():
+        key = text[key_start:key_end]
+        if key == EVENTS_KEY:
+            continue
         top, lost = top_values(b"{" + key + b":" + text[start:end] + b"}", b"")
         if not lost:
             yield _member(top, key, text[start:end])

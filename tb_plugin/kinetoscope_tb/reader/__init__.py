@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Protocol
 
 from ..filesystem import begins_database
@@ -35,6 +35,8 @@ from .scan.ingest import default_threads, ingest
 from .writer_fingerprint import Samples
 
 __all__ = ["Preview", "Progress", "read", "read_blocks"]
+
+_SHOWS_FORMAT = 1 << 12  # bytes of the text, which show what it is
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,9 @@ def _trace(
     blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, diagnostics: list[Diagnostic]
 ) -> Trace:
     stream = iter(blocks)
-    start = b"".join(islice(stream, 1))
+    start = b""
+    while len(start) < _SHOWS_FORMAT and (block := next(stream, None)) is not None:
+        start += block
     blocks = chain([start], stream)
     progress = _progress(report)
     found: list[Diagnostic] = []
@@ -129,7 +133,7 @@ def _trace(
         ingested, found = ingest_nsight(path, progress)
     elif begins_perfetto(start):
         ingested, found = ingest_perfetto(blocks, path, progress)
-    elif is_memory_timeline(start.lstrip()):
+    elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
         ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)

@@ -11,14 +11,15 @@ afterwards. Rules that hold in every frame:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, Postponed
 from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
@@ -329,6 +330,54 @@ class ReplayedCalls:
 
 
 @dataclass(frozen=True)
+class CaptureFiles:
+    """What a search for the captures of a trace's graphs came to.
+
+    Args:
+        traces: Recordings of captures, or of the same work without graphs.
+        node_notes: What side-car files say of nodes of graphs: node (CUDA's 64-bit number), mark, stack (one frame per
+            line, the innermost first).
+        unused: Files that were compared and don't fit, each with the reason.
+    """
+
+    traces: tuple[Trace, ...] = ()
+    node_notes: pl.DataFrame | None = None
+    unused: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Captures:
+    """The captures of a trace's graphs, which the engine may still be searching.
+
+    Args:
+        search: Its result, once it is there.
+    """
+
+    search: Future[CaptureFiles] = field(default_factory=Future)
+
+    @classmethod
+    def of(cls, *traces: Trace, node_notes: pl.DataFrame | None = None) -> Captures:
+        """Captures that are known."""
+        captures = cls()
+        captures.search.set_result(CaptureFiles(traces, node_notes))
+        return captures
+
+    @property
+    def files(self) -> CaptureFiles:
+        """What the search found.
+
+        Raises:
+            Postponed: It isn't done.
+        """
+        if not self.search.done():
+            raise Postponed(self.search)
+        return self.search.result()
+
+
+NO_CAPTURES = Captures.of()
+
+
+@dataclass(frozen=True)
 class Trace:
     """What one worker did in one span.
 
@@ -337,9 +386,7 @@ class Trace:
         origin_ns: Unix time of the origin, in nanoseconds, if the writer used that clock.
         window: Start and end of the recording, in nanoseconds since the origin.
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
-            graphs. The cache doesn't store them with the trace.
-        node_notes: What side-car files say of nodes of its graphs: node (CUDA's 64-bit number), mark, stack (one frame
-            per line, the innermost first). The cache doesn't store it.
+            graphs; and notes about their nodes. The cache doesn't store them with the trace.
         replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
     """
 
@@ -360,8 +407,7 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
-    captures: tuple[Trace, ...] = ()
-    node_notes: pl.DataFrame | None = None
+    captures: Captures = NO_CAPTURES
     replayed: ReplayedCalls | None = None
 
     @property
@@ -391,9 +437,19 @@ class Trace:
         `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
+
+        Raises:
+            Postponed: Only a capture may have it, and these are being searched.
         """
-        if part in _REPLAYED and any(capture.holds(part) for capture in self.captures):
+        if self._has(part):
             return True
+        if part == "marks":
+            notes = self.captures.files.node_notes
+            return notes is not None and notes["mark"].null_count() < notes.height
+        return part in _REPLAYED and any(capture.holds(part) for capture in self.captures.files.traces)
+
+    def _has(self, part: str) -> bool:
+        """Whether it has that part itself."""
         if part == "communication":
             return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
         if part == "stacks":
@@ -421,9 +477,7 @@ class Trace:
             processes = self.counters["process"].unique().cast(pl.String)
             return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
         if part == "marks":
-            notes = self.node_notes
-            has_notes = notes is not None and notes["mark"].null_count() < notes.height
-            return has_notes or self.device_events["mark"].null_count() < self.device_events.height
+            return self.device_events["mark"].null_count() < self.device_events.height
         frame, kind = _PARTS.get(part, (part, None))
         rows: pl.DataFrame = getattr(self, frame)
         return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())

@@ -81,10 +81,8 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
     last = np.full(n, np.iinfo(np.int64).min)
     np.maximum.at(last, step[inside], end_ns[inside])
     reached = max(steps.start[0], _tail_end(device, launched, steps.start[0]))
-    start, end = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(n):
-        start[i] = max(steps.start[i], reached)
-        end[i] = reached = max(steps.end[i], last[i], start[i])
+    end = np.maximum(np.maximum.accumulate(np.maximum.reduce([steps.start, steps.end, last])), reached)
+    start = np.maximum(steps.start, np.append(reached, end[:-1]))
     columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_is_missing_device_work(rows), rows)
     of_servers = ([None] * n, [None] * n, np.full(n, NONE))
     return pl.DataFrame(dict(zip(STEPS, [*columns, *of_servers], strict=True)), schema=STEPS)
@@ -121,9 +119,11 @@ def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
     On each stream that is what precedes the first row that was launched later: rows that were launched before, or whose
     launch isn't recorded. A copy on a stream of its own says nothing of what other streams still do.
     """
-    later = pl.Series("later", (launched != NONE) & (launched >= begin))
+    later = (launched != NONE) & (launched >= begin)
+    if later.all():
+        return begin
     rows = device.select("device", "stream", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).with_columns(
-        later
+        later=pl.Series(later)
     )
     first = pl.col("start_ns").filter("later").min().over("device", "stream")
     ends = rows.filter(~pl.col("later") & (pl.col("start_ns") < first))["end_ns"].to_numpy()

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..engine import Engine, NotReady
 from ..errors import NotFound
-from . import area, capture, encode, export, paths, perfetto, slices, timeline
+from . import area, capture, encode, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
@@ -33,7 +33,8 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
     answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
-    answers |= {**timeline.ROUTES, **slices.ROUTES, **area.ROUTES, **paths.ROUTES, **export.ROUTES, **perfetto.ROUTES}
+    answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
+    answers |= {**export.ROUTES, **perfetto.ROUTES}
     apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
     apps["/capture"] = Request.application(
         partial(
@@ -63,19 +64,27 @@ def _state(engine: Engine, request: Request) -> object:
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {})
-    return encode.state(trace, file.shown, views, health, is_alone=not _others(engine, file))
+    is_alone = not _has_other_ranks(engine, file, trace)
+    captures = list(engine.capture_choices(file)) if trace.holds("graphs") else []
+    return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
 
 
-def _others(engine: Engine, file: TraceFile) -> bool:
-    """Whether the run has other workers."""
+def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
+    """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
+    from ..discovery import is_process_name
+
     listing = engine.listing()
-    return listing is not None and len(listing.runs.get(file.run, {})) > 1
+    if listing is None or len(listing.runs.get(file.run, {})) < 2:
+        return False
+    if trace.meta.world_size is not None:
+        return trace.meta.world_size > 1
+    return trace.meta.rank is not None or trace.holds("communication") or not is_process_name(file.worker)
 
 
 def _view(engine: Engine, request: Request) -> object:
     query = query_of(request, ("view", *NAMES), others=True)
     view = _find_view(query["view"])
-    arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", *NAMES)})
+    arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", "capture", *NAMES)})
     file = file_of(engine, query)
     compute = engine.frame if view.scope == "recording" else engine.run_frame
     return encode.view_answer(view, compute(view, file, arguments))
@@ -87,7 +96,7 @@ def _compare(engine: Engine, request: Request) -> object:
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
     new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    others = {k: v for k, v in query.items() if k not in names}
+    others = {k: v for k, v in query.items() if k not in (*names, "capture")}
     if query["view"] == CHANGES:
         query_of(request, names)  # refuses other parameters
         answer = encode.changes(engine.changes(_catalogue(), base, new))

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..discovery import run_labels, span_labels
 from ..engine import LoadingProgress, Missing, Partial
-from ..errors import KinetoscopeError
+from ..errors import KinetoscopeError, Postponed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _OUR_FAULT = "This failed because of a bug in Kinetoscope."
 _ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
+_ONLY_RANK = "The job ran as one rank, so there are no others to compare it with."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
@@ -67,7 +68,13 @@ def short_stamp(stamp: object) -> str:
 
 
 def state(
-    trace: Trace, shown: str, views: Mapping[str, View], health: pl.DataFrame | Missing, *, is_alone: bool = True
+    trace: Trace,
+    shown: str,
+    views: Mapping[str, View],
+    health: pl.DataFrame | Missing,
+    *,
+    is_alone: bool = True,
+    captures: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The state of a loaded trace, with the labels of its kernels by their full names.
 
@@ -76,8 +83,9 @@ def state(
         shown: Its path as the page shows it.
         views: The catalogue.
         health: That view of it.
-        is_alone: Whether its run has no other workers. In runs of several, the views of whole runs report what is
+        is_alone: Whether its run has no other ranks. In runs of several, the views of whole runs report what is
             missing.
+        captures: Files that may be chosen to say what its graphs launch.
     """
     from ..measures.calls.kernel_names import labels_of_kernels
     from ..trace.steps import step_noun
@@ -92,6 +100,7 @@ def state(
         "step_noun": step_noun(trace.steps),
         "labels": dict(labels_of_kernels(trace)),
         "missing": {view: hint for view, hint in missing.items() if hint is not None},
+        "captures": list(captures),
         "findings": {} if isinstance(health, Missing) else dict(health["level"].value_counts().rows()),
     }
 
@@ -99,10 +108,22 @@ def state(
 def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
     if view.scope == "recording":
-        return view.hint if view.is_missing(trace) else None
-    if is_alone and view.needs == "several":
+        return view.hint if _is_missing(view, trace) else None
+    if not is_alone:
+        return None
+    if trace.meta.world_size == 1:
+        return _ONLY_RANK
+    if view.needs == "several":
         return view.hint
-    return _ONE_RANK if is_alone and not trace.holds("communication") else None
+    return None if trace.holds("communication") else _ONE_RANK
+
+
+def _is_missing(view: View, trace: Trace) -> bool:
+    """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
+    try:
+        return view.is_missing(trace)
+    except Postponed:
+        return False
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:

@@ -32,6 +32,8 @@ def query_of(
     for name in needed:
         if name not in query:
             raise BadParameter(f"The parameter {name!r} is missing; {request.path} needs {', '.join(needed)}.")
+    if "run" in needed:
+        optional += ("capture",)
     for name, values in query.items():
         if len(values) > 1:
             raise BadParameter(f"The parameter {name!r} is given {len(values)} times; give it once.")
@@ -42,13 +44,14 @@ def query_of(
 
 
 def file_of(engine: Engine, query: Mapping[str, str]) -> TraceFile:
-    """The file that a request is about.
+    """The file that a request is about, with the capture that it chooses.
 
     Raises:
-        NotFound: There is no such run, worker or span.
+        NotFound: There is no such run, worker or span, or no such capture among the files of the run.
         NotReady: The first listing isn't done.
     """
-    return engine.find(query["run"], query["worker"], query["span"])
+    file = engine.find(query["run"], query["worker"], query["span"])
+    return engine.with_capture(file, query["capture"]) if query.get("capture") else file
 
 
 def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
-from ..engine import Engine, NotReady
-from ..errors import KinetoscopeError, TraceError
+from ..engine import Engine, LoadingProgress, NotReady
+from ..errors import KinetoscopeError, Postponed, TraceError
 from . import encode
 from .assets import asset, compressed_asset
 
@@ -48,6 +48,8 @@ def answer_response(engine: Engine, handler: Handler, request: Request, *, post:
         return _respond(request, handler(engine, request))
     except NotReady as waiting:
         return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
+    except Postponed:
+        return _respond(request, encode.loading(LoadingProgress("analyzing"), request.args.get("view")))
     except TraceError as error:
         return _failure(request, error.renamed(engine.shown(error.path)))
     except Exception as error:  # noqa: BLE001  # the boundary of one request

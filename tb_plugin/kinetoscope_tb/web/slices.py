@@ -1,8 +1,7 @@
-"""The timeline's routes about slices: details of one, of a row's, and search."""
+"""The timeline's routes about slices: details of one, and search."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ..engine import Engine
     from ..timeline import Pyramid, Timeline
     from ..timeline.details.links import Links
-    from ..timeline.details.row_facts import Origins
     from ..timeline.search.search import SearchResult
     from ..trace import Trace
     from .responses import Handler
@@ -49,32 +47,6 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
         {**row, "title": VIEWS[row["view"]].title} for row in answer["rows"] if not VIEWS[row["view"]].is_missing(trace)
     ]
     return answer
-
-
-def _row(engine: Engine, request: Request) -> object:
-    from ..timeline.search.search import parsed
-    from ..views import VIEWS
-
-    query = query_of(request, (*STAMPED_NAMES, "find"))
-    find = parsed(query["find"], VIEWS)
-    if "view" not in json.loads(find):
-        raise BadParameter("find has no view here; it is the key of a row of a view.")
-    file = current_file(engine, query)
-    return {"state": "ready", **engine.about(file, "row", _row_facts, find, engine.about(file, "origins", _origins))}
-
-
-def _origins(trace: Trace, _timeline: Timeline) -> Origins:
-    from ..timeline.details.row_facts import Origins
-
-    return Origins.of(trace)
-
-
-def _row_facts(trace: Trace, timeline: Timeline, find: str, origins: Origins) -> dict[str, Any]:
-    from ..timeline.details.row_facts import row_facts
-    from ..views import VIEWS
-
-    key = json.loads(find)
-    return row_facts(timeline, VIEWS[key["view"]].events_of_row(trace, key), origins)
 
 
 def _find(engine: Engine, request: Request) -> object:
@@ -155,6 +127,5 @@ def _pyramid(_trace: Trace, _timeline: Timeline, matches: SearchResult) -> Pyram
 
 ROUTES: dict[str, Handler] = {
     "/timeline/slice": _slice,
-    "/timeline/row": _row,
     "/timeline/find": _find,
 }

@@ -60,9 +60,9 @@ def once(function, sizes, path):
 
 
 def test_a_size_that_changes_in_every_step_compiles_again(recorded):
-    said = recorded(whole, [8, 9, 10, 11, 12])
-    row = said["recompiles"]
-    assert next(iter(said)) == "recompiles"
+    by_rule = recorded(whole, [8, 9, 10, 11, 12])
+    row = by_rule["recompiles"]
+    assert next(iter(by_rule)) == "recompiles"
     assert row.title.startswith("torch.compile recompiles in 4 of 5 steps")
     assert "frame 0 (5 versions so far) again" in row.evidence
     assert row.saving_ns > 0
@@ -70,9 +70,9 @@ def test_a_size_that_changes_in_every_step_compiles_again(recorded):
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # Dynamo looks at what the break left behind
 def test_a_graph_break_in_every_step(recorded):
-    said = recorded(broken, [8] * 6)
-    row = said["graph_breaks"]
-    assert next(iter(said)) == "graph_breaks"
+    by_rule = recorded(broken, [8] * 6)
+    row = by_rule["graph_breaks"]
+    assert next(iter(by_rule)) == "graph_breaks"
     assert row.saving_ns >= 20 * MS
     assert row.title.startswith("Graph breaks cut compiled code into pieces: 1 per step")
     assert "`Torch-Compiled Region: 0/0` evaluates 1 more region" in row.evidence
@@ -90,10 +90,11 @@ def test_a_first_compilation_is_warm_up():
             machine.op("_compile.compile_inner (dynamo_timed)", lambda: machine.work(30 * MS))
         machine.op("aten::mm", lambda: machine.work(5 * MS))
 
-    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
-    assert "recompiles" not in said
+    by_rule = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert "recompiles" not in by_rule
     assert (
-        said["warm_up"].title == "The recording holds warm-up: torch.compile compiles for 54.5 % of the average step."
+        by_rule["warm_up"].title
+        == "The recording holds warm-up: torch.compile compiles for 54.5 % of the average step."
     )
 
 
@@ -111,9 +112,9 @@ def test_a_region_that_runs_for_the_first_time_after_a_compilation_says_what_was
             if number == 2 or not place:
                 machine.op(name, lambda: machine.work(5 * MS))
 
-    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
-    assert rule in said
-    assert ("frame 0 (5 versions so far)" in said[rule].evidence) == (rule == "recompiles")
+    by_rule = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert rule in by_rule
+    assert ("frame 0 (5 versions so far)" in by_rule[rule].evidence) == (rule == "recompiles")
 
 
 def test_idle_time_in_which_the_host_compiles_is_no_other_rules():
@@ -125,9 +126,9 @@ def test_idle_time_in_which_the_host_compiles_is_no_other_rules():
         machine.wait()
         machine.op("compile_inner (dynamo_timed)", lambda: machine.work(4 * MS))
 
-    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
-    assert said["recompiles"].saving_ns == pytest.approx(4 * MS, rel=0.02)
-    assert "host_bound" not in said
+    by_rule = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert by_rule["recompiles"].saving_ns == pytest.approx(4 * MS, rel=0.02)
+    assert "host_bound" not in by_rule
 
 
 def test_a_device_that_waits_between_the_graphs_of_a_cut_frame():
@@ -143,7 +144,7 @@ def test_a_device_that_waits_between_the_graphs_of_a_cut_frame():
 
         machine.op("Torch-Compiled Region: 0/0", lambda: piece(0))
 
-    said = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
-    assert said["graph_breaks"].title.startswith("Graph breaks cut compiled code into pieces: 2 per step")
-    assert said["graph_breaks"].saving_ns == pytest.approx(6 * MS, rel=0.02)
-    assert "host_bound" not in said
+    by_rule = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}
+    assert by_rule["graph_breaks"].title.startswith("Graph breaks cut compiled code into pieces: 2 per step")
+    assert by_rule["graph_breaks"].saving_ns == pytest.approx(6 * MS, rel=0.02)
+    assert "host_bound" not in by_rule

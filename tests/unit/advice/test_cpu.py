@@ -49,12 +49,12 @@ def training(extra, count=50):
 
 def test_the_main_thread_waits_for_a_queue_that_another_thread_fills():
     frames = ["train.py(12): next_batch", "queue.py(154): get", "threading.py(295): wait", ACQUIRE]
-    said = rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
-    row = said["main_thread_waits"]
+    by_rule = rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
+    row = by_rule["main_thread_waits"]
     assert row.title == "The main thread waits for a lock or another thread for 50.0 % of every step."
     assert "100.0 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
     assert (row.saving_ns, row.confidence) == (5 * MS, "high")
-    assert next(iter(said)) == "main_thread_waits"
+    assert next(iter(by_rule)) == "main_thread_waits"
 
 
 def test_what_other_threads_wait_for_is_none_of_the_main_threads_business():
@@ -203,9 +203,9 @@ def test_a_pause_between_small_operators_is_not_the_cost_of_calling_them():
             machine.work(2 * US)
         machine.work(5 * MS)
 
-    said = rows(machine.steps(step))
-    assert said["small_operators"].saving_ns == 1_498 * US
-    assert said["unexplained_idle"].size_ns == 5 * MS + 2 * US
+    by_rule = rows(machine.steps(step))
+    assert by_rule["small_operators"].saving_ns == 1_498 * US
+    assert by_rule["unexplained_idle"].size_ns == 5 * MS + 2 * US
 
 
 def test_the_optimizer_and_the_small_operators_share_the_time_of_calling():
@@ -219,8 +219,8 @@ def test_the_optimizer_and_the_small_operators_share_the_time_of_calling():
         small(300)
         machine.annotation("Optimizer.step#Adam.step", lambda: small(200))
 
-    said = rows(machine.steps(step))
-    assert (said["small_operators"].saving_ns, said["optimizer"].saving_ns) == (1_500 * US, 1_000 * US)
+    by_rule = rows(machine.steps(step))
+    assert (by_rule["small_operators"].saving_ns, by_rule["optimizer"].saving_ns) == (1_500 * US, 1_000 * US)
 
 
 @pytest.mark.parametrize(

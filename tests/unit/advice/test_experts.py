@@ -8,7 +8,7 @@ from support.machine import MS, US, Machine
 from support.real_traces import FOLDER, MISSING
 
 
-def said(trace):
+def advice_of(trace):
     return {row.rule: row for row in advice(Facts(trace))}
 
 
@@ -39,7 +39,7 @@ def by_splits(splits, kernel="fused_moe_kernel"):
 
 @pytest.mark.parametrize("trace", [by_shapes([400, 40, 30, 30]), by_splits([400, 40, 30, 30])])
 def test_the_busiest_gets_a_multiple_of_the_mean(trace):
-    row = said(trace)["expert_imbalance"]
+    row = advice_of(trace)["expert_imbalance"]
     assert row.title.endswith("the busiest one gets 3.2 times the mean.")
     assert "in 5 of 5 steps; such as 400, 40, 30, 30 tokens" in row.evidence
     assert row.saving_ns is None
@@ -56,10 +56,10 @@ def test_the_busiest_gets_a_multiple_of_the_mean(trace):
     ],
 )
 def test_even_numbers_chance_and_other_models_are_no_finding(trace):
-    assert "expert_imbalance" not in said(trace)
+    assert "expert_imbalance" not in advice_of(trace)
 
 
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 def test_a_mixture_that_sends_all_tokens_to_all_experts_is_even():
     trace = read(FOLDER / "single/switch_transformers_a100_torch2.3.json")
-    assert "expert_imbalance" not in said(trace)
+    assert "expert_imbalance" not in advice_of(trace)

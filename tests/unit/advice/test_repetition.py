@@ -37,14 +37,14 @@ def graph_of(lengths, names=None):
 
 
 def test_the_same_gap_in_every_step_is_named_by_the_row_that_follows_it():
-    said = rows(graph_of([3 * MS, 3 * MS + 50 * US, 3 * MS - 40 * US, 3 * MS]))
-    row = said["repeated_gap"]
-    assert next(iter(said)) == "repeated_gap"
+    by_rule = rows(graph_of([3 * MS, 3 * MS + 50 * US, 3 * MS - 40 * US, 3 * MS]))
+    row = by_rule["repeated_gap"]
+    assert next(iter(by_rule)) == "repeated_gap"
     assert "the largest lasts 3.00 ms, before `Memset (Device)` of `aten::mm`" in row.title
     assert "in 4 of 4 steps" in row.evidence
     assert "launched by `cudaLaunchKernel`" in row.evidence
     assert (row.confidence, row.saving_ns) == ("cannot_tell", None)
-    assert "unexplained_idle" not in said
+    assert "unexplained_idle" not in by_rule
 
 
 def test_a_gap_of_one_step_or_of_changing_length_or_place_recurs_nowhere():
@@ -53,9 +53,9 @@ def test_a_gap_of_one_step_or_of_changing_length_or_place_recurs_nowhere():
         graph_of([1 * MS, 9 * MS, 3 * MS, 6 * MS]),
         graph_of([3 * MS] * 4, ["a", "b", "c", "d"]),
     ):
-        said = rows(trace)
-        assert "repeated_gap" not in said
-        assert "unexplained_idle" in said
+        by_rule = rows(trace)
+        assert "repeated_gap" not in by_rule
+        assert "unexplained_idle" in by_rule
 
 
 @pytest.mark.parametrize(("kernels", "rule"), [(20, "host_bound"), (60, "synchronizing")])
@@ -85,9 +85,9 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
         return
     for causes in (UNKNOWN, ("host late",)):
         whole = sum(facts.idle.get(cause, 0.0) for cause in causes)
-        found = repeated_gaps(facts, causes)
-        assert facts.share(sum(facts.mean(gap.lengths) for gap in found)) <= whole + 1e-6
-        numbers = [number for gap in found for number in gap.numbers]
+        gaps = repeated_gaps(facts, causes)
+        assert facts.share(sum(facts.mean(gap.lengths) for gap in gaps)) <= whole + 1e-6
+        numbers = [number for gap in gaps for number in gap.numbers]
         assert len(numbers) == len(set(numbers)) or facts.count > 1
     idle = facts.exposed["idle"]
     late = facts.late

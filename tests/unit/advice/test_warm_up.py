@@ -46,12 +46,12 @@ def training(first):
     return machine.steps(step, 6)
 
 
-def said(trace):
+def advice_of(trace):
     return {row.rule: row for row in advice(Facts(trace))}
 
 
 def test_a_cold_first_step_is_left_out_and_reported():
-    rows = said(training(lambda machine: machine.call("cuLibraryLoadData", 40 * MS)))
+    rows = advice_of(training(lambda machine: machine.call("cuLibraryLoadData", 40 * MS)))
     row = rows["warm_up"]
     assert row.title == "The first step takes 45.1 ms, the others 5.11 ms: the recording holds warm-up."
     assert "averages over all 6 complete steps are 130.3 % longer" in row.evidence
@@ -61,13 +61,13 @@ def test_a_cold_first_step_is_left_out_and_reported():
 
 
 def test_a_cold_first_step_of_unknown_cause():
-    row = said(training(lambda machine: machine.work(40 * MS)))["warm_up"]
+    row = advice_of(training(lambda machine: machine.work(40 * MS)))["warm_up"]
     assert row.confidence == "medium"
     assert "What warm-up does" not in row.evidence
 
 
 def test_steady_steps_hold_no_warm_up():
-    assert set(said(training(lambda _: None))) == {"nothing_to_fix"}
+    assert set(advice_of(training(lambda _: None))) == {"nothing_to_fix"}
 
 
 def test_calls_that_set_up_the_device_are_warm_up_where_no_steps_are_marked():
@@ -77,11 +77,11 @@ def test_calls_that_set_up_the_device_are_warm_up_where_no_steps_are_marked():
         builder.kernel("gemm", 501 * MS + 4 * US, 100 * MS, 1)
         return (builder.step(1, 0, 502 * MS) if marked else builder).build()
 
-    row = said(recording("cudaStreamCreateWithFlags", marked=False))["warm_up"]
+    row = advice_of(recording("cudaStreamCreateWithFlags", marked=False))["warm_up"]
     assert row.title == "The recording holds warm-up: calls that set up the device take 83.2 % of it."
     assert row.saving_ns == 500 * MS
-    assert "warm_up" not in said(recording("cudaStreamCreateWithFlags", marked=True))
-    assert "warm_up" not in said(recording("cudaHostAlloc", marked=False))  # that may happen in every step
+    assert "warm_up" not in advice_of(recording("cudaStreamCreateWithFlags", marked=True))
+    assert "warm_up" not in advice_of(recording("cudaHostAlloc", marked=False))  # that may happen in every step
 
 
 def test_each_rule_has_one_row_though_warm_up_shows_in_several_ways():

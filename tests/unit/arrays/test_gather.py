@@ -9,9 +9,9 @@ NAMES = pl.Series(["b", None, "a", "b"], dtype=pl.Enum(["a", "b", "unused"]))
 
 
 def test_each_category_that_occurs_is_asked_once():
-    asked = []
-    assert map_categories(NAMES, lambda name: asked.append(name) or name == "b").tolist() == [True, False, False, True]
-    assert asked == ["a", "b"]
+    calls = []
+    assert map_categories(NAMES, lambda name: calls.append(name) or name == "b").tolist() == [True, False, False, True]
+    assert calls == ["a", "b"]
 
 
 def test_a_missing_name_has_the_missing_answer():

@@ -67,9 +67,9 @@ def process(code, library):
 
 def test_a_missing_library_says_what_to_do(tmp_path):
     code = "import kinetoscope_tb.reader, kinetoscope_tb.arrays.native as n; n.Function('nearest')()"
-    said = process(code, tmp_path / "libkinetoscope.so").stderr
-    assert "compiled functions can't be loaded" in said
-    assert "Install kinetoscope again with pip" in said
+    errors = process(code, tmp_path / "libkinetoscope.so").stderr
+    assert "compiled functions can't be loaded" in errors
+    assert "Install kinetoscope again with pip" in errors
 
 
 def test_an_older_library_says_what_to_do():

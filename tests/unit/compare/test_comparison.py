@@ -245,8 +245,8 @@ def test_trees_are_aligned_by_the_way_from_the_root():
     frame = compare(VIEWS["python_calls"], base, new).frame
     names = frame["function"].to_list()
     around = [None if row is None else names[row] for row in frame["parent_row"]]
-    told = frame.select("function", "only_in", "delta_host_total_ns", around=pl.Series(around, dtype=pl.String))
-    assert sorted(told.rows()) == [
+    differences = frame.select("function", "only_in", "delta_host_total_ns", around=pl.Series(around, dtype=pl.String))
+    assert sorted(differences.rows()) == [
         ("f", None, 20, "main"),
         ("g", "base", -20, "main"),
         ("h", "new", 5, "main"),

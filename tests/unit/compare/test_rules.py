@@ -58,8 +58,8 @@ def test_what_is_no_rule_says_why(text, why):
 def verdict(text, base, new, *, ignores_noise=False):
     parsed = parse_rule(text, VIEWS, "operators")
     comparison = compare(VIEWS[parsed.view], base, new, columns=[compared_column(parsed, VIEWS[parsed.view]).name])
-    found = judge(parsed, comparison, ignores_noise=ignores_noise)
-    return list(found.names), found.in_noise
+    verdict = judge(parsed, comparison, ignores_noise=ignores_noise)
+    return list(verdict.names), verdict.in_noise
 
 
 def test_growth_beyond_the_limit_breaks_a_rule_and_growth_up_to_it_does_not():

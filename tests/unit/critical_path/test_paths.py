@@ -18,8 +18,8 @@ US = 1_000
 
 def path(builder):
     """(part, name, start, duration) of each segment, in order of time."""
-    found = critical_path_segments(builder.build()).sort("step", "start_ns")
-    return found.select("part", "name", pl.col("start_ns") // US, pl.col("dur_ns") // US).rows()
+    segments = critical_path_segments(builder.build()).sort("step", "start_ns")
+    return segments.select("part", "name", pl.col("start_ns") // US, pl.col("dur_ns") // US).rows()
 
 
 def us(builder, method, *arguments, **keywords):

@@ -24,8 +24,8 @@ def test_kernels_one_after_the_other_are_as_they_should_be():
 
 
 def test_many_small_overlaps_are_dependent_launches():
-    found = rules(stream_of(*((i * 90, 100) for i in range(10))))
-    overlap = found["kernels_overlap"]
+    diagnostics = rules(stream_of(*((i * 90, 100) for i in range(10))))
+    overlap = diagnostics["kernels_overlap"]
     assert (overlap.count, overlap.level) == (9, "note")
     assert "9 of 10 kernels begin before" in overlap.consequence
     assert "9.9 % more than" in overlap.consequence  # 1000 of 910 ns
@@ -37,15 +37,15 @@ def test_kernels_of_different_streams_may_overlap():
 
 
 def test_a_kernel_that_covers_many_later_ones_has_a_wrong_duration():
-    found = rules(stream_of((0, 3_400_000_000), *((i * 1000, 900) for i in range(1, 20))))
-    assert found["kernel_covers_others"].count == 1
-    assert "the longest for 3400.0 ms, the first is `k`" in found["kernel_covers_others"].consequence
-    assert "kernels_overlap" not in found  # the others follow each other
+    diagnostics = rules(stream_of((0, 3_400_000_000), *((i * 1000, 900) for i in range(1, 20))))
+    assert diagnostics["kernel_covers_others"].count == 1
+    assert "the longest for 3400.0 ms, the first is `k`" in diagnostics["kernel_covers_others"].consequence
+    assert "kernels_overlap" not in diagnostics  # the others follow each other
 
 
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 def test_the_kernels_of_a_b300_overlap_by_dependent_launch():
     trace = read(FOLDER / "single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
-    found = rules(trace)["kernels_overlap"]
-    assert (found.count, found.level) == (355, "note")
-    assert "355 of 393 kernels" in found.consequence
+    diagnostic = rules(trace)["kernels_overlap"]
+    assert (diagnostic.count, diagnostic.level) == (355, "note")
+    assert "355 of 393 kernels" in diagnostic.consequence

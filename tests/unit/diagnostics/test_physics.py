@@ -31,10 +31,10 @@ def test_a_healthy_stream_breaks_nothing():
 @pytest.mark.parametrize(("end", "is_found"), [(60, False), (65, False), (80, True), (5000, True)])
 def test_a_kernel_has_ended_when_a_wait_for_its_device_returns(end, is_found):
     builder = launched((0, 10, end - 10)).launch(20 * US, 40 * US, 99, name="cudaDeviceSynchronize")
-    found = faults(builder.build())
-    assert ("kernel_outlives_wait" in found) == is_found
+    diagnostics = faults(builder.build())
+    assert ("kernel_outlives_wait" in diagnostics) == is_found
     if is_found:
-        assert found["kernel_outlives_wait"].fault.affected_ns == (end - 60) * US
+        assert diagnostics["kernel_outlives_wait"].fault.affected_ns == (end - 60) * US
 
 
 def test_a_wait_for_one_stream_says_nothing_of_another():
@@ -66,10 +66,10 @@ def test_a_kernel_does_not_outlast_a_later_one_of_its_stream():
 def test_launches_without_events_are_counted_with_the_time_that_they_hide(missing, rule):
     builder = launched(*steady())
     builder.events = [e for e in builder.events if e["cat"] != "kernel" or e["args"]["correlation"] - 1 not in missing]
-    found = faults(builder.build())[rule]
-    assert found.count == len(missing)
-    assert found.fault.affected_ns == pytest.approx(len(missing) * 100 * US, rel=0.1)
-    assert f"{len(missing)} of 100 launches" in found.consequence
+    diagnostic = faults(builder.build())[rule]
+    assert diagnostic.count == len(missing)
+    assert diagnostic.fault.affected_ns == pytest.approx(len(missing) * 100 * US, rel=0.1)
+    assert f"{len(missing)} of 100 launches" in diagnostic.consequence
 
 
 def test_a_graph_without_events_was_lost_like_a_kernel():
@@ -109,8 +109,8 @@ def test_units(factor, rule):
         builder.op("aten::view", int(i * 100_000 * factor), int(3000 * factor))
         builder.launch(int((i * 100_000 + 5000) * factor), int(5000 * factor), i + 1)
         builder.kernel("k", int((i * 100_000 + 15_000) * factor), int(20_000 * factor), i + 1)
-    found = set(faults(builder.build())) & {"times_too_short", "times_too_long"}
-    assert found == ({rule} if rule else set())
+    rules = set(faults(builder.build())) & {"times_too_short", "times_too_long"}
+    assert rules == ({rule} if rule else set())
 
 
 def test_calls_of_a_thread_do_not_overlap_and_copies_obey_their_link():

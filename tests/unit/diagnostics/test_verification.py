@@ -11,8 +11,8 @@ S = 10**9
 
 
 def a_verdict(rank, span="5", size=2, base_ns=1_700_000_000 * S):
-    told = {} if rank is None else {"rank": rank, "world_size": size}
-    trace = TraceBuilder(base_ns, distributedInfo=told).op("aten::mm", 0, S).window(0, S).build()
+    metadata = {} if rank is None else {"rank": rank, "world_size": size}
+    trace = TraceBuilder(base_ns, distributedInfo=metadata).op("aten::mm", 0, S).window(0, S).build()
     file = TraceFile("job", f"rank{rank}", span, "path", "path", 1, None)
     return verdict(file, trace)
 

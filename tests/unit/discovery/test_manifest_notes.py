@@ -15,8 +15,8 @@ TRACE = '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name
 def status(rank, **windows):
     """One rank of eight; each window is `s<span>=(state, more)`."""
     facts = {"global_rank": rank, "world_size": 8, "state": "ended", "attempt": "a", "started_ns": 1, "run": "run"}
-    told = [{"span": int(span[1:]), "state": state, **more} for span, (state, more) in windows.items()]
-    return {**facts, "windows": told}
+    spans = [{"span": int(span[1:]), "state": state, **more} for span, (state, more) in windows.items()]
+    return {**facts, "windows": spans}
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_trace_health_has_the_notes_of_its_own_span(logdir):
 
 def test_a_run_without_a_trace_is_a_problem_that_says_why(tmp_path):
     (tmp_path / "run").mkdir()
-    told = {**status(0), "problem": "0 windows: the schedule needs 12 steps, the loop made 8"}
-    (tmp_path / "run" / "run.json").write_text(json.dumps(manifest([{**told, "world_size": 1}])))
+    status_of_rank = {**status(0), "problem": "0 windows: the schedule needs 12 steps, the loop made 8"}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(manifest([{**status_of_rank, "world_size": 1}])))
     (problem,) = listed(tmp_path).problems
     assert problem.path == "run/run.json"
     assert problem.reason == "This run has no trace. rank 0: 0 windows: the schedule needs 12 steps, the loop made 8."

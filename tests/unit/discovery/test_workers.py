@@ -56,5 +56,5 @@ def test_beside_a_recording_lie_those_of_the_same_span_or_else_of_the_same_place
         "x/rank0.7.pt.trace.json",
     )
     listing = listed(tmp_path)
-    beside = listing.same_span_of_others(listing.find("job", "rank0", "7"))
-    assert [(file.worker, file.span) for file in beside] == [("rank1", "7"), ("rank2", "5")]
+    others = listing.same_span_of_others(listing.find("job", "rank0", "7"))
+    assert [(file.worker, file.span) for file in others] == [("rank1", "7"), ("rank2", "5")]

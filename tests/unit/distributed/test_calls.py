@@ -147,10 +147,10 @@ def test_without_a_name_the_group_is_the_only_one_or_unknown():
 
 
 def test_a_cut_list_of_ranks_is_looked_up_in_the_file_s_groups():
-    said = comms("allreduce", **{"Process Group Ranks": "[0, 1, ..., 63]"})
-    known = distributed(("0", list(range(64)))).op("record_param_comms", 0, 5, **said).build()
+    call = comms("allreduce", **{"Process Group Ranks": "[0, 1, ..., 63]"})
+    known = distributed(("0", list(range(64)))).op("record_param_comms", 0, 5, **call).build()
     assert summary(known).groups["ranks"].to_list() == ["0-63"]
-    strange = distributed().op("record_param_comms", 0, 5, **said).build()
+    strange = distributed().op("record_param_comms", 0, 5, **call).build()
     assert summary(strange).groups["ranks"].to_list() == [None if strange.meta.world_size != 4 else "0-3"]
 
 
@@ -165,8 +165,8 @@ def test_a_cut_list_of_ranks_is_looked_up_in_the_file_s_groups():
     ],
 )
 def test_what_goes_to_whom_is_told_by_the_split(split, sent):
-    said = comms("all_to_allv", 400, group="ep", **{"In split size": split})
-    trace = distributed(("ep", [4, 6, 8]), rank=4).op("record_param_comms", 0, 5, **said).build()
+    call = comms("all_to_allv", 400, group="ep", **{"In split size": split})
+    trace = distributed(("ep", [4, 6, 8]), rank=4).op("record_param_comms", 0, 5, **call).build()
     rows = summary(trace).traffic
     assert dict(rows.select("peer", "bytes").rows()) == sent
     assert rows["calls"].to_list() == [1] * len(sent)
@@ -186,7 +186,7 @@ def test_sends_tell_their_receiver_and_receives_their_sender():
 
 
 def test_odd_metadata_says_nothing_and_breaks_nothing():
-    said = comms("allreduce", "many", "Gadget", **{"Process Group Ranks": "[[", "Seq": "x"})
-    trace = TraceBuilder(distributedInfo={"pg_config": [1, {"ranks": ["a"]}]}).op("record_param_comms", 0, 5, **said)
+    call = comms("allreduce", "many", "Gadget", **{"Process Group Ranks": "[[", "Seq": "x"})
+    trace = TraceBuilder(distributedInfo={"pg_config": [1, {"ranks": ["a"]}]}).op("record_param_comms", 0, 5, **call)
     made = summary(trace.build())
     assert made.calls.select("kind", "nth", "bytes").rows() == [("all_reduce", -1, -1)]

@@ -17,11 +17,11 @@ MESH = (
 
 def slow_in(run):
     """(group or pair, how much slower) of the slow ones."""
-    found = links(run).filter(pl.col("verdict") == SLOW)
+    slow = links(run).filter(pl.col("verdict") == SLOW)
     names = run.groups["name"].to_list()
     return {
         names[group] if group >= 0 else (sender, receiver): slower
-        for group, sender, receiver, slower in found.select("group", "sender", "receiver", "slower_frac").rows()
+        for group, sender, receiver, slower in slow.select("group", "sender", "receiver", "slower_frac").rows()
     }
 
 

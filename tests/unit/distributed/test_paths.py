@@ -62,8 +62,8 @@ def test_a_late_rank_of_another_group_is_followed_over_two_collectives():
     groups = (("tp", (0, 1)), ("dp", (1, 2)))
     run = run_of(simulated(Truth(ranks=3, groups=groups, late={(0, None): 8_000_000}, noise=0.0, jitter_ns=0)))
     frame = RUN_VIEWS["path_across_ranks_segments"].run(run, step="0")
-    told = frame.filter(pl.col("part") != "before the step").select("worker", "part", "until").rows()
-    assert told == [
+    segments = frame.filter(pl.col("part") != "before the step").select("worker", "part", "until").rows()
+    assert segments == [
         ("rank0", "computation", "all_reduce #0, tp · ranks 0-1"),
         ("rank1", "transfer", "all_reduce #0, tp · ranks 0-1"),
         ("rank1", "computation", "all_reduce #0, dp · ranks 1-2"),

@@ -84,11 +84,11 @@ def test_groups_give_places_along_axes():
     traces = {}
     for rank in (4, 6):
         builder = TraceBuilder(distributedInfo={"rank": rank, "world_size": 8, "pg_config": config})
-        said = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
-        said |= {"Process Group Name": "5", "Process Group Description": "tp:0", "Group size": 2}
-        traces[f"rank{rank}"] = builder.op("record_param_comms", 5, 5, **said).build()
-    found = {worker: role for worker, role in roles_of(traces).items() if worker}
-    assert found == {"rank4": ("tp 0", "process groups"), "rank6": ("tp 1", "process groups")}
+        arguments = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
+        arguments |= {"Process Group Name": "5", "Process Group Description": "tp:0", "Group size": 2}
+        traces[f"rank{rank}"] = builder.op("record_param_comms", 5, 5, **arguments).build()
+    roles = {worker: role for worker, role in roles_of(traces).items() if worker}
+    assert roles == {"rank4": ("tp 0", "process groups"), "rank6": ("tp 1", "process groups")}
 
 
 def test_iterations_are_common_steps_only_of_ranks_that_ran_the_same():

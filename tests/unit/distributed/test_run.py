@@ -23,7 +23,7 @@ MESH = (
 
 def by_call(made, run, column):
     """[call, rank] of a column of the run's calls; NaN where there is none."""
-    found = np.full(made.begin.shape, np.nan)
+    offsets = np.full(made.begin.shape, np.nan)
     numbers = {}
     for call in range(made.begin.shape[0]):
         numbers[int(made.group[call]), int(made.nth[call])] = call
@@ -31,8 +31,8 @@ def by_call(made, run, column):
     names = run.groups["name"].to_list()
     for group, nth, rank, value in run.calls.select("group", "nth", "rank", column).rows():
         if value is not None:
-            found[numbers[groups[names[group]], nth], rank] = value
-    return found
+            offsets[numbers[groups[names[group]], nth], rank] = value
+    return offsets
 
 
 def test_a_trace_that_is_written_and_read_says_what_was_simulated():
@@ -85,8 +85,10 @@ def test_recordings_of_other_steps_are_matched_where_they_overlap():
     for rank, steps in ((0, range(4)), (1, range(2, 6))):
         whole = summary_of(made, rank)
         rows = whole.calls.filter(pl.col("step").is_in(list(steps))).with_columns(pl.col("step") - steps[0])
-        kept = whole.steps.filter(pl.col("step").is_in([str(step) for step in steps]))
-        made_of = replace(whole, steps=kept, calls=rows.cast(whole.calls.schema), segments=whole.segments.clear())
+        steps_of_window = whole.steps.filter(pl.col("step").is_in([str(step) for step in steps]))
+        made_of = replace(
+            whole, steps=steps_of_window, calls=rows.cast(whole.calls.schema), segments=whole.segments.clear()
+        )
         members.append(Member(f"rank{rank}", "1", 0, made_of))
     run = Ranks("r", tuple(members))
     assert run.matches["step"].to_list() == ["2", "3"]

@@ -9,13 +9,13 @@ from support.real_traces import FOLDER, MISSING
 from support.simulated import Truth, run_of, simulated, summary_of
 
 
-def said(run):
+def advice_of(run):
     return RUN_VIEWS["run_advice"].run(run).rows(named=True)
 
 
 def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     run = run_of(simulated(Truth(late={(2, None): 5_000_000}, noise=0.0, jitter_ns=0)))
-    (row,) = said(run)
+    (row,) = advice_of(run)
     assert (row["rule"], row["view"], row["filter"], row["confidence"]) == ("straggler", "stragglers", "rank2", "high")
     assert row["title"] == "Rank 2 is slow: each step waits 5 ms for it."
     assert row["evidence"] == (
@@ -30,30 +30,30 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
 def test_a_straggler_that_is_one_in_each_recording_is_said_to_be():
     spans = [simulated(Truth(ranks=3, steps=5, seed=seed, late={(1, None): 4_000_000})) for seed in range(3)]
     members = [Member(f"rank{r}", str(n), n, summary_of(made, r)) for r in range(3) for n, made in enumerate(spans)]
-    (row,) = said(Ranks("r", tuple(members)))
+    (row,) = advice_of(Ranks("r", tuple(members)))
     assert row["filter"] == "rank1"
     assert "in 15 of 15 steps" in row["evidence"]
     assert "This holds in 3 of 3 traces." in row["evidence"]
 
 
 def test_single_slow_steps_are_no_slow_rank():
-    (row,) = said(run_of(simulated(Truth(ranks=8, steps=10, late={(3, 4): 6_000_000}))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=8, steps=10, late={(3, 4): 6_000_000}))))
     assert row["rule"] == "slow_at_times"
     assert row["title"] == "No rank is slow all the time; rank 3 is slow in 1 step."
 
 
 def test_missing_ranks_and_too_few_steps_are_said():
-    (row,) = said(run_of(simulated(Truth(ranks=4, missing=(3,)))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=4, missing=(3,)))))
     assert row["rule"] == "no_straggler"
     assert row["evidence"].endswith("Rank 3 has no trace and may be slow too.")
     assert row["title"] == "No recorded rank is slower than noise explains."
-    (unknown,) = said(run_of(simulated(Truth(ranks=3, steps=2, missing=(2,)))))
+    (unknown,) = advice_of(run_of(simulated(Truth(ranks=3, steps=2, missing=(2,)))))
     assert (unknown["rule"], unknown["confidence"]) == ("unknown", "cannot_tell")
     assert unknown["evidence"].startswith("2 ranks recorded at most 2 complete steps each. ")
 
 
 def test_a_single_step_says_who_came_last_how_often():
-    (row,) = said(run_of(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000}, jitter_ns=0, noise=0.0))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000}, jitter_ns=0, noise=0.0))))
     assert (row["rule"], row["confidence"], row["view"], row["filter"]) == ("last_rank", "low", "rank_waits", "rank2")
     assert row["title"].startswith("Rank 2 was last at ")
     assert row["title"].endswith("the others waited 15 ms in total.")
@@ -62,7 +62,7 @@ def test_a_single_step_says_who_came_last_how_often():
 
 
 def test_a_single_step_without_waits_names_nobody():
-    (row,) = said(run_of(simulated(Truth(ranks=4, steps=1, noise=0.0))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=4, steps=1, noise=0.0))))
     assert (row["rule"], row["confidence"], row["filter"]) == ("last_rank", "low", None)
     assert row["title"].startswith("No rank held the others up for long: ")
 
@@ -70,20 +70,20 @@ def test_a_single_step_without_waits_names_nobody():
 @pytest.mark.skipif(not (FOLDER / "runs/dlrm_8gpu_nccl").is_dir(), reason=MISSING)
 def test_who_came_last_in_a_real_step_of_eight_ranks():
     folder = sorted((FOLDER / "runs/dlrm_8gpu_nccl").glob("*.json"))
-    (row,) = said(Ranks("dlrm", tuple(Member(f"rank{i}", "1", 0, summary(read(p))) for i, p in enumerate(folder))))
+    (row,) = advice_of(Ranks("dlrm", tuple(Member(f"rank{i}", "1", 0, summary(read(p))) for i, p in enumerate(folder))))
     assert row["title"] == "Rank 7 was last at 5 of 8 collectives; the others waited 35.5 ms in total."
     assert row["evidence"].startswith("That is 75.9 % of all waiting, 26.4 ms of it at one all_to_all.")
 
 
 def test_nothing_is_said_of_a_run_of_which_most_ranks_are_absent():
-    (row,) = said(run_of(simulated(Truth(ranks=8, missing=(2, 3, 4, 5, 6, 7)))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=8, missing=(2, 3, 4, 5, 6, 7)))))
     assert (row["rule"], row["confidence"]) == ("unknown", "cannot_tell")
     assert row["evidence"].endswith("Ranks 2-7 have no trace and may be slow too.")
 
 
 def test_a_slow_link_is_named_as_such():
     groups = tuple((f"dp{n}", (2 * n, 2 * n + 1)) for n in range(8))
-    (row,) = said(run_of(simulated(Truth(ranks=16, groups=groups, slow={6: 2.0}))))
+    (row,) = advice_of(run_of(simulated(Truth(ranks=16, groups=groups, slow={6: 2.0}))))
     assert (row["rule"], row["view"], row["saving_ns"]) == ("slow_link", "links", None)
     assert "2.0 times as long as comparable links" in row["title"]
     assert "dp6" in row["filter"]
@@ -92,7 +92,9 @@ def test_a_slow_link_is_named_as_such():
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_noise_alone_names_nobody(ranks):
     seeds = range(60)
-    rules = [said(run_of(simulated(Truth(ranks=ranks, steps=6, noise=0.03, seed=seed))))[0]["rule"] for seed in seeds]
+    rules = [
+        advice_of(run_of(simulated(Truth(ranks=ranks, steps=6, noise=0.03, seed=seed))))[0]["rule"] for seed in seeds
+    ]
     assert rules.count("straggler") <= 3  # one run of a hundred, by the threshold
     assert rules.count("no_straggler") >= 50
 
@@ -101,7 +103,7 @@ def test_a_slow_rank_that_noise_could_explain_is_no_all_clear():
     runs = [
         run_of(simulated(Truth(ranks=2, steps=6, noise=0.25, late={(1, None): 3_000_000}, seed=s))) for s in range(20)
     ]
-    rows = [row for run in runs if (row := said(run)[0])["rule"] == "no_straggler"]
+    rows = [row for run in runs if (row := advice_of(run)[0])["rule"] == "no_straggler"]
     hidden = [row for row in rows if row["confidence"] == "cannot_tell"]
     assert len(hidden) > len(rows) / 2
     assert hidden[0]["title"] in {f"Steps vary too much to tell whether rank {rank} is slow." for rank in range(2)}

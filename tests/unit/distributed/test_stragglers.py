@@ -27,13 +27,13 @@ def named(frame, verdict="straggler"):
 @given(st.lists(st.lists(st.none() | st.integers(0, 50), min_size=3, max_size=3), min_size=2, max_size=6))
 def test_excess_is_what_a_loop_over_the_others_says(rows):
     own = np.array([[np.nan if value is None else value for value in row] for row in rows], float)
-    found = excess(own)
+    excess_ns = excess(own)
     for rank, step in np.ndindex(own.shape):
         others = [own[r, step] for r in range(len(rows)) if r != rank and not np.isnan(own[r, step])]
         if np.isnan(own[rank, step]) or not others:
-            assert np.isnan(found[rank, step])
+            assert np.isnan(excess_ns[rank, step])
         else:
-            assert found[rank, step] == own[rank, step] - np.median(others)
+            assert excess_ns[rank, step] == own[rank, step] - np.median(others)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 8, 64])

@@ -14,16 +14,16 @@ STEPS = 3
 def trace_of(rank, calls, world=2, **top):
     """A trace whose steps hold these calls: (step, kind, peer, number, elements); with a kernel each."""
     config = [{"pg_name": "pp", "pg_desc": "", "pg_size": world, "ranks": list(range(world))}]
-    told = {"backend": "nccl", "rank": rank, "world_size": world, "pg_config": config}
-    trace = TraceBuilder(distributedInfo=told, **top)
+    metadata = {"backend": "nccl", "rank": rank, "world_size": world, "pg_config": config}
+    trace = TraceBuilder(distributedInfo=metadata, **top)
     for step in range(STEPS):
         trace.step(step, step * 10_000, 10_000)
     for i, (step, kind, peer, number, elements) in enumerate(calls):
         at = step * 10_000 + 1000 + 500 * i % 8000
-        said = {"Collective name": kind, "dtype": "Float", "In msg nelems": elements, "Out msg nelems": elements}
+        arguments = {"Collective name": kind, "dtype": "Float", "In msg nelems": elements, "Out msg nelems": elements}
         side = "Dst Rank" if kind == "send" else "Src Rank"
         seq = {} if number is None else {"Seq": number}
-        trace.op("record_param_comms", at, 100, **said, **{"Process Group Name": "pp", side: peer}, **seq)
+        trace.op("record_param_comms", at, 100, **arguments, **{"Process Group Name": "pp", side: peer}, **seq)
         trace.launch(at + 10, 10, i + 1)
         trace.kernel(KERNEL, at + 50, 100 + rank, i + 1, stream=20)
     return trace
@@ -100,11 +100,11 @@ def test_numbers_that_count_other_things_on_both_ranks_are_not_trusted():
 def coalesced(rank, peer):
     """batch_isend_irecv: a send and a receive, and one kernel at the end, which does both."""
     trace = trace_of(rank, [])
-    said = {"dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8, "Process Group Name": "pp", "Seq": 1}
+    arguments = {"dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8, "Process Group Name": "pp", "Seq": 1}
     comms = "record_param_comms"
     trace.op(comms, 1000, 5, **{"Collective name": "startcoalescing", "Process Group Name": "pp"})
-    trace.op(comms, 1100, 50, **said, **{"Collective name": "send", "Dst Rank": peer})
-    trace.op(comms, 1200, 50, **said, **{"Collective name": "recv", "Src Rank": peer})
+    trace.op(comms, 1100, 50, **arguments, **{"Collective name": "send", "Dst Rank": peer})
+    trace.op(comms, 1200, 50, **arguments, **{"Collective name": "recv", "Src Rank": peer})
     trace.op(comms, 1300, 100, **{"Collective name": "endcoalescing", "Process Group Name": "pp"})
     return trace.launch(1310, 10, 7).kernel(KERNEL, 2000, 300, 7, stream=20)
 

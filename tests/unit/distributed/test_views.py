@@ -21,11 +21,11 @@ each = pytest.mark.parametrize("view", RUN_VIEWS.values(), ids=RUN_VIEWS)
 
 
 def with_all_to_all(rank):
-    said = {"Collective name": "all_to_allv", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
+    arguments = {"Collective name": "all_to_allv", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
     group = {"Process Group Name": "0", "Group size": 2, "In split size": "[6, 2]"}
     config = [{"pg_name": "0", "pg_desc": "x", "pg_size": 2, "ranks": [0, 1]}]
     trace = TraceBuilder(distributedInfo={"rank": rank, "world_size": 2, "pg_config": config}).step(0, 0, 100)
-    return summary(trace.op("record_param_comms", 5, 5, **said, **group).build())
+    return summary(trace.op("record_param_comms", 5, 5, **arguments, **group).build())
 
 
 def broken(number):
@@ -80,21 +80,21 @@ def test_a_view_answers_or_says_what_to_record(view, run):
     if view.scope == "span":
         run = Ranks(run.run, tuple(member for member in run.members if member.place == run.place))
     for given in [{}, *({p.name: value} for p in view.parameters for value in p.choices)]:
-        found = compute(view, run, view.arguments(given))
-        encode.text(encode.view_answer(view, found))
-        if isinstance(found, Missing):
+        frame = compute(view, run, view.arguments(given))
+        encode.text(encode.view_answer(view, frame))
+        if isinstance(frame, Missing):
             assert view.hint.endswith(".")
             continue
-        assert not found.select(view.table.key).is_duplicated().any()
-        assert not any(c.is_nan().any() or c.is_infinite().any() for c in found.select(pl.col(pl.Float64)))
+        assert not frame.select(view.table.key).is_duplicated().any()
+        assert not any(c.is_nan().any() or c.is_infinite().any() for c in frame.select(pl.col(pl.Float64)))
         for column in view.table.columns:
-            values = found[column.name].drop_nulls()
+            values = frame[column.name].drop_nulls()
             if column.kind in (DURATION, COUNT, FRACTION) and values.len() and "negative" not in column.doc:
                 assert values.min() >= 0, column.name
         if isinstance(view.table.picture, Lines):
             when = next(c.name for c in view.table.columns if c.kind is INSTANT)
-            assert all(group[when].is_sorted() for group in found.partition_by(view.table.picture.series))
-        assert len(aligned(text_columns(view.table.columns, found)).splitlines()) == found.height + 1
+            assert all(group[when].is_sorted() for group in frame.partition_by(view.table.picture.series))
+        assert len(aligned(text_columns(view.table.columns, frame)).splitlines()) == frame.height + 1
 
 
 @each
@@ -106,8 +106,8 @@ def test_a_view_of_a_run_is_compared_with_nothing(view):
 
 @each
 def test_only_what_cannot_be_told_is_missing_of_a_good_run(view):
-    found = compute(view, RUNS["four ranks"](), {})
-    assert isinstance(found, Missing) == (view.id == "traffic")
+    frame = compute(view, RUNS["four ranks"](), {})
+    assert isinstance(frame, Missing) == (view.id == "traffic")
 
 
 def test_the_straggler_and_those_who_wait_for_it_are_named():
@@ -177,8 +177,8 @@ def test_what_is_missing_is_said():
     assert rules == {"missing_ranks": 2}  # the lost call is one that nobody knows of
     rows = RUN_VIEWS["topology"].run(lost)
     assert rows.filter(pl.col("worker").is_null())["problem"].to_list() == ["Ranks 1,3: no trace."]
-    told = dict(RUN_VIEWS["run_health"].run(RUNS["a broken rank"]()).select("rule", "count").rows())
-    assert told == {"broken_recordings": 1}
+    counts = dict(RUN_VIEWS["run_health"].run(RUNS["a broken rank"]()).select("rule", "count").rows())
+    assert counts == {"broken_recordings": 1}
 
 
 def test_a_hundred_absent_ranks_are_one_line():
@@ -196,12 +196,12 @@ def test_the_parts_of_a_rank_s_bar_add_up_to_its_step(name):
 
 def test_who_waits_at_each_collective_is_what_the_collectives_say():
     run = RUNS["four ranks"]()
-    waits, said = RUN_VIEWS["rank_waits"].run(run), RUN_VIEWS["collectives"].run(run)
+    waits, collectives = RUN_VIEWS["rank_waits"].run(run), RUN_VIEWS["collectives"].run(run)
     number = waits["collective"].str.split(" ").list.first().cast(pl.Int64)
     sums = waits.group_by(number.alias("number")).agg(
         pl.col("wait_ns").sum().alias("total_wait_ns"), last=pl.col("worker").filter("is_last").first()
     )
-    joined = sums.join(said, "number", how="left")
+    joined = sums.join(collectives, "number", how="left")
     assert joined["total_wait_ns"].equals(joined["total_wait_ns_right"])
     assert joined["last"].equals(joined["last_right"], null_equal=True)
     assert waits["is_last"].sum() > 0

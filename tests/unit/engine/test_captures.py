@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady
+from kinetoscope_tb.engine import Engine, NotReady, read_trace
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
+from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from kinetoscope_tb.views import VIEWS
 from support.graphs import GraphRecording, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kinetoscope_tb.reader import Progress
+    from kinetoscope_tb.trace import Trace
 
 WORK = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add", "norm")))
 OTHER = (Operator("aten::linear", (4, 4), 0, ("gemm",)), Operator("aten::sub", (4,), 1, ("add", "norm")))
@@ -115,6 +125,63 @@ def test_a_chosen_capture_must_exist(trace: Path) -> None:
     file = list_path(str(trace)).files[0]
     elsewhere = _write(trace.parent / "other/place.json.gz", GraphRecording("rocm").captured(WORK))
     with opened_by_cli(file, None, [str(elsewhere)]) as chosen:
-        assert len(chosen.captures) == 1
+        assert len(chosen.captures.files.traces) == 1
     with pytest.raises(LogdirError, match="There is no file"), opened_by_cli(file, None, ["nowhere.json"]):
         pass
+
+
+def _renamed(work: tuple[Operator, ...]) -> tuple[Operator, ...]:
+    """Other work with as many kernels."""
+    return tuple(replace(one, kernels=tuple(f"other_{kernel}" for kernel in one.kernels)) for one in work)
+
+
+def test_a_recording_with_capture_in_its_name_is_left_out_if_it_launched_something_else(trace: Path) -> None:
+    _write(trace.parent / "capture_of_another_model.json.gz", GraphRecording("rocm").captured(_renamed(WORK)))
+    _write(trace.parent / "capture_eager.json.gz", GraphRecording("rocm").eager(_renamed(WORK)))
+    assert _operators(trace) == set()
+    unused = opened(str(trace), None, None, None)._trace.captures.files.unused
+    assert unused == tuple(
+        (str(trace.parent / name), UNLIKE) for name in ("capture_eager.json.gz", "capture_of_another_model.json.gz")
+    )
+    _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(WORK))
+    assert _operators(trace) == {"aten::mm", "aten::add"}
+
+
+def test_a_capture_without_names_needs_many_launches_of_the_same_kinds(tmp_path: Path) -> None:
+    trace = _write(tmp_path / "rank0.1.pt.trace.json.gz", GraphRecording("cuda").replayed(WORK, 1))
+    capture = _write(tmp_path / "capture.json.gz", GraphRecording("cuda").captured(WORK))
+    assert _operators(trace) == set()
+    _write(trace, GraphRecording("cuda").replayed(WORK * 8, 1))
+    _write(capture, GraphRecording("cuda").captured(WORK * 8))
+    assert _operators(trace) == {"aten::mm", "aten::add"}
+
+
+def test_what_needs_no_capture_is_shown_while_captures_are_searched(trace: Path) -> None:
+    capture = _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(WORK))
+    may_read, asked = threading.Event(), threading.Event()
+
+    def read(path: str, progress: Callable[[Progress], None] | None) -> Trace:
+        if path == str(capture):
+            asked.set()
+            assert may_read.wait(60)
+        return read_trace(path, progress)
+
+    engine = Engine((Logdir(str(trace.parent)),), read=read, patience_s=0.5)
+    file = next(file for file in list_path(str(trace)).files)
+
+    def answer(view: str) -> pl.DataFrame:
+        while True:
+            try:
+                frame = engine.frame(VIEWS[view], file, {})
+            except NotReady:
+                continue
+            assert isinstance(frame, pl.DataFrame)
+            return frame
+
+    assert answer("overview").height
+    assert asked.wait(60)
+    assert answer("graphs").height
+    with pytest.raises(NotReady):
+        engine.frame(VIEWS["graph_kernels"], file, {})
+    may_read.set()
+    assert set(answer("graph_kernels")["op"].drop_nulls()) == {"aten::mm", "aten::add"}

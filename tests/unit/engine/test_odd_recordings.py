@@ -26,9 +26,9 @@ COLLECTIVE = {
 
 def recording(rank=0, **top):
     group = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": 3, "ranks": [0, 1, 2]}
-    told = {"backend": "nccl", "rank": rank, "world_size": 3, "pg_config": [group]}
+    metadata = {"backend": "nccl", "rank": rank, "world_size": 3, "pg_config": [group]}
     return (
-        TraceBuilder(**{"deviceProperties": [DEVICE], "distributedInfo": told, **top})
+        TraceBuilder(**{"deviceProperties": [DEVICE], "distributedInfo": metadata, **top})
         .step(1, 0, 100)
         .step(2, 100, 100)
         .op("aten::mm", 10, 20, **{"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]})
@@ -114,8 +114,8 @@ def test_what_is_odd_is_told_in_trace_health(write):
     assert "odd_name" in data["rule"]
     ask = write(recording(deviceProperties=[{**DEVICE, "id": [0]}], traceName=7))
     data = ask("/view", view="health").json["data"]
-    told = data["consequence"][data["rule"].index("odd_metadata")]
-    assert "deviceProperties.id, traceName" in told
+    text = data["consequence"][data["rule"].index("odd_metadata")]
+    assert "deviceProperties.id, traceName" in text
 
 
 PLACE = {"rank": 1, "world_size": 3}
@@ -138,9 +138,9 @@ def test_a_rank_that_cannot_be_is_left_out_and_named(what, write):
         response = ask("/view", view=view)
         assert response.status_code == 200, (view, response.text)
     health = ask("/view", view="run_health").json["data"]
-    told = health["consequence"][health["rule"].index("broken_recordings")]
-    assert "rank1: " in told
-    assert "can't be" in told
+    text = health["consequence"][health["rule"].index("broken_recordings")]
+    assert "rank1: " in text
+    assert "can't be" in text
     steps = ask("/view", view="rank_steps").json["data"]
     assert set(steps["worker"]) == {"rank0", "rank2"}
     own = ask("/view", worker="rank1", view="operators").json

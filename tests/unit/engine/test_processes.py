@@ -1,4 +1,4 @@
-"""Background work in processes of its own, which may be killed and end with this one."""
+"""Jobs in processes of their own, which may be killed and end with this one."""
 
 import os
 import signal
@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from kinetoscope_tb.engine.processes import Processes
+from kinetoscope_tb.engine import local_executors
+from kinetoscope_tb.engine.processes import BACKGROUND, Processes
 from kinetoscope_tb.errors import TraceError
 from support.waiting import wait_for
 
@@ -52,11 +53,15 @@ def is_alive(pid):
 
 
 def test_jobs_run_in_another_process_of_low_priority_which_is_used_again(jobs):
-    processes = Processes(1)
+    processes = Processes(1, BACKGROUND)
     first, second = (processes.submit(jobs.process_of, "").result() for _ in range(2))
     assert first == second
     assert first[0] != os.getpid()
     assert first[1] == min(os.nice(0) + 10, 19)
+
+
+def test_processes_of_the_command_line_have_its_priority(jobs):
+    assert local_executors(100).make().submit(jobs.process_of, "").result()[1] == os.nice(0)
 
 
 def test_an_exception_of_a_job_is_raised_here_and_its_process_goes_on(jobs):

@@ -131,16 +131,16 @@ def test_a_large_file_is_read_however_many_small_ones_come(held):
 
 @pytest.mark.parametrize("others_wait", [False, True])
 def test_reading_ends_when_nobody_asks_for_the_file_any_more(held, others_wait):
-    asked = ("other", "third") if others_wait else ("other",)
+    jobs = ("other", "third") if others_wait else ("other",)
     limit = POLLED_WITHIN_S_WHILE_OTHERS_WAIT if others_wait else POLLED_WITHIN_S
     held.begin("large", "other", size=LARGE_BYTES)
     for _ in range(2):
-        for name in asked:
+        for name in jobs:
             held.ask(name, LARGE_BYTES)
         assert not held.reader.ended
         held.now += 0.6 * limit
     held.reader.wait(lambda: held.reader.ended == ["large"])
-    for name in (*asked, "large"):
+    for name in (*jobs, "large"):
         held.read(name, LARGE_BYTES)
     assert held.reader.begun.count("large") == 2
 

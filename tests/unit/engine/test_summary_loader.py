@@ -60,18 +60,18 @@ class FakeExecutor:
 def test_what_was_read_once_is_not_read_again(logdir, tmp_path):
     listing, files = listed(logdir)
     cache, seen = Cache(tmp_path), []
-    told = []
+    progress = []
     first = ranks_of(
         listing,
         files[0],
         files,
-        load_summaries(files, cache, ExecutorFactory(lambda: FakeExecutor(seen=seen), 2), told.append),
+        load_summaries(files, cache, ExecutorFactory(lambda: FakeExecutor(seen=seen), 2), progress.append),
     )
     again = ranks_of(
         listing, files[0], files, load_summaries(files, cache, ExecutorFactory(lambda: FakeExecutor(seen=seen), 2))
     )
     assert len(seen) == 4 + 1  # the broken one is tried again
-    assert told == [1, 2, 3, 4]
+    assert progress == [1, 2, 3, 4]
     assert [member.problem for member in again.members if member.problem] == [
         member.problem for member in first.members if member.problem
     ]
@@ -133,8 +133,8 @@ def test_what_others_made_up_is_no_summary(logdir):
 def test_a_recording_of_an_impossible_time_is_left_out_and_named(tmp_path):
     write(simulated(Truth(ranks=3, steps=2)), tmp_path / "run")
     path = tmp_path / "run" / "rank1.1.pt.trace.json"
-    said = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**said, "baseTimeNanoseconds": 9 * 10**18}), encoding="utf-8")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "baseTimeNanoseconds": 9 * 10**18}), encoding="utf-8")
     listing, files = listed(tmp_path)
     ranks = ranks_of(listing, files[0], files, load_summaries(files, None, ExecutorFactory(FakeExecutor, 1)))
     assert [bool(member.problem) for member in ranks.members] == [False, True, False]
@@ -156,10 +156,10 @@ def test_the_largest_are_read_first(logdir):
 
 def test_who_takes_its_process_down_is_found_and_stops_nobody(logdir):
     _, files = listed(logdir)
-    found = dict(read_all(files, ExecutorFactory(lambda: FakeExecutor(deadly=("rank1",)), 3)))
-    outcome = {file.worker: type(one).__name__ for file, one in found.items()}
+    outcomes = dict(read_all(files, ExecutorFactory(lambda: FakeExecutor(deadly=("rank1",)), 3)))
+    outcome = {file.worker: type(one).__name__ for file, one in outcomes.items()}
     assert outcome == {"rank0": "PackedSummary", "rank1": "TraceError", "rank2": "NotATrace", "rank3": "PackedSummary"}
-    died = next(one for file, one in found.items() if file.worker == "rank1")
+    died = next(one for file, one in outcomes.items() if file.worker == "rank1")
     assert "process" in str(died)
 
 
@@ -174,11 +174,11 @@ def killing(path, patterns):
 def test_real_processes_read_and_one_may_be_killed(logdir, monkeypatch):
     _, files = listed(logdir)
     monkeypatch.setattr("kinetoscope_tb.engine.summary_loader.summary_of_file", killing)
-    found = {file.worker: one for file, one in read_all(files, local_executors(len(files), 2))}
-    assert sorted(found) == ["rank0", "rank1", "rank2", "rank3"]
-    assert isinstance(found["rank1"], TraceError)
-    assert "rank2" in str(found["rank2"])
-    assert found["rank3"].summary.calls.height == 3
+    outcomes = {file.worker: one for file, one in read_all(files, local_executors(len(files), 2))}
+    assert sorted(outcomes) == ["rank0", "rank1", "rank2", "rank3"]
+    assert isinstance(outcomes["rank1"], TraceError)
+    assert "rank2" in str(outcomes["rank2"])
+    assert outcomes["rank3"].summary.calls.height == 3
 
 
 def test_a_run_has_the_recordings_of_a_span_or_all(tmp_path):

@@ -55,9 +55,9 @@ def wrapped(error):
     ],
 )
 def test_errors_are_told_in_one_line_with_what_to_do(error, url, said):
-    told = words(error, url)
-    assert said in told
-    assert "\n" not in told
+    text = words(error, url)
+    assert said in text
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(

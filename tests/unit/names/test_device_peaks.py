@@ -32,8 +32,8 @@ GIB = 2**30
     ],
 )
 def test_a_driver_s_name_finds_its_peaks(name, multiprocessors, memory, bf16_or_fp16, gb_per_s):
-    found = device_peaks(name, multiprocessors, memory)
-    assert (found.flop_per_s["fp16"], found.bandwidth) == (bf16_or_fp16 * 1e12, pytest.approx(gb_per_s * 1e9))
+    peaks = device_peaks(name, multiprocessors, memory)
+    assert (peaks.flop_per_s["fp16"], peaks.bandwidth) == (bf16_or_fp16 * 1e12, pytest.approx(gb_per_s * 1e9))
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_faster_formats_are_no_slower(row):
 
 
 def test_the_roof_for_matrices_is_what_the_vendor_measured_where_it_did():
-    found = device_peaks("AMD Instinct MI300X", 304)
-    assert (found.flop_per_s["bf16"], found.roof("bf16"), found.roof("fp32_matrix")) == (1307.4e12, 708e12, 163.4e12)
+    peaks = device_peaks("AMD Instinct MI300X", 304)
+    assert (peaks.flop_per_s["bf16"], peaks.roof("bf16"), peaks.roof("fp32_matrix")) == (1307.4e12, 708e12, 163.4e12)
     assert device_peaks("NVIDIA H100 80GB HBM3").roof("bf16") == 989.4e12
-    assert found.roof("fp6") is None
+    assert peaks.roof("fp6") is None
 
 
 def test_an_architecture_has_the_rates_of_its_slowest_product():
-    found = architecture_peaks("gfx942")
-    assert (found.bandwidth, found.roof("bf16"), found.roof("int8")) == (5300e9, 708e12, 1961.2e12)
+    peaks = architecture_peaks("gfx942")
+    assert (peaks.bandwidth, peaks.roof("bf16"), peaks.roof("int8")) == (5300e9, 708e12, 1961.2e12)
     assert architecture_peaks("sm100").roof("bf16") == 2250e12
 
 

@@ -186,5 +186,5 @@ def test_places_behind_a_repair_are_those_of_the_file():
     quoted = '{"ph": "X", "cat": "cpu_op", "name": "a "b" c", "pid": 1, "tid": 1, "ts": 5, "dur": 2}'
     doubled = '{"ph": "X", "cat": "cpu_op", "name": "d", "pid": 1, "tid": 1, "ts": 9,, "dur": 2}'
     text = f'{{"traceEvents": [\n{quoted},\n{doubled},\n{json.dumps(event(name="z", ts=99))}\n]}}'
-    found = {diagnostic.rule: diagnostic.first_offset for diagnostic in of(text).diagnostics}
-    assert found == {"unescaped_quote": text.index(quoted), "wrong_commas": text.index(doubled)}
+    offsets = {diagnostic.rule: diagnostic.first_offset for diagnostic in of(text).diagnostics}
+    assert offsets == {"unescaped_quote": text.index(quoted), "wrong_commas": text.index(doubled)}

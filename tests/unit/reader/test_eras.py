@@ -196,8 +196,8 @@ def test_about_which_torch_wrote_it_is_told(era):
 
 
 def test_who_wrote_it_is_told_where_that_is_not_the_usual_exporter():
-    told = {era.name: writer(era.trace()) for era in ERAS}
-    assert {name: by for name, by in told.items() if by} == {
+    writers = {era.name: writer(era.trace()) for era in ERAS}
+    assert {name: by for name, by in writers.items() if by} == {
         "Python exporter": "torch's exporter in Python (use_python_export)",
         "CUPTI monitor": "torch's CUPTI monitor",
         "on demand": "kineto on demand",

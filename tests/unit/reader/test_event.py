@@ -59,9 +59,9 @@ def places(trace):
 def test_each_row_leads_to_its_event_wherever_the_file_lies(tmp_path):
     for path in files(tmp_path):
         trace, texts = read(path), EventTexts()
-        found = [texts.event(path, 1, *place).value for place in places(trace)]
+        events = [texts.event(path, 1, *place).value for place in places(trace)]
         expected = json.loads(a_trace().text(), parse_int=module._integer)["traceEvents"]
-        assert sorted(map(str, found)) == sorted(map(str, expected)), path
+        assert sorted(map(str, events)) == sorted(map(str, expected)), path
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
@@ -71,18 +71,18 @@ def test_rows_of_real_traces_lead_to_their_events(traces, path):
         frame = getattr(trace, name)
         for row in frame[:: max(1, frame.height // 3)].select("name", "offset", "length").iter_rows(named=True):
             assert event_length(trace, row["offset"]) == row["length"]
-            found = texts.event(str(path), 1, row["offset"], row["length"])
-            assert found.text[0] + found.text[-1] == "{}"
-            assert found.value["name"] == row["name"]
-            assert found.problem is None or "repaired" in found.problem
+            event = texts.event(str(path), 1, row["offset"], row["length"])
+            assert event.text[0] + event.text[-1] == "{}"
+            assert event.value["name"] == row["name"]
+            assert event.problem is None or "repaired" in event.problem
 
 
 def test_numbers_that_javascript_would_change_are_texts():
     numbers = (
         "[9007199254740992, 9007199254740993, -9007199254740993, 0.5, 0.10, 1e3, 1712345678901234.567, 1e999, NaN]"
     )
-    found = event_of(f'{{"args": {numbers}}}'.encode())
-    assert found.value["args"] == [
+    event = event_of(f'{{"args": {numbers}}}'.encode())
+    assert event.value["args"] == [
         9007199254740992,
         "9007199254740993",
         "-9007199254740993",
@@ -93,7 +93,7 @@ def test_numbers_that_javascript_would_change_are_texts():
         "1e999",
         "NaN",
     ]
-    json.dumps(found.value, allow_nan=False)
+    json.dumps(event.value, allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_numbers_that_javascript_would_change_are_texts():
     ],
 )
 def test_a_damaged_event_is_shown_as_it_is_and_as_it_was_repaired(raw, value, words):
-    found = event_of(raw, offset=100)
-    assert (found.text, found.value, found.length) == (raw.decode(), value, len(raw))
-    assert "damaged at byte 1" in found.problem
-    assert words in found.problem
+    event = event_of(raw, offset=100)
+    assert (event.text, event.value, event.length) == (raw.decode(), value, len(raw))
+    assert "damaged at byte 1" in event.problem
+    assert words in event.problem
 
 
 def test_places_are_those_of_the_text_that_was_scanned_whatever_the_file_is(tmp_path):
@@ -123,16 +123,16 @@ def test_places_are_those_of_the_text_that_was_scanned_whatever_the_file_is(tmp_
 
 
 def test_an_event_that_is_not_utf_8_is_read_with_a_note():
-    found = event_of(b'{"name": "\xff"}')
-    assert found.value == {"name": "\ufffd"}
-    assert "UTF-8" in found.problem
+    event = event_of(b'{"name": "\xff"}')
+    assert event.value == {"name": "\ufffd"}
+    assert "UTF-8" in event.problem
 
 
 @pytest.mark.parametrize("raw", [b"", b"[1]", b"{" * 10**5, b'{"a": ' + b"[" * 10**5, b'{"a": ' + b"9" * 10**5 + b"}"])
 def test_whatever_lies_there_is_shown(raw):
-    found = event_of(raw)
-    assert found.text == raw.decode()
-    assert found.value is None or isinstance(found.value, dict)
+    event = event_of(raw)
+    assert event.text == raw.decode()
+    assert event.value is None or isinstance(event.value, dict)
 
 
 def test_a_place_where_no_event_begins_is_no_event():

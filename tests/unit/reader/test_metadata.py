@@ -16,7 +16,7 @@ def read(before, behind="", size=1 << 20):
     return read_blocks([text[i : i + size] for i in range(0, len(text), size)], path="a.json")
 
 
-def told(trace):
+def counts_by_rule(trace):
     return {diagnostic.rule: diagnostic.count for diagnostic in trace.diagnostics}
 
 
@@ -34,7 +34,7 @@ def test_a_value_that_nests_too_deeply_is_dropped_alone(deep, size):
     ):
         assert trace.meta.rank == 3
         assert "deep" not in trace.meta.top
-        assert told(trace) == {"damaged_metadata": 1}
+        assert counts_by_rule(trace) == {"damaged_metadata": 1}
         assert trace.host_events.height == 1
 
 
@@ -44,7 +44,7 @@ def test_a_deep_value_without_an_end_hides_no_event():
 
 
 @pytest.mark.parametrize(
-    ("top", "odd", "kept"),
+    ("top", "odd", "value"),
     [
         ({"deviceProperties": 7}, "deviceProperties", []),
         ({"deviceProperties": [7]}, "deviceProperties", []),
@@ -59,12 +59,12 @@ def test_a_deep_value_without_an_end_hides_no_event():
         ({"\ud800": "\udfff"}, "\ufffd", "\ufffd"),
     ],
 )
-def test_a_value_of_another_kind_is_null_and_named(top, odd, kept):
+def test_a_value_of_another_kind_is_null_and_named(top, odd, value):
     trace = read(members(**top))
     (diagnostic,) = trace.diagnostics
     assert diagnostic.rule == "odd_metadata"
     assert diagnostic.consequence.endswith(f": {odd}.")
-    assert list(trace.meta.top.values()) == [kept]
+    assert list(trace.meta.top.values()) == [value]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_device_that_is_described_oddly_is_described_as_far_as_it_can_be():
 def test_a_clock_that_cannot_be_is_none(base):
     trace = read(f'"baseTimeNanoseconds": {base}')
     assert trace.origin_ns == 1000
-    assert told(trace)["impossible_metadata"] == 1
+    assert counts_by_rule(trace)["impossible_metadata"] == 1
     assert trace.meta.impossible[0].startswith("baseTimeNanoseconds is ")
 
 
@@ -107,7 +107,7 @@ def test_numbers_of_events_that_cannot_be_are_unknown():
     events = [{"ph": "X", "cat": "gpu_memcpy", "name": "c", "ts": i, "dur": 1, "args": a} for i, a in enumerate(args)]
     trace = read_blocks([json.dumps(events).encode()], path="a.json")
     assert trace.device_events["bytes"].to_list() == [-1, 64]
-    assert told(trace) == {"impossible_number": 1}
+    assert counts_by_rule(trace) == {"impossible_number": 1}
 
 
 def test_a_share_that_cannot_be_is_unknown():
@@ -123,7 +123,7 @@ def test_a_duration_that_cannot_be_is_none(dur):
     events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": d} for i, d in enumerate((dur, 3))]
     trace = read_blocks([json.dumps(events).encode()], path="a.json")
     assert trace.host_events["dur_ns"].to_list() == [0, 3000]
-    assert told(trace) == {"impossible_duration": 1}
+    assert counts_by_rule(trace) == {"impossible_duration": 1}
 
 
 def test_events_months_from_most_others_are_left_out():
@@ -133,11 +133,11 @@ def test_events_months_from_most_others_are_left_out():
     ]
     trace = read_blocks([json.dumps(events).encode()], path="a.json")
     assert trace.host_events["start_ns"].to_list() == [0, 1000, 2000, 3000]
-    assert told(trace) == {"far_from_others": 2}
+    assert counts_by_rule(trace) == {"far_from_others": 2}
 
 
 def test_durations_that_exceed_64_bits_together_are_none():
     events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": i, "dur": 2**42 if i else 3} for i in range(600)]
     trace = read_blocks([json.dumps(events).encode()], path="a.json")
     assert trace.host_events["dur_ns"].to_list() == [3000] + [0] * 599
-    assert told(trace) == {"impossible_duration": 599}
+    assert counts_by_rule(trace) == {"impossible_duration": 599}

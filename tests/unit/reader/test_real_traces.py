@@ -223,8 +223,8 @@ def test_what_was_cut_off_is_said_and_the_rest_is_kept(traces):
         assert rules["truncated"] == 1
         assert rules["damaged_compression"] == name.endswith(".gz")
         assert 0 < trace.meta.events < whole.meta.events
-        kept = trace.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()
-        assert kept == whole.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()[: len(kept)]
+        kernels = trace.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()
+        assert kernels == whole.device_events.select("name", "start_ns", "dur_ns", "correlation").rows()[: len(kernels)]
 
 
 def test_raw_backslashes_of_windows_paths_stay_in_the_name(traces):

@@ -30,6 +30,8 @@ DAMAGE = {
     "converted_encoding",
     "damaged_compression",
     "damaged_metadata",
+    "damaged_end",
+    "several_arrays",
     "second_document",
 }
 
@@ -51,8 +53,8 @@ def check(data, tmp_path, name="t.json", out="fixed.json"):
     assert was.meta.events == now.meta.events == result.events
     for frame in (*COLLECTED, "threads"):
         before, after = (getattr(trace, frame) for trace in (was, now))
-        kept = [column for column in before.columns if column not in ("offset", "length")]
-        assert before.select(kept).equals(after.select(kept)), frame
+        columns = [column for column in before.columns if column not in ("offset", "length")]
+        assert before.select(columns).equals(after.select(columns)), frame
     assert not {diagnostic.rule for diagnostic in now.diagnostics} & DAMAGE
     assert path.read_bytes() == data
     copy.unlink()
@@ -86,8 +88,8 @@ X = '"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 50, "dur": 2'
     ],
 )
 def test_damaged_events_are_repaired(tmp_path, damaged, rule):
-    found = check(text(damaged), tmp_path)
-    assert rule is None or rule in found
+    rules = check(text(damaged), tmp_path)
+    assert rule is None or rule in rules
 
 
 def test_texts_in_other_encodings_are_repaired(tmp_path):
@@ -116,6 +118,13 @@ def test_a_truncated_or_packed_file_is_repaired(tmp_path):
     packed = gzip.compress(text(*(f'{{{X}, "name": "{i:x}"}}' for i in range(9000))))
     assert check(packed[: len(packed) // 2], tmp_path, "t.json.gz") == {"truncated", "damaged_compression"}
     assert check(whole + whole, tmp_path) == {"second_document"}
+
+
+def test_several_arrays_become_one(tmp_path):
+    one = f'{{{X}, "name": "b"}}'
+    document = f'{{"traceEvents": 5, "traceEvents": [{one}], "k": 1, "traceEvents": [{one}], "k": 2}}'
+    assert check(document.encode(), tmp_path) == {"several_arrays"}
+    assert check(f'{{"traceEvents": [{one}], "k": 1 x}}'.encode(), tmp_path) == {"damaged_end"}
 
 
 def test_any_flipped_bytes_give_a_strict_copy_of_the_same_trace(tmp_path):

@@ -17,9 +17,11 @@ def test_blocks_pass_as_they_are():
 
 
 def test_keys_and_categories_of_events_are_marks_and_those_before_them_are_not():
-    found = marks('{"note": {"Seq": 1}, "traceEvents": [{"cat": "cpu_op", "args": {"Ev Idx": 2, "a": "\\"b\\": 1"}}]}')
-    assert found.keys == {"cat", "args", "Ev Idx", "a"}
-    assert found.categories == {"cpu_op"}
+    fingerprint = marks(
+        '{"note": {"Seq": 1}, "traceEvents": [{"cat": "cpu_op", "args": {"Ev Idx": 2, "a": "\\"b\\": 1"}}]}'
+    )
+    assert fingerprint.keys == {"cat", "args", "Ev Idx", "a"}
+    assert fingerprint.categories == {"cpu_op"}
 
 
 @pytest.mark.parametrize("block", [1000, 99_991, 1 << 20])
@@ -29,9 +31,9 @@ def test_samples_do_not_depend_on_the_size_of_blocks(block):
         builder.op("a" * 50, i * 10, 5, **{f"key {i // 100}": 1})
     text = builder.text()
     assert len(text) > 3 << 20
-    found = marks(text, block)
-    assert found == marks(text)
-    assert {"key 0", "key 199"} <= found.keys
+    fingerprint = marks(text, block)
+    assert fingerprint == marks(text)
+    assert {"key 0", "key 199"} <= fingerprint.keys
 
 
 def times(*fractions):

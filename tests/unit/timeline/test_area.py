@@ -1,5 +1,8 @@
 """What ran in an area of the timeline."""
 
+import polars as pl
+import pytest
+
 from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import groups
@@ -171,6 +174,7 @@ def test_groups_by_operator_annotation_category_and_thread():
     }
     assert amounts("category") == {
         ("Kernel", True): 210,
+        ("Annotation", True): 0,
         ("Module", False): 60,
         ("Annotation", False): 10,
         ("Operator", False): 25,
@@ -179,6 +183,30 @@ def test_groups_by_operator_annotation_category_and_thread():
     by_thread = table(training(), 0, 400, by="thread")
     assert by_thread["self_ns"].to_list() == [210, 100]
     assert by_thread["process"].null_count() == 0
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_the_span_of_an_annotation_on_a_stream_encloses_work_and_counts_no_time_twice(is_recorded):
+    builder = TraceBuilder().annotation("forward", 0, 100).launch(10, 5, 1).launch(20, 5, 2)
+    builder.kernel("gemm", 60, 20, 1).kernel("relu", 100, 10, 2).kernel("stray", 300, 10)
+    if is_recorded:
+        builder.event("gpu_user_annotation", "forward", 60, 50, pid=0, tid=7)
+    by_name = table(builder, 0, 400).filter(pl.col("is_device") & (pl.col("name") == "forward"))
+    assert by_name.select("self_ns", "total_ns", "calls", "union_ns").rows() == [(0, 50, 1, 50)]
+    for by, group, busy, kernels in [("thread", "stream 7", 40, 3), ("annotation", "forward", 30, 2)]:
+        row = table(builder, 0, 400, by=by).filter(pl.col("is_device") & (pl.col("name") == group))
+        assert row.select("self_ns", "total_ns", "calls", "union_ns").rows() == [(busy, busy, kernels, busy)]
+    same(
+        flames(builder, 0, 400, is_device=True).filter(pl.col("total_ns") > 0),
+        """
+        name      kind        calls  total_ns  self_ns  parent
+        stream 7  -           0      40        0        -
+        forward   Annotation  1      30        0        0
+        gemm      Kernel      1      20        20       1
+        relu      Kernel      1      10        10       1
+        stray     Kernel      1      10        10       0
+        """,
+    )
 
 
 def test_flames_have_what_covers_the_area_as_time_of_the_thread():

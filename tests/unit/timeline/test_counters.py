@@ -98,7 +98,7 @@ def test_a_trace_without_any_has_none():
     assert lines(TraceBuilder().op("a", 0, 10)) == []
 
 
-def told(*events, **units_of):
+def counters_of(*events, **units_of):
     """Curves of a file's own counters: (name, time in µs, args…)."""
     rows = [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 0, "dur": 100}]
     rows += [{"ph": "C", "name": name, "pid": 1, "tid": 1, "ts": at, "args": args} for name, at, args in events]
@@ -108,7 +108,7 @@ def told(*events, **units_of):
 
 
 def test_counters_of_the_program_are_curves_with_units():
-    found = told(
+    curves = counters_of(
         ("net", 10, {"sent": 1000, "received": 5}),
         ("net", 20, {"sent": None, "received": 6}),
         ("cpu", 10, {"cpu": 0.5}),
@@ -117,7 +117,7 @@ def test_counters_of_the_program_are_curves_with_units():
         ("unknown", 10, {"value": None}),
         net="bytes/s", cpu="fraction", odd="x" * 99, loss="nats",
     )  # fmt: skip
-    assert [(c.name, c.kind, c.unit, c.bounds, c.device) for c in found] == [
+    assert [(c.name, c.kind, c.unit, c.bounds, c.device) for c in curves] == [
         ("cpu", "fraction", "", (0.5, 0.5), "process 1"),
         ("loss", "number", "nats", (-2.5, -2.5), "process 1"),
         ("net · received", "bytes", "/s", (5.0, 6.0), "process 1"),
@@ -127,7 +127,9 @@ def test_counters_of_the_program_are_curves_with_units():
 
 
 def test_a_curve_has_a_gap_where_its_value_is_not_known():
-    (curve,) = told(("loss", 1, {"v": 7}), ("loss", 3, {"v": None}), ("loss", 6, {"v": 5}), ("loss", 7, {"v": 6}))
+    (curve,) = counters_of(
+        ("loss", 1, {"v": 7}), ("loss", 3, {"v": None}), ("loss", 6, {"v": 5}), ("loss", 7, {"v": 6})
+    )
     least, most, last = curve.tile(11, 0)[:, :4].tolist()
     # Buckets of 2048 ns: the 7 ends in the second one, the 5 begins in the third at 6000 ns.
     assert (least[0], most[0], last[0]) == (7, 7, 7)

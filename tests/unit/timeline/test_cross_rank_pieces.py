@@ -43,12 +43,12 @@ def run_of(name):
 
 def pieces_of(run, traces, path_segments):
     """All pieces of all members, each with its member, as told in full."""
-    told = []
+    pieces = []
     for member, trace in enumerate(traces):
         timeline = timeline_of(trace)
         path = CrossRankPieces.of(trace, timeline, path_segments, member)
-        told += [{**piece, "member": member} for piece in path.within(timeline, -(10**15), 10**15, 10**15)]
-    return told
+        pieces += [{**piece, "member": member} for piece in path.within(timeline, -(10**15), 10**15, 10**15)]
+    return pieces
 
 
 def fail_unless_whole(run, path_segments, pieces):
@@ -71,13 +71,13 @@ def fail_unless_whole(run, path_segments, pieces):
         lengths = {}
         for piece in mine:
             lengths[piece["part"]] = lengths.get(piece["part"], 0) + piece["to_ns"] - piece["from_ns"]
-        told = parts.filter(pl.col("segment") == number)
-        step, until = told.select("step", "until").row(0)
+        rows_of_segment = parts.filter(pl.col("segment") == number)
+        step, until = rows_of_segment.select("step", "until").row(0)
         segment = merged_graph.of_call[until] if until >= 0 else merged_graph.of_step[rows[step]]
         if row["part"] < len(CLASSES) and merged_graph.length[segment] > row["dur_ns"]:
             continue
         checked += 1
-        assert lengths == {PARTS[part]: length for part, length in told.select("part", "dur_ns").rows()}
+        assert lengths == {PARTS[part]: length for part, length in rows_of_segment.select("part", "dur_ns").rows()}
     assert checked > 0
     whole = sum(piece["to_ns"] - piece["from_ns"] for piece in pieces)
     assert whole == paths.steps["total_ns"].sum()

@@ -12,7 +12,7 @@ from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 
 
-def told(built, name, nth=0):
+def details_of(built, name, nth=0):
     """The details of the nth slice of that name, in order of time."""
     trace = built.build()
     made = timeline(trace)
@@ -33,32 +33,32 @@ def a_step():
 
 
 def test_an_operator_knows_all_work_below_it_and_its_time_once():
-    found = told(a_step(), "aten::linear")
-    assert (found["start_ns"], found["dur_ns"], found["self_ns"]) == (100, 300, 100)
-    assert {key: found["launched"][key] for key in ("count", "device_ns", "total_ns")} == {
+    facts = details_of(a_step(), "aten::linear")
+    assert (facts["start_ns"], facts["dur_ns"], facts["self_ns"]) == (100, 300, 100)
+    assert {key: facts["launched"][key] for key in ("count", "device_ns", "total_ns")} == {
         "count": 2,
         "device_ns": 400,  # 400 to 800
         "total_ns": 500,
     }
-    assert names(found["launched"]["slices"]) == ["gemm", "reduce"]
-    assert [(a["kind"], a["from"]["start_ns"], a["to"]["name"]) for a in found["arrows"]] == [
+    assert names(facts["launched"]["slices"]) == ["gemm", "reduce"]
+    assert [(a["kind"], a["from"]["start_ns"], a["to"]["name"]) for a in facts["arrows"]] == [
         ("launch", 160, "gemm"),
         ("launch", 200, "reduce"),
     ]
-    assert found["launched_by"] is None
-    assert found["step"] == "1"
+    assert facts["launched_by"] is None
+    assert facts["step"] == "1"
 
 
 def test_a_step_a_python_call_a_module_and_a_call_know_their_work():
-    assert told(a_step(), "ProfilerStep#1")["launched"]["count"] == 2
-    assert told(a_step(), "train.py(3): step")["launched"]["count"] == 2
-    assert told(a_step(), "nn.Module: Linear_0")["launched"]["device_ns"] == 400
-    assert names(told(a_step(), "cudaLaunchKernel", nth=1)["launched"]["slices"]) == ["reduce"]
+    assert details_of(a_step(), "ProfilerStep#1")["launched"]["count"] == 2
+    assert details_of(a_step(), "train.py(3): step")["launched"]["count"] == 2
+    assert details_of(a_step(), "nn.Module: Linear_0")["launched"]["device_ns"] == 400
+    assert names(details_of(a_step(), "cudaLaunchKernel", nth=1)["launched"]["slices"]) == ["reduce"]
 
 
 def test_work_knows_its_call_operator_module_python_calls_and_annotations():
-    found = told(a_step(), "gemm")
-    by = found["launched_by"]
+    facts = details_of(a_step(), "gemm")
+    by = facts["launched_by"]
     assert (by["call"]["name"], by["op"]["name"], by["module"]["name"]) == (
         "cudaLaunchKernel",
         "aten::mm",
@@ -67,16 +67,16 @@ def test_work_knows_its_call_operator_module_python_calls_and_annotations():
     assert names(by["python"]) == ["nn.Module: Linear_0", "train.py(3): step"]
     assert names(by["annotations"]) == ["ProfilerStep#1"]
     assert by["stack"] is None
-    assert (found["launched"], found["called_from"]) == (None, None)
-    assert [(a["kind"], a["from"]["name"]) for a in found["arrows"]] == [("launch", "cudaLaunchKernel")]
+    assert (facts["launched"], facts["called_from"]) == (None, None)
+    assert [(a["kind"], a["from"]["name"]) for a in facts["arrows"]] == [("launch", "cudaLaunchKernel")]
 
 
 def test_a_slice_of_the_host_knows_where_it_is_called_from():
-    found = told(a_step(), "aten::mm")
-    assert names(found["ancestors"]) == ["aten::linear"]
-    assert found["called_from"]["op"]["name"] == "aten::linear"
-    assert names(found["called_from"]["python"]) == ["nn.Module: Linear_0", "train.py(3): step"]
-    module = told(a_step(), "nn.Module: Linear_0")["called_from"]
+    facts = details_of(a_step(), "aten::mm")
+    assert names(facts["ancestors"]) == ["aten::linear"]
+    assert facts["called_from"]["op"]["name"] == "aten::linear"
+    assert names(facts["called_from"]["python"]) == ["nn.Module: Linear_0", "train.py(3): step"]
+    module = details_of(a_step(), "nn.Module: Linear_0")["called_from"]
     assert names(module["python"]) == ["train.py(3): step"]
     assert (module["module"], module["op"]) == (None, None)
 
@@ -84,7 +84,7 @@ def test_a_slice_of_the_host_knows_where_it_is_called_from():
 def test_the_recorded_stack_is_that_of_the_nearest_operator_that_has_one():
     built = TraceBuilder().op("aten::linear", 0, 100, **{"Call stack": "b.py(2): g;a.py(1): f;"}).op("aten::mm", 10, 50)
     built.launch(20, 5, 3).kernel("k", 40, 5, 3)
-    assert told(built, "k")["launched_by"]["stack"] == ["b.py(2): g", "a.py(1): f"]
+    assert details_of(built, "k")["launched_by"]["stack"] == ["b.py(2): g", "a.py(1): f"]
 
 
 def forward_and_backward():
@@ -99,11 +99,11 @@ def forward_and_backward():
 
 def test_forward_and_backward_know_each_other():
     node = "autograd::engine::evaluate_function: MmBackward0"
-    assert names(told(forward_and_backward(), "aten::mm")["backward"]) == [node]
-    assert names(told(forward_and_backward(), "aten::linear")["backward"]) == [node]
-    assert told(forward_and_backward(), "MmBackward0")["forward"]["name"] == "aten::mm"
-    assert told(forward_and_backward(), "dgrad")["forward"]["name"] == "aten::mm"
-    arrows = told(forward_and_backward(), node)["arrows"]
+    assert names(details_of(forward_and_backward(), "aten::mm")["backward"]) == [node]
+    assert names(details_of(forward_and_backward(), "aten::linear")["backward"]) == [node]
+    assert details_of(forward_and_backward(), "MmBackward0")["forward"]["name"] == "aten::mm"
+    assert details_of(forward_and_backward(), "dgrad")["forward"]["name"] == "aten::mm"
+    arrows = details_of(forward_and_backward(), node)["arrows"]
     assert [(a["kind"], a["from"]["name"], a["to"]["name"]) for a in arrows] == [
         ("launch", "cudaLaunchKernel", "dgrad"),
         ("fwdbwd", "aten::mm", node),
@@ -111,7 +111,7 @@ def test_forward_and_backward_know_each_other():
 
 
 def test_backward_work_has_the_module_and_the_python_calls_of_its_forward_operator():
-    by = told(forward_and_backward(), "dgrad")["launched_by"]
+    by = details_of(forward_and_backward(), "dgrad")["launched_by"]
     assert by["module"]["name"] == "nn.Module: Linear_0"
     assert names(by["python"]) == ["nn.Module: Linear_0", "a.py(1): f"]
     assert by["is_forward"]
@@ -119,7 +119,7 @@ def test_backward_work_has_the_module_and_the_python_calls_of_its_forward_operat
 
 def test_the_neighbors_of_a_slice_lie_in_its_row():
     built = TraceBuilder().op("a", 0, 10).op("b", 20, 10).op("in b", 22, 2).op("c", 40, 10)
-    a, b, inner, c = (told(built, name) for name in ("a", "b", "in b", "c"))
+    a, b, inner, c = (details_of(built, name) for name in ("a", "b", "in b", "c"))
     assert [(s["previous"], s["next"]) for s in (a, b, inner, c)] == [
         (None, b["slice"]),
         (a["slice"], c["slice"]),
@@ -130,14 +130,14 @@ def test_the_neighbors_of_a_slice_lie_in_its_row():
 
 def test_slices_that_overlap_in_part_take_their_time_once():
     built = TraceBuilder().annotation("outer", 0, 100).annotation("a", 10, 40).annotation("b", 30, 50)
-    assert told(built, "outer")["self_ns"] == 30
+    assert details_of(built, "outer")["self_ns"] == 30
 
 
 def test_statistics_are_those_of_all_slices_of_the_name_and_point_to_them():
     built = TraceBuilder()
     for at, dur in ((0, 30), (100, 10), (200, 20), (300, 40), (400, 0)):
         built.op("x", at, dur)
-    same = told(built, "x")["same_name"]
+    same = details_of(built, "x")["same_name"]
     assert {key: same[key] for key in ("count", "total_ns", "mean_ns", "min_ns", "p50_ns", "p95_ns", "max_ns")} == {
         "count": 5,
         "total_ns": 100,
@@ -147,7 +147,11 @@ def test_statistics_are_those_of_all_slices_of_the_name_and_point_to_them():
         "p95_ns": 40,
         "max_ns": 40,
     }
-    assert [told(built, "x", nth)["slice"] for nth in (4, 2, 3)] == [same["fastest"], same["median"], same["slowest"]]
+    assert [details_of(built, "x", nth)["slice"] for nth in (4, 2, 3)] == [
+        same["fastest"],
+        same["median"],
+        same["slowest"],
+    ]
     bins = same["bins"]
     assert sum(bins["count"]) == 5
     assert (bins["from_ns"][0], bins["to_ns"][-1]) == (0, 41)
@@ -162,52 +166,56 @@ def test_a_quantile_is_one_of_the_values(count, share, place):
 
 
 def test_slices_of_one_length_have_one_bin():
-    assert told(TraceBuilder().op("x", 0, 7).op("x", 10, 7), "x")["same_name"]["bins"] == {
+    assert details_of(TraceBuilder().op("x", 0, 7).op("x", 10, 7), "x")["same_name"]["bins"] == {
         "from_ns": [7],
         "to_ns": [8],
         "count": [2],
     }
-    assert told(TraceBuilder().op("x", 0, 0), "x")["same_name"]["bins"] == {"from_ns": [0], "to_ns": [1], "count": [1]}
+    assert details_of(TraceBuilder().op("x", 0, 0), "x")["same_name"]["bins"] == {
+        "from_ns": [0],
+        "to_ns": [1],
+        "count": [1],
+    }
 
 
 def test_a_collective_says_what_its_operator_says():
-    said = {
+    arguments = {
         "Collective name": "allreduce",
         "dtype": "Float",
         "In msg nelems": 100,
         "Group size": 8,
         "Process Group Name": "0",
     }
-    built = TraceBuilder().op("c10d::allreduce_", 0, 100).op("record_param_comms", 10, 50, **said)
+    built = TraceBuilder().op("c10d::allreduce_", 0, 100).op("record_param_comms", 10, 50, **arguments)
     built.launch(20, 5, 3).kernel("ncclDevKernel_AllReduce", 60, 20, 3)
     for name in ("record_param_comms", "ncclDevKernel_AllReduce"):
-        found = told(built, name)["collective"]
-        assert (found["name"], found["dtype"], found["in_elements"], found["group_size"]) == (
+        facts = details_of(built, name)["collective"]
+        assert (facts["name"], facts["dtype"], facts["in_elements"], facts["group_size"]) == (
             "allreduce",
             "Float",
             100,
             8,
         )
-        assert found["nth"] is None
-    assert told(built, "c10d::allreduce_")["collective"]["name"] == "allreduce"
+        assert facts["nth"] is None
+    assert details_of(built, "c10d::allreduce_")["collective"]["name"] == "allreduce"
 
 
 def test_a_wait_points_to_the_call_that_recorded_its_event():
     built = TraceBuilder().launch(0, 5, 3, name="cudaEventRecord").launch(10, 5, 4, name="cudaStreamWaitEvent")
     place = {"device": 0, "stream": 7, "cuda_sync_kind": "Stream Wait Event", "correlation": 4}
     built.event("cuda_sync", "Stream Wait Event", 20, 5, **place, wait_on_cuda_event_record_corr_id=3)
-    found = told(built, "Stream Wait Event")
-    assert [(a["kind"], a["from"]["name"], a["to"]["name"]) for a in found["arrows"]] == [
+    facts = details_of(built, "Stream Wait Event")
+    assert [(a["kind"], a["from"]["name"], a["to"]["name"]) for a in facts["arrows"]] == [
         ("event", "cudaEventRecord", "Stream Wait Event")
     ]
-    assert found["launched_by"]["call"]["name"] == "cudaStreamWaitEvent"
+    assert facts["launched_by"]["call"]["name"] == "cudaStreamWaitEvent"
 
 
 def test_what_the_writer_drew_between_slices_is_an_arrow():
     built = TraceBuilder().op("send", 0, 10).op("receive", 50, 10, thread=2)
     built.arrow(5, (1, 2), (2, 52), cat="mine").arrow(6, (1, 3), (2, 70), cat="mine")
     for name in ("send", "receive"):
-        arrows = told(built, name)["arrows"]
+        arrows = details_of(built, name)["arrows"]
         assert [(a["kind"], a["from"]["name"], a["to"]["name"]) for a in arrows] == [("mine", "send", "receive")]
 
 
@@ -224,7 +232,7 @@ def test_a_recorded_dependency_between_nodes_of_a_graph_is_an_arrow_and_no_launc
 
 
 def test_a_slice_leads_to_the_rows_of_other_views_that_count_it():
-    rows = [(row["view"], row["filter"]) for row in told(a_step(), "gemm")["rows"]]
+    rows = [(row["view"], row["filter"]) for row in details_of(a_step(), "gemm")["rows"]]
     assert rows == [
         ("kernels", "gemm"),
         ("kernels_by_op", "gemm"),
@@ -232,11 +240,11 @@ def test_a_slice_leads_to_the_rows_of_other_views_that_count_it():
         ("operators", "aten::mm"),
         ("modules", "Linear_0"),
     ]
-    of_op = [row["view"] for row in told(a_step().memory(64, 170), "aten::mm")["rows"]]
+    of_op = [row["view"] for row in details_of(a_step().memory(64, 170), "aten::mm")["rows"]]
     assert of_op == ["operators", "operators_by_shape", "operator_efficiency", "memory_by_operator", "modules"]
     graph = TraceBuilder().kernel("k", 0, 5, **{"graph id": 3})
-    assert {"view": "graphs", "filter": "3"} in told(graph, "k")["rows"]
-    assert ("steps", "1") in [(row["view"], row["filter"]) for row in told(a_step(), "ProfilerStep#1")["rows"]]
+    assert {"view": "graphs", "filter": "3"} in details_of(graph, "k")["rows"]
+    assert ("steps", "1") in [(row["view"], row["filter"]) for row in details_of(a_step(), "ProfilerStep#1")["rows"]]
 
 
 def test_a_filter_shows_names_that_are_no_plain_words():
@@ -256,7 +264,7 @@ def test_every_slice_of_a_trace_with_everything_can_be_asked():
 def test_a_replayed_kernel_says_what_its_capture_says():
     work = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add",)))
     built = GraphRecording("rocm").captured(work).replayed(work, 1).builder
-    found = told(built, "add")["replayed"]
-    assert (found["op"], found["input_shapes"], found["module"]) == ("aten::add", "[[4]]", "Model_0 / Layer_1")
-    assert (found["provenance"], found["confidence"], found["layer"]) == ("recorded", "high", None)
-    assert told(built, "hipGraphLaunch")["replayed"] is None
+    facts = details_of(built, "add")["replayed"]
+    assert (facts["op"], facts["input_shapes"], facts["module"]) == ("aten::add", "[[4]]", "Model_0 / Layer_1")
+    assert (facts["provenance"], facts["confidence"], facts["layer"]) == ("recorded", "high", None)
+    assert details_of(built, "hipGraphLaunch")["replayed"] is None

@@ -23,14 +23,14 @@ def drawn(built):
     return PathPieces.of(*built), built[1]
 
 
-def told(drawn, *window, buckets=1000):
+def pieces_of(drawn, *window, buckets=1000):
     path, timeline = drawn
-    said = path.within(timeline, *window, buckets)
-    return [(s["part"], s["from_ns"], s["to_ns"], s["slice"] and s["slice"]["name"], s["count"]) for s in said]
+    pieces = path.within(timeline, *window, buckets)
+    return [(s["part"], s["from_ns"], s["to_ns"], s["slice"] and s["slice"]["name"], s["count"]) for s in pieces]
 
 
 def test_segments_come_in_order_with_their_slices_and_waits_without(drawn):
-    assert told(drawn, 0, 300) == [
+    assert pieces_of(drawn, 0, 300) == [
         ("between operators", 0, 10, "ProfilerStep#1", 1),
         ("operator", 10, 20, "aten::mm", 1),
         ("runtime call", 20, 30, "cudaLaunchKernel", 1),
@@ -40,12 +40,12 @@ def test_segments_come_in_order_with_their_slices_and_waits_without(drawn):
 
 
 def test_only_segments_that_reach_into_the_range_are_listed(drawn):
-    assert [part for part, *_ in told(drawn, 10, 21)] == ["operator", "runtime call"]
-    assert told(drawn, 300, 400) == []
+    assert [part for part, *_ in pieces_of(drawn, 10, 21)] == ["operator", "runtime call"]
+    assert pieces_of(drawn, 300, 400) == []
 
 
 def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
-    assert told(drawn, 0, 300, buckets=3) == [
+    assert pieces_of(drawn, 0, 300, buckets=3) == [
         ("between operators", 0, 30, "ProfilerStep#1", 3),
         ("launch latency", 30, 35, None, 1),
         ("computation", 35, 235, "gemm", 1),

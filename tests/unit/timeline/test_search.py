@@ -43,7 +43,12 @@ def hits(built, **find):
         ({"op": "aten::mm"}, [20, 75, 100, 200]),
         ({"op": None}, [300]),
         ({"op": "aten::mul"}, []),
-        ({"device": 0, "stream": 9}, [200]),
+        ({"device": 0, "stream": 9, "category": "Kernel"}, [200]),
+        ({"text": "ProfilerStep"}, [0, 100, 200]),
+        ({"text": "ProfilerStep", "side": "host"}, [0]),
+        ({"text": "ProfilerStep", "side": "device"}, [100, 200]),
+        ({"text": "ProfilerStep", "step": "5"}, [0]),
+        ({"name": "ProfilerStep#5", "category": "Annotation", "device": 0, "stream": 9}, [200]),
         ({"thread": "2"}, [500]),
         ({"step": "5", "category": "Kernel"}, [100, 200]),
         ({"step": None, "category": "Operator"}, [500]),
@@ -98,8 +103,8 @@ def test_records_of_memory_lead_to_the_operator_that_was_open():
 def test_a_collective_is_found_by_its_group_and_number_with_its_work():
     built = TraceBuilder()
     for number in (0, 1):
-        said = {"Collective name": "allreduce", "Process Group Name": "0", "Seq": number, "In msg nelems": 1}
-        built.op("record_param_comms", 100 * number, 50, **said).launch(100 * number + 10, 5, number + 1)
+        arguments = {"Collective name": "allreduce", "Process Group Name": "0", "Seq": number, "In msg nelems": 1}
+        built.op("record_param_comms", 100 * number, 50, **arguments).launch(100 * number + 10, 5, number + 1)
         built.kernel("ncclDevKernel_AllReduce", 1000 * (number + 1), 20, number + 1)
     nth = built.build().collectives["nth"].to_list()
     assert [start for _, start in hits(built, group="0", nth=nth[1], category="Communication")] == [100, 2000]
@@ -116,6 +121,7 @@ def test_a_collective_is_found_by_its_group_and_number_with_its_work():
         '{"name": 3}',
         '{"nth": true}',
         '{"category": "kernel"}',
+        '{"side": "gpu"}',
         '{"view": "health", "rule": "x"}',
         '{"view": "kernels", "op": "x"}',
         '{"view": ["kernels"]}',

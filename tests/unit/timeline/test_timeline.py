@@ -9,15 +9,15 @@ from support.build import TraceBuilder
 
 def lines(made):
     """Each slice in words: track part, lane, name, category, start, end."""
-    said = []
+    slices = []
     for number in range(made.size):
         track = made.tracks[made.track_of(number)]
         lane = made.row_of(number) - track.first_row
         label = int(made.label[number])
         start = int(made.start_ns[number])
         name, category = made.labels.texts[label], CATEGORIES[made.labels.categories[label]]
-        said.append((track.name, track.part, lane, name, category, start, start + int(made.dur_ns[number])))
-    return said
+        slices.append((track.name, track.part, lane, name, category, start, start + int(made.dur_ns[number])))
+    return slices
 
 
 def test_each_kind_of_slice_has_its_track_and_category():

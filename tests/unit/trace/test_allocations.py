@@ -10,7 +10,7 @@ from support.build import TraceBuilder, same
 GPU = {"Device Type": 1, "Device Id": 0}
 
 
-def found(builder):
+def allocations_of(builder):
     frame = allocations(device_memories(builder.build()))
     return frame.with_columns(fate=frame["fate"].map_elements(lambda fate: FATES[fate], str))
 
@@ -23,7 +23,7 @@ def levels(builder):
 def test_a_release_belongs_to_the_last_allocation_of_its_address():
     builder = TraceBuilder().memory(8, 1).memory(4, 2, address=2).memory(-8, 5).memory(16, 6).memory(-16, 9)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         device  fate      size_bytes  allocated_ns  released_ns
         cpu     released  8           0         4
@@ -36,7 +36,7 @@ def test_a_release_belongs_to_the_last_allocation_of_its_address():
 def test_what_is_unmatched_is_kept_and_told_apart():
     builder = TraceBuilder().memory(-8, 1).memory(4, 2).memory(6, 5).op("a", 0, 9)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         fate     size_bytes  allocated_ns  released_ns
         allocated earlier     8           -1        1
@@ -50,7 +50,7 @@ def test_each_device_has_addresses_of_its_own():
     other = {"Device Type": 1, "Device Id": 1}
     builder = TraceBuilder().memory(8, 1, **GPU).memory(4, 2, **other).memory(2, 3).memory(-8, 4, **GPU).op("a", 0, 9)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         device  fate      size_bytes  allocated_ns  released_ns
         cuda:0  released  8           1         4
@@ -76,13 +76,13 @@ def test_a_record_in_the_form_of_a_range_is_the_same():
         .event("cpu_instant_event", "[memory]", 1, 0, Bytes=8, **row)
         .event("cpu_instant_event", "[memory]", 5, 0, Bytes=-8, **row)
     )
-    same(found(builder), "fate      size_bytes\nreleased  8")
+    same(allocations_of(builder), "fate      size_bytes\nreleased  8")
 
 
 def test_records_without_an_address_match_nothing_but_have_levels():
     builder = TraceBuilder().memory(8, 1, address=0).memory(-8, 5, address=0)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         fate    size_bytes  allocated_ns  released_ns
         no address   8           0         -1
@@ -94,7 +94,7 @@ def test_records_without_an_address_match_nothing_but_have_levels():
 
 def test_rows_of_several_threads_count_in_order_of_time():
     builder = TraceBuilder().memory(-8, 5, thread=2).memory(8, 1, thread=1)
-    same(found(builder), "fate      allocated_ns  released_ns\nreleased  0         4")
+    same(allocations_of(builder), "fate      allocated_ns  released_ns\nreleased  0         4")
 
 
 def test_totals_tell_the_order_of_records_of_one_instant():
@@ -106,7 +106,7 @@ def test_totals_tell_the_order_of_records_of_one_instant():
     )
     assert levels(builder) == (92, [100, 92, 108], False)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         fate      size_bytes
         released  8
@@ -117,7 +117,7 @@ def test_totals_tell_the_order_of_records_of_one_instant():
 
 def test_of_one_instant_the_release_of_what_is_there_comes_first():
     builder = TraceBuilder().memory(8, 1).memory(16, 5, thread=1).memory(-8, 5, thread=2).memory(-16, 7)
-    assert found(builder)["fate"].to_list() == ["released", "released"]
+    assert allocations_of(builder)["fate"].to_list() == ["released", "released"]
 
 
 def test_missing_and_negative_totals_follow_from_their_neighbors():
@@ -155,7 +155,7 @@ def test_a_failed_request_takes_nothing():
     builder = TraceBuilder().memory(8, 1, **GPU).out_of_memory(1 << 40, 2).op("a", 0, 9)
     assert levels(builder) == (0, [8, 8], True)
     same(
-        found(builder),
+        allocations_of(builder),
         """
         fate    size_bytes     allocated_ns
         never released     8              1
@@ -166,7 +166,7 @@ def test_a_failed_request_takes_nothing():
 
 def test_alive_is_what_was_taken_and_neither_released_nor_retaken_by_then():
     builder = TraceBuilder().memory(1, 1).memory(2, 2, address=2).memory(-1, 3).memory(4, 4, address=2)
-    frame = found(builder)
+    frame = allocations_of(builder)
     alive = [alive_at(frame, record)["size_bytes"].to_list() for record in range(-1, 4)]
     assert alive == [[], [1], [1, 2], [2], [4]]
 
@@ -184,8 +184,8 @@ def test_who_asks_is_what_called_the_operator_that_only_allocates():
     )
     names = trace.host_events["name"].cast(str).to_list()
     rows = trace.host_events["start_ns"].to_list()
-    asked = [names[row] if row != NONE else None for row in askers(trace)]
-    assert dict(zip(rows, asked, strict=True)) == {
+    operators = [names[row] if row != NONE else None for row in askers(trace)]
+    assert dict(zip(rows, operators, strict=True)) == {
         0: "aten::add",
         10: "aten::add",
         12: "aten::add",

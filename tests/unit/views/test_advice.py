@@ -13,7 +13,7 @@ from support.machine import A100, MS, ON_TENSOR_CORES, P100, US, V100, Machine
 SGEMM = "volta_sgemm_128x64_nn"
 
 
-def found(trace):
+def rules_of(trace):
     """The rules that found anything, in order."""
     table = advice(trace)
     assert table["rule"][-1] == "nothing_to_fix"
@@ -33,7 +33,7 @@ def computing(machine, kernels=50, dur=100 * US, **args):
 def test_a_healthy_training_needs_nothing():
     machine = Machine()
     trace = machine.steps(lambda _: computing(machine))
-    assert found(trace) == []
+    assert rules_of(trace) == []
     assert (
         row(trace, "nothing_to_fix")["title"] == "Nothing stands out: the GPU computes for 99.0 % of the average step."
     )
@@ -49,7 +49,7 @@ def test_waiting_for_a_loader_in_the_training_process():
 
     trace = machine.steps(step)
     first = row(trace, "data_loading")
-    assert found(trace)[0] == "data_loading"
+    assert rules_of(trace)[0] == "data_loading"
     assert first["saving_ns"] == 4 * MS
     assert first["title"] == "40 % of every step waits for data."
     assert "in 5 of 5 steps; the GPU is idle then; the loader runs in the training process" in first["evidence"]
@@ -73,13 +73,13 @@ def test_loading_behind_the_device_costs_nothing():
         computing(machine, 60)
         machine.load(2 * MS)
 
-    assert found(machine.steps(step)) == []
+    assert rules_of(machine.steps(step)) == []
 
 
 def test_many_short_kernels_are_bound_by_their_launches():
     machine = Machine()
     trace = machine.steps(lambda _: computing(machine, 200, 4 * US, host=20 * US))
-    assert found(trace) == ["launch_bound"]
+    assert rules_of(trace) == ["launch_bound"]
     assert "200 kernels per step, of 4 µs on average" in row(trace, "launch_bound")["evidence"]
     assert row(trace, "launch_bound")["saving_ns"] == pytest.approx(200 * 16 * US, rel=0.02)
 
@@ -92,7 +92,7 @@ def test_a_long_pause_of_the_host_is_no_matter_of_launches():
         machine.work(6 * MS)
 
     trace = machine.steps(step)
-    assert found(trace) == ["host_bound"]
+    assert rules_of(trace) == ["host_bound"]
     assert "code that wasn't recorded" in row(trace, "host_bound")["evidence"]
 
 
@@ -106,7 +106,7 @@ def test_reading_a_result_in_the_step_leaves_the_device_idle():
             machine.work(300 * US)
 
     trace = machine.steps(step)
-    assert found(trace) == ["synchronizing"]
+    assert rules_of(trace) == ["synchronizing"]
     first = row(trace, "synchronizing")
     assert (
         "`aten::_local_scalar_dense` (.item(), float() or a print of a tensor; 4 times per step)" in first["evidence"]
@@ -131,10 +131,10 @@ def test_the_line_that_reads_a_result_is_named_if_stacks_were_recorded():
 
         return row(machine.steps(step), "synchronizing")["evidence"]
 
-    said = "`aten::item` (.item(); 4 times per step, the longest at `train.py(12): log`)"
+    call = "`aten::item` (.item(); 4 times per step, the longest at `train.py(12): log`)"
     stack = ["train.py(12): log", "<built-in method item of Tensor object at 0x7f>"]
-    assert said in evidence(stack)
-    assert said in evidence([], **{"Call stack": "torch/_tensor.py(99): item;train.py(12): log;train.py(3): main"})
+    assert call in evidence(stack)
+    assert call in evidence([], **{"Call stack": "torch/_tensor.py(99): item;train.py(12): log;train.py(3): main"})
     assert "`aten::item` (.item(); 4 times per step)" in evidence([])
 
 
@@ -147,7 +147,7 @@ def test_without_the_wait_the_host_would_only_be_as_early_as_it_had_waited():
         machine.work(3 * MS)
 
     trace = machine.steps(step)
-    assert found(trace) == ["host_bound"]
+    assert rules_of(trace) == ["host_bound"]
 
 
 def test_copies_from_pageable_memory_that_nothing_hides():
@@ -158,7 +158,7 @@ def test_copies_from_pageable_memory_that_nothing_hides():
         computing(machine, 60)
 
     trace = machine.steps(step)
-    assert found(trace) == ["copies"]
+    assert rules_of(trace) == ["copies"]
     assert row(trace, "copies")["saving_ns"] == 2 * MS
     assert "pin_memory" in row(trace, "copies")["action"]
     machine = Machine()
@@ -174,7 +174,7 @@ def test_communication_that_nothing_hides():
         machine.kernel(2 * MS, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl:all_reduce")
 
     trace = machine.steps(step)
-    assert found(trace) == ["communication"]
+    assert rules_of(trace) == ["communication"]
     assert row(trace, "communication")["saving_ns"] == 2 * MS
     assert "Computation hides 0 % of it." in row(trace, "communication")["evidence"]
 
@@ -187,7 +187,7 @@ def test_gradients_of_gpus_that_travel_by_gloo():
         machine.wait("cudaStreamSynchronize", "aten::copy_")
         machine.annotation("gloo:all_reduce", lambda: machine.work(3 * MS))
 
-    assert "gloo" in found(machine.steps(step))
+    assert "gloo" in rules_of(machine.steps(step))
     assert "nccl" in row(machine.steps(step), "gloo")["action"]
 
 
@@ -203,7 +203,7 @@ def test_nccl_of_which_the_kernels_are_missing_is_neither_gloo_nor_timed(device,
         machine.annotation("nccl:all_reduce", lambda: machine.work(3 * MS))
 
     trace = machine.steps(step)
-    assert not {"gloo", "communication"} & set(found(trace))
+    assert not {"gloo", "communication"} & set(rules_of(trace))
     assert f"Unknown: what {unknown}" in row(trace, "nothing_to_fix")["evidence"]
 
 
@@ -214,7 +214,7 @@ def test_gloo_between_processes_without_gpus_is_only_communication():
 
     machine = Machine(None)
     trace = machine.steps(lambda _: step(machine))
-    assert found(trace) == ["communication"]
+    assert rules_of(trace) == ["communication"]
     assert row(trace, "communication")["saving_ns"] == 5 * MS
 
 
@@ -223,23 +223,23 @@ def test_float_products_on_a_device_with_tensor_cores():
         machine = Machine(device)
         return machine.steps(lambda _: computing(machine, name=name, types=list(types)))
 
-    assert found(trace(V100)) == ["mixed_precision"]
+    assert rules_of(trace(V100)) == ["mixed_precision"]
     assert "float16" in row(trace(V100), "mixed_precision")["action"]
     assert "TF32" in row(trace(A100), "mixed_precision")["action"]
     assert row(trace(V100), "mixed_precision")["saving_ns"] == pytest.approx(5 * MS * 2 / 3, rel=0.01)
-    assert found(trace(P100)) == []
-    assert found(trace(V100, types=("c10::Half", "c10::Half"))) == []
-    assert found(trace(A100, ON_TENSOR_CORES)) == []
+    assert rules_of(trace(P100)) == []
+    assert rules_of(trace(V100, types=("c10::Half", "c10::Half"))) == []
+    assert rules_of(trace(A100, ON_TENSOR_CORES)) == []
 
 
 def test_no_precision_advice_where_it_is_not_known():
     machine = Machine(None)
     silent = machine.steps(lambda _: computing(machine, name=SGEMM, types=["float"]))
-    assert found(silent) == []
+    assert rules_of(silent) == []
     assert "the trace doesn't identify the device" in row(silent, "nothing_to_fix")["evidence"]
     machine = Machine(V100)
     unnamed = machine.steps(lambda _: computing(machine, name="my_kernel", types=["float"]))
-    assert found(unnamed) == []
+    assert rules_of(unnamed) == []
     assert "with unknown names" in row(unnamed, "nothing_to_fix")["evidence"]
 
 
@@ -252,15 +252,17 @@ def test_float_products_on_matrix_cores_of_amd():
         machine = Machine(device)
         return machine.steps(lambda _: computing(machine, name=name, **({"types": types} if types else {})))
 
-    said = row(trace(MI300X, ["float", "float"]), "mixed_precision")
-    assert "matrix cores" in said["evidence"]
-    assert "tensor cores" not in said["evidence"]
-    assert "bfloat16" in said["action"]
-    assert "TF32" not in said["action"]
-    assert found(trace(MI300X, ["c10::BFloat16", "c10::BFloat16"])) == []
-    assert found(trace(MI300X, None)) == []
+    mixed_precision = row(trace(MI300X, ["float", "float"]), "mixed_precision")
+    assert "matrix cores" in mixed_precision["evidence"]
+    assert "tensor cores" not in mixed_precision["evidence"]
+    assert "bfloat16" in mixed_precision["action"]
+    assert "TF32" not in mixed_precision["action"]
+    assert rules_of(trace(MI300X, ["c10::BFloat16", "c10::BFloat16"])) == []
+    assert rules_of(trace(MI300X, None)) == []
     assert "the precision of matmuls" in row(trace(MI300X, None), "nothing_to_fix")["evidence"]
-    assert found(trace({"id": 0, "name": "AMD Radeon RX 7900", "computeMajor": 11, "computeMinor": 0}, ["float"])) == []
+    assert (
+        rules_of(trace({"id": 0, "name": "AMD Radeon RX 7900", "computeMajor": 11, "computeMinor": 0}, ["float"])) == []
+    )
 
 
 def test_a_vega_and_a_cdna_have_the_same_number():
@@ -281,13 +283,13 @@ def test_turning_the_layout_of_images():
         computing(machine, 40)
         computing(machine, 10, name="void cudnn::ops::nchwToNhwcKernel<__half, __half>", op="aten::cudnn_convolution")
 
-    assert found(machine.steps(step)) == ["channels_last"]
+    assert rules_of(machine.steps(step)) == ["channels_last"]
 
 
 def test_kernels_that_fill_a_small_part_of_the_device():
     machine = Machine()
     trace = machine.steps(lambda _: computing(machine, **{"blocks per SM": 0.2}))
-    assert found(trace) == ["small_kernels"]
+    assert rules_of(trace) == ["small_kernels"]
     assert "fill only 20 %" in row(trace, "small_kernels")["title"]
     assert row(trace, "small_kernels")["confidence"] == "low"
 
@@ -298,10 +300,10 @@ def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():
         machine.builder.memory(64, 5, **{"Device Type": kind, "Device Id": 0, "Total Allocated": total})
         return machine.steps(lambda _: computing(machine))
 
-    assert found(trace(1, 76 << 30)) == ["memory"]
+    assert rules_of(trace(1, 76 << 30)) == ["memory"]
     assert row(trace(1, 76 << 30), "memory")["saving_ns"] is None
-    assert found(trace(1, 40 << 30)) == []
-    assert found(trace(0, 400 << 30)) == []
+    assert rules_of(trace(1, 40 << 30)) == []
+    assert rules_of(trace(0, 400 << 30)) == []
 
 
 def test_nearly_full_memory_of_a_server_is_no_matter_of_an_optimizer():
@@ -326,7 +328,7 @@ def test_nothing_runs_while_graphs_are_captured():
         computing(machine, 2)
 
     trace = machine.steps(step)
-    assert found(trace) == []
+    assert rules_of(trace) == []
     assert "graphs are captured" in row(trace, "nothing_to_fix")["evidence"]
 
 
@@ -353,7 +355,7 @@ def test_asking_the_driver_for_memory_in_every_step():
         machine.wait("cudaFree", "aten::empty")
         machine.call("cudaMalloc", 1 * MS)
 
-    assert "allocation" in found(machine.steps(step))
+    assert "allocation" in rules_of(machine.steps(step))
     assert row(machine.steps(step), "allocation")["saving_ns"] == pytest.approx(1 * MS, rel=0.05)
 
 
@@ -367,7 +369,7 @@ def test_an_optimizer_that_takes_one_parameter_after_the_other():
         )
 
     trace = machine.steps(step)
-    assert found(trace)[0] == "optimizer"
+    assert rules_of(trace)[0] == "optimizer"
     assert "Adam(…, fused=True)" in row(trace, "optimizer")["action"]
     assert "300 operators and 300 kernels per step" in row(trace, "optimizer")["evidence"]
 
@@ -379,7 +381,7 @@ def test_data_parallel_drives_several_devices():
         machine.annotation("DataParallel.forward", lambda: computing(machine, 25))
         computing(machine, 25, device=1)
 
-    assert "data_parallel" in found(machine.steps(step))
+    assert "data_parallel" in rules_of(machine.steps(step))
 
 
 def test_many_small_operators_without_a_device():
@@ -391,21 +393,21 @@ def test_many_small_operators_without_a_device():
             machine.work(2 * US)
 
     trace = machine.steps(step)
-    assert found(trace) == ["small_operators"]
+    assert rules_of(trace) == ["small_operators"]
     assert "300 operators per step take 3 µs each" in row(trace, "small_operators")["evidence"]
 
 
 def test_large_operators_without_a_device_are_healthy():
     machine = Machine(None)
     trace = machine.steps(lambda _: [machine.op("aten::mm", lambda: machine.work(MS)) for _ in range(20)])
-    assert found(trace) == []
+    assert rules_of(trace) == []
     assert row(trace, "nothing_to_fix")["title"].startswith("Nothing stands out: operators run on the CPU for 100.0 %")
 
 
 def test_what_a_gpu_did_is_not_guessed_from_its_host():
     machine = Machine(None)
     trace = machine.steps(lambda _: [machine.op("aten::mm", lambda: machine.call("cudaLaunchKernel", US))] * 200)
-    assert found(trace) == []
+    assert rules_of(trace) == []
     assert "has no GPU events" in row(trace, "nothing_to_fix")["title"]
 
 
@@ -416,14 +418,14 @@ def test_a_recording_that_mostly_records_itself():
         computing(machine)
         machine.builder.event("overhead", "Buffer Flush", machine.now - 400 * US, 400 * US, pid=-1)
 
-    assert found(machine.steps(step)) == []
+    assert rules_of(machine.steps(step)) == []
     machine = Machine(None)
 
     def flushing(_):
         machine.op("aten::mm", lambda: machine.work(4 * MS))
         machine.builder.event("overhead", "Buffer Flush", machine.now - MS, MS, pid=-1)
 
-    assert found(machine.steps(flushing)) == ["profiler_overhead"]
+    assert rules_of(machine.steps(flushing)) == ["profiler_overhead"]
 
 
 def test_garbage_collection_in_the_steps():
@@ -435,7 +437,7 @@ def test_garbage_collection_in_the_steps():
         machine.builder.python("<built-in method collect of module object at 0x7f>", machine.now, 2 * MS)
         machine.work(2 * MS)
 
-    assert "garbage_collection" in found(machine.steps(step))
+    assert "garbage_collection" in rules_of(machine.steps(step))
 
 
 def test_what_the_steps_differ_by_is_no_finding():
@@ -445,7 +447,7 @@ def test_what_the_steps_differ_by_is_no_finding():
         machine.load(300 * US)
         machine.op("aten::mm", lambda: machine.work((5 + 5 * (number % 2)) * MS))
 
-    assert found(machine.steps(step, 6)) == []  # 4 % of a mean step that is known to ± 15 %
+    assert rules_of(machine.steps(step, 6)) == []  # 4 % of a mean step that is known to ± 15 %
 
 
 def test_a_recording_without_steps_is_spoken_of_as_a_whole():
@@ -501,8 +503,8 @@ def test_the_owner_of_a_server_is_not_told_to_mark_steps(name, how):
     unmarked = [each.consequence for each in diagnose(trace) if each.rule == "no_steps"]
     assert all(how in consequence for consequence in unmarked)
     assert bool(unmarked) == (not name.startswith("step["))
-    said = [*VIEWS["advice"].run(trace)["action"], *(each.consequence for each in diagnose(trace))]
-    assert not any("profiler.step()" in text for text in said)
+    texts = [*VIEWS["advice"].run(trace)["action"], *(each.consequence for each in diagnose(trace))]
+    assert not any("profiler.step()" in text for text in texts)
 
 
 def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():

@@ -55,7 +55,7 @@ def test_the_counters_of_torch_2_15_are_those_that_were_made(torch_2_15):
 
 def test_the_timeline_draws_them_with_their_device_and_unit(torch_2_15):
     curves = counters(read(torch_2_15 / "cuspy/cuspy_counters_nan.json.gz"))
-    found = {(curve.name, curve.unit, curve.index) for curve in curves}
-    assert {("Power", "W", 0), ("SM Clock", "MHz", 0), ("SM Active", "%", 0)} <= found
+    names = {(curve.name, curve.unit, curve.index) for curve in curves}
+    assert {("Power", "W", 0), ("SM Clock", "MHz", 0), ("SM Active", "%", 0)} <= names
     assert "Cycles" not in {curve.name for curve in curves}
     assert sum(np.isnan(curve.curve[1]).sum() for curve in curves) == 1

@@ -52,8 +52,8 @@ def test_a_healthy_recording_has_nothing_to_say():
 
 
 def test_every_rule_is_listed_once_for_a_trace():
-    found = health(healthy().kernel("lost", 40, 5, 99).kernel("lost", 45, 5).build())
-    assert found["rule"].is_unique().all()
+    rows = health(healthy().kernel("lost", 40, 5, 99).kernel("lost", 45, 5).build())
+    assert rows["rule"].is_unique().all()
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_overhead_is_told_by_its_kinds_with_what_to_do_about_the_largest():
     builder = healthy().window(0, 1000)
     for name, at, dur in (("Buffer Flush", 0, 50), ("Lazy Function Loading", 100, 40), ("Buffer Flush", 20, 50)):
         builder.event("overhead", name, at, dur, pid=-1, tid=0)
-    said = consequence(builder, "profiler_overhead")
-    assert "11.0 % of the recording: Buffer Flush 7.0 % (2×), Lazy Function Loading 4.0 % (1×)" in said
-    assert "record fewer steps" in said
+    text = consequence(builder, "profiler_overhead")
+    assert "11.0 % of the recording: Buffer Flush 7.0 % (2×), Lazy Function Loading 4.0 % (1×)" in text
+    assert "record fewer steps" in text
 
 
 def test_decimals_without_their_zeros_are_told():

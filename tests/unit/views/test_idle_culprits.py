@@ -4,7 +4,9 @@ import pytest
 from kinetoscope_tb.measures.time.idle import Windows, gaps
 from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views.device import gap_culprits as of_gap
 from kinetoscope_tb.views.device.culprit_gaps import culprit_gaps
+from kinetoscope_tb.views.device.gap_culprits import gap_culprits
 from kinetoscope_tb.views.device.idle import idle
 from kinetoscope_tb.views.device.idle_culprits import events_of_row, idle_culprits
 from support.build import TraceBuilder, same
@@ -96,6 +98,27 @@ def test_a_row_opens_to_its_gaps_and_to_the_calls_that_are_to_blame():
     called = trace.python_calls[events["python_calls"]]["name"].cast(pl.String).to_list()
     assert called == ["<built-in function imread>"] * 3
     assert not events["device_events"].size
+
+
+def test_a_gap_opens_to_its_culprits_which_add_up_to_it():
+    trace = loading().build()
+    opened = gap_culprits(trace, device=0, start_ns=100_000)
+    same(
+        opened,
+        """
+        culprit_ns  cause           activity      host                          source
+        50000       host late       python        <built-in function imread>    numpy/io.py:5 load
+        10000       host late       python        load                          numpy/io.py:5 load
+        3000        launch latency  -             -                             -
+        1000        host late       operator      aten::zero_                   train.py:10 step
+        """,
+    )
+    assert opened["gap_frac"].sum() == pytest.approx(1)
+    events = of_gap.events_of_row(trace, opened.row(0, named=True))
+    assert trace.python_calls[events["python_calls"]]["start_ns"].to_list() == [105_000]
+    assert gap_culprits(trace, device=0, start_ns=7).is_empty()
+    every = gap_culprits(trace)
+    assert every["culprit_ns"].sum() == idle_culprits(trace)["total_ns"].sum()
 
 
 def test_rows_without_a_duration_behind_the_last_step_belong_to_no_gap():

@@ -68,20 +68,20 @@ def test_matmuls_at_two_thirds_of_their_roof_are_fine():
 def test_a_matmul_far_below_its_roof_is_named_with_the_cause_that_its_shapes_show(sizes, kernel, cause, remedy):
     fraction = 0.3
     trace = steps(matmul(*sizes, fraction, kernel), **{"blocks per SM": 0.9})
-    found = row(trace, "matmul_below_roof")
+    finding = row(trace, "matmul_below_roof")
     assert rules(trace) == ["matmul_below_roof"]
-    assert (found["confidence"], found["view"]) == ("high", "operator_efficiency")
-    assert found["title"].startswith("Matmuls run at 30.0 % of their roof, and take 9")
-    assert cause in found["evidence"]
-    assert remedy in found["action"]
-    assert found["saving_frac"] == pytest.approx(1 - fraction, abs=0.03)
+    assert (finding["confidence"], finding["view"]) == ("high", "operator_efficiency")
+    assert finding["title"].startswith("Matmuls run at 30.0 % of their roof, and take 9")
+    assert cause in finding["evidence"]
+    assert remedy in finding["action"]
+    assert finding["saving_frac"] == pytest.approx(1 - fraction, abs=0.03)
 
 
 def test_an_old_architecture_s_kernel_on_a_new_device():
     op, _, shapes, types, _ = matmul(4096, 4096, 4096, 1)
     old = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_tn_align8>"
-    found = row(steps((op, old, shapes, types, 500 * US), device=H100), "matmul_below_roof")
-    assert "the kernel was written for compute capability 8.0, and the device has 9.0" in found["evidence"]
+    finding = row(steps((op, old, shapes, types, 500 * US), device=H100), "matmul_below_roof")
+    assert "the kernel was written for compute capability 8.0, and the device has 9.0" in finding["evidence"]
 
 
 def test_sizes_that_pad_badly_are_named_before_half_of_the_roof():
@@ -102,7 +102,7 @@ def test_matmuls_below_a_tenth_of_the_step_are_no_matter():
 
 def test_without_shapes_or_a_device_nothing_is_claimed_and_the_reason_is_given():
     op, kernel, shapes, types, dur = matmul(4096, 4096, 4096, 0.3)
-    for trace, said in (
+    for trace, evidence in (
         (
             steps((op, kernel, shapes, types, dur), device=None),
             "the trace doesn't name the device; the option --device",
@@ -110,7 +110,7 @@ def test_without_shapes_or_a_device_nothing_is_claimed_and_the_reason_is_given()
         (steps((op, kernel, shapes, types, dur), device={"id": 0, "name": "Some GPU"}), "no peaks of Some GPU"),
     ):
         assert rules(trace) == []
-        assert said in advice(trace)["evidence"][-1]
+        assert evidence in advice(trace)["evidence"][-1]
     machine = Machine()
     trace = machine.steps(lambda _: machine.kernel(900 * US, GEMM, "aten::mm"))
     assert "shapes weren't recorded" in advice(trace)["evidence"][-1]
@@ -127,9 +127,9 @@ def test_what_runs_at_the_same_time_may_explain_it():
                 "ncclDevKernel_AllReduce_Sum", machine.free - int(dur) // 2, int(dur) // 2, stream=20
             )
 
-    found = row(machine.steps(step), "matmul_below_roof")
-    assert "For 50.0 % of it other kernels run at the same time, and take a part of the device." in found["evidence"]
-    assert found["confidence"] == "medium"
+    finding = row(machine.steps(step), "matmul_below_roof")
+    assert "For 50.0 % of it other kernels run at the same time, and take a part of the device." in finding["evidence"]
+    assert finding["confidence"] == "medium"
     assert "at the same time" not in row(steps((op, kernel, shapes, types, dur)), "matmul_below_roof")["evidence"]
 
 
@@ -160,12 +160,12 @@ def attention(*, softmax="aten::_softmax", reads_scores=True):
 
 def test_a_softmax_between_two_matmuls_is_unfused_attention():
     trace = steps(*attention())
-    found = row(trace, "unfused_attention")
+    finding = row(trace, "unfused_attention")
     assert rules(trace)[0] == "unfused_attention"
-    assert "scores of 16 × 2048 × 2048 are written to memory" in found["evidence"]
+    assert "scores of 16 × 2048 × 2048 are written to memory" in finding["evidence"]
     assert "elementwise" not in rules(trace)  # the scaling belongs to the attention
     whole = sum(kernel[-1] for kernel in attention())
-    assert 0.85 * 480 * US / whole < found["saving_frac"] < 480 * US / whole
+    assert 0.85 * 480 * US / whole < finding["saving_frac"] < 480 * US / whole
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_the_backward_pass_of_attention_is_unfused_with_all_its_matmuls():
     calls = [("aten::bmm", GEMM, list(each), [BF16, BF16], 100 * US) for each in products]
     softmax = ("aten::_softmax_backward_data", SOFTMAX, [scores, scores], [BF16, BF16], 200 * US)
     trace = steps(*calls[:2], softmax, *calls[2:], matmul(8192, 4096, 4096, 0.7))
-    found = row(trace, "unfused_attention")
+    finding = row(trace, "unfused_attention")
     share = 600 * US / (600 * US + matmul(8192, 4096, 4096, 0.7)[-1])
-    assert f"{100 * share:.0f} % of the kernel time" in found["evidence"]
+    assert f"{100 * share:.0f} % of the kernel time" in finding["evidence"]
     assert rules(trace) == ["unfused_attention"]
 
 
@@ -221,11 +221,11 @@ def test_the_fallback_of_fused_attention_says_why():
 def test_elementwise_kernels_of_several_operators_are_to_be_fused():
     chain = [pointwise(f"aten::{op}", 16384, 0.8) for op in ("add", "mul", "sub", "div")]
     trace = steps(matmul(4096, 4096, 4096, 0.7), *chain)
-    found = row(trace, "elementwise")
+    finding = row(trace, "elementwise")
     assert rules(trace) == ["elementwise"]
-    assert "80 kernels per step, in 20 runs without another kernel in between" in found["evidence"]
+    assert "80 kernels per step, in 20 runs without another kernel in between" in finding["evidence"]
     alone = chain[0][-1] * 4 / (chain[0][-1] * 4 + matmul(4096, 4096, 4096, 0.7)[-1])
-    assert found["saving_frac"] == pytest.approx(alone * (1 - 0.8 / 4), abs=0.02)
+    assert finding["saving_frac"] == pytest.approx(alone * (1 - 0.8 / 4), abs=0.02)
 
 
 def test_one_elementwise_kernel_between_matmuls_has_nothing_to_fuse_with():
@@ -235,26 +235,26 @@ def test_one_elementwise_kernel_between_matmuls_has_nothing_to_fuse_with():
 
 def test_one_operator_far_below_the_bandwidth_is_not_a_matter_of_fusing():
     trace = steps(pointwise("aten::add", 65536, 0.3))
-    found = row(trace, "elementwise_below_roof")
+    finding = row(trace, "elementwise_below_roof")
     assert rules(trace) == ["elementwise_below_roof"]
-    assert found["title"].startswith("Memory-bound kernels run at 30.0 % of the memory's bandwidth")
+    assert finding["title"].startswith("Memory-bound kernels run at 30.0 % of the memory's bandwidth")
     assert rules(steps(pointwise("aten::add", 65536, 0.8))) == []
 
 
 @pytest.mark.parametrize(
-    ("types", "kernel", "rule", "said"),
+    ("types", "kernel", "rule", "evidence"),
     [
         ((FLOAT, BF16), POINTWISE, "casts", "from BFloat16 to float"),
         ((BF16, BF16), STRIDED, "layout_changes", "(16384, 1024)"),
         ((BF16, BF16), POINTWISE, None, ""),
     ],
 )
-def test_copies_that_convert_or_reorder(types, kernel, rule, said):
+def test_copies_that_convert_or_reorder(types, kernel, rule, evidence):
     copy = ("aten::copy_", kernel, [[16384, 1024]] * 2, list(types), 60 * US)
     trace = steps(matmul(4096, 4096, 4096, 0.7), copy)
     assert rules(trace) == ([rule] if rule else [])
     if rule:
-        assert said in row(trace, rule)["evidence"]
+        assert evidence in row(trace, rule)["evidence"]
 
 
 def test_a_bias_that_takes_more_than_its_convolution():
@@ -270,7 +270,7 @@ def test_a_bias_that_takes_more_than_its_convolution():
         machine.kernel(140 * US, STRIDED, "aten::add_")
 
     trace = machine.steps(lambda _: [machine.op("aten::convolution", convolution, **args) for _ in range(20)])
-    found = row(trace, "convolution_below_roof")
+    finding = row(trace, "convolution_below_roof")
     assert rules(trace) == ["convolution_below_roof"]
-    assert "70 % of the time is in elementwise kernels of the operator" in found["evidence"]
-    assert "bias=False" in found["action"]
+    assert "70 % of the time is in elementwise kernels of the operator" in finding["evidence"]
+    assert "bias=False" in finding["action"]

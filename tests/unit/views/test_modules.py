@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views.host.modules import VIEW, modules
 from kinetoscope_tb.views.host.modules_by_class import modules_by_class
 from kinetoscope_tb.views.host.operators import operators
@@ -41,7 +42,9 @@ def test_self_is_without_the_modules_inside_and_total_with_them():
 def test_the_provenance_of_a_module_is_that_of_its_device_time_with_nested_modules():
     work = (Operator("my::norm", (4,), 0, ("norm",) * 4), Operator("my::mm", (4,), 1, ("gemm",) * 4))
     captured = GraphRecording("rocm").captured(work).builder.build()
-    trace = replace(GraphRecording("rocm").eager(work[:1]).replayed(work, 1).builder.build(), captures=(captured,))
+    trace = replace(
+        GraphRecording("rocm").eager(work[:1]).replayed(work, 1).builder.build(), captures=Captures.of(captured)
+    )
     expected = {
         "Model_0": "recorded, capture",
         "Model_0 / Layer_0": "recorded, capture",

@@ -116,8 +116,8 @@ def test_only_calls_with_the_asked_shapes_count():
         .kernel("large", at=40, dur=9, correlation=2)
         .build()
     )
-    found = op_kernels(trace, name="aten::mm", input_shapes="[[4, 4], [4, 4]]")
-    assert found["sequence"].to_list() == ["large"]
+    rows = op_kernels(trace, name="aten::mm", input_shapes="[[4, 4], [4, 4]]")
+    assert rows["sequence"].to_list() == ["large"]
 
 
 def test_beyond_a_thousand_sequences_the_least_are_one_row(monkeypatch):

@@ -52,37 +52,37 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
 
 
 def test_a_product_of_a_matrix_with_few_columns_is_bound_by_memory():
-    found = row(recorded("aten::mm", [[4096, 4096], [4096, 1]], ["c10::BFloat16"] * 2, dur=20_000))
-    assert (found["bound_by"], found["roof_frac"]) == ("memory", pytest.approx(0.5008, abs=1e-4))
+    efficiency = row(recorded("aten::mm", [[4096, 4096], [4096, 1]], ["c10::BFloat16"] * 2, dur=20_000))
+    assert (efficiency["bound_by"], efficiency["roof_frac"]) == ("memory", pytest.approx(0.5008, abs=1e-4))
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "peak", "said"),
+    ("kernel", "dtype", "peak", "reason"),
     [
         (TENSOR, "tf32", 494.7e12, None),
         (PLAIN, "fp32", 66.9e12, None),
         (SILENT, "fp32", None, "Whether its kernels use tensor cores"),
     ],
 )
-def test_the_peak_of_float_is_that_of_the_units_in_use(kernel, dtype, peak, said):
-    found = row(recorded("aten::mm", [[64, 64], [64, 64]], ["float", "float"], kernel=kernel))
-    assert (found["dtype"], found["peak_flop_per_s"]) == (dtype, peak)
-    assert (found["why_unknown"] or "").startswith(said or "")
-    assert (found["roof_frac"] is None) == (peak is None)
+def test_the_peak_of_float_is_that_of_the_units_in_use(kernel, dtype, peak, reason):
+    efficiency = row(recorded("aten::mm", [[64, 64], [64, 64]], ["float", "float"], kernel=kernel))
+    assert (efficiency["dtype"], efficiency["peak_flop_per_s"]) == (dtype, peak)
+    assert (efficiency["why_unknown"] or "").startswith(reason or "")
+    assert (efficiency["roof_frac"] is None) == (peak is None)
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "reason"),
     [
         (None, "The trace doesn't name the device."),
         ({"id": 0, "name": "AMD Radeon Graphics"}, "No peaks of AMD Radeon Graphics are known."),
         ({"id": 0, "name": "Tesla V100-SXM2-32GB", "numSms": 80}, "No peak of this device in bf16 is known."),
     ],
 )
-def test_an_unknown_peak_leaves_what_was_achieved(device, said):
-    found = row(recorded("aten::mm", [[8, 8], [8, 8]], ["c10::BFloat16"] * 2, device=device))
-    assert (found["why_unknown"], found["roof_frac"]) == (said, None)
-    assert found["achieved_flop_per_s"] == 1024 / 1000 * 1e9
+def test_an_unknown_peak_leaves_what_was_achieved(device, reason):
+    efficiency = row(recorded("aten::mm", [[8, 8], [8, 8]], ["c10::BFloat16"] * 2, device=device))
+    assert (efficiency["why_unknown"], efficiency["roof_frac"]) == (reason, None)
+    assert efficiency["achieved_flop_per_s"] == 1024 / 1000 * 1e9
 
 
 CONV = ("", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")
@@ -117,22 +117,22 @@ SDPA, FP16 = "aten::_scaled_dot_product_", 2
 )  # fmt: skip
 def test_work_by_shapes(name, shapes, values, flop, numbers):
     types = ["c10::Half" if shape else "Scalar" for shape in shapes]
-    found = row(recorded(name, shapes, types, list(values)))
-    assert (found["work_flop"], found["work_bytes"]) == (flop, FP16 * numbers)
+    efficiency = row(recorded(name, shapes, types, list(values)))
+    assert (efficiency["work_flop"], efficiency["work_bytes"]) == (flop, FP16 * numbers)
 
 
 def test_a_product_of_narrow_numbers_may_have_a_wider_result():
     values = ["", "", "", "", "", "", "15"]
-    found = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2, values))
-    assert (found["dtype"], found["work_bytes"]) == ("fp8", 16 * 32 + 32 * 8 + 2 * 16 * 8)
-    found = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2))
-    assert found["work_bytes"] is None
-    assert found["why_unknown"] == "The number format of its output isn't recorded."
-    assert found["achieved_flop_per_s"] == 2 * 16 * 32 * 8 * 1e6
+    efficiency = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2, values))
+    assert (efficiency["dtype"], efficiency["work_bytes"]) == ("fp8", 16 * 32 + 32 * 8 + 2 * 16 * 8)
+    efficiency = row(recorded("aten::_scaled_mm", [[16, 32], [32, 8]], ["c10::Float8_e4m3fn"] * 2))
+    assert efficiency["work_bytes"] is None
+    assert efficiency["why_unknown"] == "The number format of its output isn't recorded."
+    assert efficiency["achieved_flop_per_s"] == 2 * 16 * 32 * 8 * 1e6
 
 
 @pytest.mark.parametrize(
-    ("name", "shapes", "values", "said"),
+    ("name", "shapes", "values", "reason"),
     [
         ("aten::mm", None, None, "Shapes weren't recorded"),
         ("aten::mm", [[2, 3], [4, 5]], None, "The recorded shapes don't fit"),
@@ -144,10 +144,10 @@ def test_a_product_of_narrow_numbers_may_have_a_wider_result():
         (f"{SDPA}flash_attention", [Q, Q, Q], None, "Whether attention was causal wasn't recorded."),
     ],
 )
-def test_what_is_not_recorded_is_said(name, shapes, values, said):
-    found = row(recorded(name, shapes, ["float"] * 3, values) if shapes else TraceBuilder().op(name, 0, 5))
-    assert said in found["why_unknown"]
-    assert (found["work_flop"], found["achieved_flop_per_s"], found["roof_frac"]) == (None, None, None)
+def test_what_is_not_recorded_is_said(name, shapes, values, reason):
+    efficiency = row(recorded(name, shapes, ["float"] * 3, values) if shapes else TraceBuilder().op(name, 0, 5))
+    assert reason in efficiency["why_unknown"]
+    assert (efficiency["work_flop"], efficiency["achieved_flop_per_s"], efficiency["roof_frac"]) == (None, None, None)
 
 
 def test_an_operator_inside_another_that_is_counted_counts_for_it():

@@ -72,9 +72,9 @@ def test_no_advice_for_a_server_speaks_of_steps_that_its_owner_marks():
         server.serve("decode" if number % 4 else "prefill", 8)
     rows = advice(server.builder.build())
     assert "serving_phase" in rows
-    said = " ".join(f"{row['title']} {row['action']}" for row in rows.values())
-    assert "profiler.step()" not in said
-    assert "losses" not in said
+    text = " ".join(f"{row['title']} {row['action']}" for row in rows.values())
+    assert "profiler.step()" not in text
+    assert "losses" not in text
 
 
 def near_the_roof(sizes, dur):
@@ -91,23 +91,23 @@ def near_the_roof(sizes, dur):
 
 
 def test_the_bound_of_the_largest_family_is_named_where_it_is_known():
-    def said(sizes, dur):
+    def title_and_shares(sizes, dur):
         trace = near_the_roof(sizes, dur)
         (row,) = VIEWS["limits"].run(trace).filter(part="gemm").to_dicts()
         return advice(trace)["serving_phase"]["title"], *(f"{100 * row[c]:.1f} %" for c in ("share_frac", "roof_frac"))
 
     weights, square = [[4, 8192], [8192, 8192]], [[8192, 8192], [8192, 8192]]
-    title, share, reached = said(weights, 50 * US)
+    title, share, reached = title_and_shares(weights, 50 * US)
     assert title == (
         f"Memory bandwidth limits tokens per second: matmuls take {share} of decode and reach {reached} of it; "
         "batch more requests or quantize the weights."
     )
-    title, share, reached = said(weights, 400 * US)
+    title, share, reached = title_and_shares(weights, 400 * US)
     assert title == (
         f"Matmuls limit tokens per second: {share} of decode, at {reached} of the device's memory bandwidth; "
         "batch more requests or quantize the weights."
     )
-    title, share, reached = said(square, 1_500 * US)
+    title, share, reached = title_and_shares(square, 1_500 * US)
     assert title == (
         f"Compute rate limits tokens per second: matmuls take {share} of decode and reach {reached} of it; "
         "reuse prefixes or compute in fp8."

@@ -57,13 +57,13 @@ def ask(client, body, headers=OURS, kind="application/json"):
 
 def test_jobs_are_listed_with_what_they_do_and_why_they_do_not_listen(logdir):
     answer = client(Logdir(str(logdir))).get("/capture").json
-    told = {job["run"]: job["unavailable_reason"] for job in answer["jobs"]}
-    assert next(iter(told)) == "team/job"
-    assert told.pop("team/job") == ""
-    assert told.pop("over") == "it has ended (end)"
-    assert "requests=False" in told.pop("deaf")
-    assert "recover" in told.pop("killed")
-    assert told == {}
+    reasons = {job["run"]: job["unavailable_reason"] for job in answer["jobs"]}
+    assert next(iter(reasons)) == "team/job"
+    assert reasons.pop("team/job") == ""
+    assert reasons.pop("over") == "it has ended (end)"
+    assert "requests=False" in reasons.pop("deaf")
+    assert "recover" in reasons.pop("killed")
+    assert reasons == {}
     (rank,) = answer["jobs"][0]["ranks"]
     assert (rank["completed"], rank["step_s"], rank["state"]) == (42, 0.004, "running")
     one = client(Logdir(str(logdir), "named")).get("/capture?run=named/team/job").json

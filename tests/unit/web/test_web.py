@@ -25,9 +25,15 @@ from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.app import routes
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from support.build import TraceBuilder
+from support.graphs import GraphRecording, Operator
 
 LONG_S = 30
 ROOT = Path(__file__).parents[3]
+
+
+def write(path, recording):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(recording.builder.text())
 
 
 class Exact(Table):
@@ -70,6 +76,30 @@ def test_views_of_ranks_are_missing_where_there_is_one_rank():
     talking = TraceBuilder().op("record_param_comms", 0, 5, **config).build()
     assert "communication" not in missing(talking, is_alone=True)
     assert "path_across_ranks" in missing(talking, is_alone=True)
+    only = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1}).op("record_param_comms", 0, 5, **config).build()
+    assert set(RUN_VIEWS) <= set(missing(only, is_alone=True))
+
+
+@pytest.mark.parametrize(
+    ("names", "world_size", "has_ranks"),
+    [
+        (("rank0", "rank1"), None, True),
+        (("host_17", "host_18"), None, False),
+        (("host_17", "host_18"), 2, True),
+        (("rank0", "rank1"), 1, False),
+    ],
+)
+def test_workers_of_a_run_are_ranks_unless_each_is_a_job_of_its_own(tmp_path: Path, names, world_size, has_ranks):
+    (tmp_path / "job").mkdir()
+    for rank, name in enumerate(names):
+        top = {} if world_size is None else {"distributedInfo": {"rank": rank % world_size, "world_size": world_size}}
+        text = TraceBuilder(**top).op("aten::add", 0, 5).text()
+        (tmp_path / "job" / f"{name}.5.pt.trace.json").write_text(text, encoding="utf-8")
+    engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
+    worker = min(engine.listing().runs["job"])
+    query = {"run": "job", "worker": worker, "span": "5"}
+    missing = Client(routes(engine)["/state"]).get("/", query_string=query).json["missing"]
+    assert ("rank_steps" not in missing) == has_ranks
 
 
 def test_texts_that_a_spreadsheet_might_run_are_inert_as_on_the_page():
@@ -91,9 +121,9 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
     (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
     assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
     apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
-    found = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
-    assert found == [("folder", "rank0"), ("logdir", "rank7")]
-    for run, worker in found:
+    runs = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
+    assert runs == [("folder", "rank0"), ("logdir", "rank7")]
+    for run, worker in runs:
         place = {"run": run, "worker": worker, "span": "5"}
         assert apps["/state"].get("/state", query_string=place).json["state"] == "ready"
 
@@ -169,3 +199,37 @@ def test_a_compressed_file_is_used_unless_the_file_was_built_again(tmp_path):
     assert compressed_asset("index.js", tmp_path) == b"gz"
     os.utime(tmp_path / "index.js.gz", (0, 0))
     assert compressed_asset("index.js", tmp_path) is None
+
+
+def test_the_capture_of_graphs_is_one_of_the_run_s_files_or_none(tmp_path):
+    work = tuple(Operator("aten::mm", (4,), 0, (f"gemm_{number}",)) for number in range(4))
+    other = tuple(replace(one, name="aten::linear") for one in work)
+    logdir = tmp_path / "logdir"
+    write(logdir / "run/rank0.1.pt.trace.json", GraphRecording("rocm").replayed(work, 1))
+    write(logdir / "run/capture_traces/rank0.json", GraphRecording("rocm").captured(work))
+    write(logdir / "run/rank1.1.pt.trace.json", GraphRecording("rocm").eager(other))
+    write(logdir / "secret/rank0.1.pt.trace.json", GraphRecording("rocm").captured(other))
+    write(tmp_path / "outside.json", GraphRecording("rocm").captured(other))
+    apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    place = {"run": "run", "worker": "rank0", "span": "1"}
+
+    def operators(**capture):
+        query = {"view": "graph_kernels", **place, **capture}
+        answer = apps["/view"].get("/view", query_string=query)
+        return (
+            answer.status_code,
+            set(answer.json["data"]["op"]) if answer.status_code == 200 else answer.json["code"],
+        )
+
+    choices = apps["/state"].get("/state", query_string=place).json["captures"]
+    assert choices == ["run/capture_traces/rank0.json", "run/rank1.1.pt.trace.json"]
+    assert operators() == (200, {"aten::mm"})
+    assert operators(capture=choices[0]) == (200, {"aten::mm"})
+    assert operators(capture=choices[1]) == (200, {"aten::linear"})
+    assert operators(capture="none") == (200, {None})
+    stranger = "secret/rank0.1.pt.trace.json"
+    for path in (stranger, "run/../secret/rank0.1.pt.trace.json", "../outside.json", str(tmp_path / "outside.json")):
+        assert operators(capture=path) == (404, "not_found")
+    twice = apps["/view"].get("/view", query_string=[*place.items(), ("view", "graphs"), *[("capture", "none")] * 2])
+    assert twice.status_code == 400
+    assert apps["/state"].get("/state", query_string={**place, "capture": choices[1]}).json["state"] == "ready"

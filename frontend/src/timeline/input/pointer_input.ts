@@ -4,7 +4,7 @@ import type { SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { GRIP, RULER, STEPS, STRIP, stripTime, stripX } from "../draw/header.ts";
 import type { Renderer } from "../draw/renderer.ts";
 import { type Geometry, isPinned, nsPerPixel, timeAt, topOf } from "../model/geometry.ts";
-import { clampRange, padRange, shiftRange, stepOf, zoomRange } from "../model/ranges.ts";
+import { clampRange, padRange, shiftRange, shiftWithin, stepOf, zoomRange } from "../model/ranges.ts";
 import type { Area, Range, TrackPlace } from "../model/url_codec.ts";
 import { chooseStep, compareStep } from "../state/bookmarks.ts";
 import { hover, select, selectGap, setArea } from "../state/selection.ts";
@@ -164,7 +164,7 @@ export class PointerInput {
     };
   }
 
-  /** Scrolls, frame by frame, while the pointer is beyond an edge. */
+  /** Scrolls, frame by frame, while the pointer is beyond an edge and there is more to come. */
   private scrollBeyond(event: PointerEvent) {
     cancelAnimationFrame(this.frame);
     const { width, height } = size.peek(), { offsetX, offsetY } = event;
@@ -172,15 +172,18 @@ export class PointerInput {
     const across = beyond(offsetX, width - EDGE), down = this.drag?.scrolls === "both" ? beyond(offsetY, height) : 0;
     if (!this.drag?.scrolls || !(across || down)) return;
     this.frame = requestAnimationFrame(() => {
-      panTo(shiftRange(viewport.peek(), across * nsPerPixel(geometry())));
-      scrollBy(down);
+      const { range, scroll: top } = geometry();
+      const next = shiftWithin(range, across * nsPerPixel(geometry()), whole.peek());
+      if (next.from !== range.from) viewport.value = next;
+      if (scrollBy(down) === top && next.from === range.from) return;
       this.drag?.move(event, false);
       this.scrollBeyond(event);
     });
   }
 
   private areaTo(a: number, b: number, tracks: TrackPlace[], end: boolean) {
-    const chosen: Area = { from: Math.min(a, b), to: Math.max(a, b), tracks };
+    const { from, to } = whole.peek(), times = [a, b].map((time) => Math.min(Math.max(time, from), to));
+    const chosen: Area = { from: Math.min(...times), to: Math.max(...times), tracks };
     draft.value = end ? null : chosen;
     if (end && chosen.to - chosen.from >= 1) setArea(chosen);
   }

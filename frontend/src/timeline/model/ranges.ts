@@ -26,6 +26,10 @@ export const zoomRange = ({ from, to }: Range, factor: number, around: number): 
 
 export const shiftRange = ({ from, to }: Range, by: number): Range => ({ from: from + by, to: to + by });
 
+/** The range shifted, at most until it comes to an end of the whole. */
+export const shiftWithin = (range: Range, by: number, whole: Range): Range =>
+  shiftRange(range, Math.max(Math.min(by, Math.max(0, whole.to - range.to)), Math.min(0, whole.from - range.from)));
+
 /** The range with some room at both sides. */
 export const padRange = ({ from, to }: Range, share = 0.04): Range => {
   const room = Math.max((to - from) * share, SHORTEST_NS / 4);

@@ -3,7 +3,7 @@
 import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Failed, Loading, Table } from "../../api/types.ts";
-import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
+import { Scoped } from "../../table/table_scope.tsx";
 import { comparedTable, readyAreas } from "../model/area_comparison.ts";
 import { duration } from "../model/times.ts";
 import { type Area, type Bookmark, isSameArea } from "../model/url_codec.ts";
@@ -45,7 +45,6 @@ function useCompared(answers: Answers, of: number): Table | null {
 
 /** The comparison; `of` is the base. */
 export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
-  const scope = useTableScopeOf(ENTRY);
   const sides = [of, chosen].map((area) => workersOf(area).map((id) => [id, sourceOf(id), area] as const));
   const hidden = sides.flat().filter(([, source]) => !source).map(([id]) => id);
   const shown = sides.map((side) => side.filter((one): one is readonly [string, Source, Area] => one[1] !== undefined));
@@ -53,13 +52,11 @@ export function ComparedAreas({ of, chosen }: { of: Bookmark; chosen: Area }) {
   const table = useCompared(answers, shown[0]!.length);
   const answered = useShown(table ?? answers.find(isFailed) ?? answers.find(isLoading) ?? null);
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label="Areas compared">
-        <Basis of={of} chosen={chosen} />
-        {hidden.length > 0 && <p class="problem">{[...new Set(hidden)].join(", ")}: not shown, and so not counted.</p>}
-        <AnswerView shown={answered} title="Areas compared">{(shown) => <Content table={shown} />}</AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={ENTRY} label="Areas compared">
+      <Basis of={of} chosen={chosen} />
+      {hidden.length > 0 && <p class="problem">{[...new Set(hidden)].join(", ")}: not shown, and so not counted.</p>}
+      <AnswerView shown={answered} title="Areas compared">{(shown) => <Content table={shown} />}</AnswerView>
+    </Scoped>
   );
 }
 

@@ -6,7 +6,7 @@ import type { AreaCounter, Counter } from "../../api/timeline_types.ts";
 import type { Column, Failed, Loading, Table } from "../../api/types.ts";
 import type { Value } from "../../format/numbers.ts";
 import { prepareTable, type Ready } from "../../table/columns.ts";
-import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
+import { Scoped } from "../../table/table_scope.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 import { counterText } from "../draw/counters.ts";
 import type { Area } from "../model/url_codec.ts";
@@ -62,19 +62,16 @@ function Statistics({ table, counters, entry }: {
 export function AreaCounters({ source, chosen }: { source: Source; chosen: Area }) {
   const id = `area_counters.${source.id}`, { counters } = source.meta;
   const entry = useMemo(() => ({ ...entryOf(id, null), key: ["counter", "of"] }), [id]);
-  const scope = useTableScopeOf(entry);
   const answer = useAreaAnswers<Loading | Failed | { state: "ready"; counters: AreaCounter[] }>(
     [[source, chosen]],
     COUNTERS,
   )[0]!;
   const table = useMemo(() => (answer?.state === "ready" ? tableOf(counters, answer.counters) : null), [answer]);
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label={`Counters, ${source.id}`}>
-        <AnswerView shown={useShown(answer?.state === "ready" ? table : answer)} title="Counters">
-          {(shown) => <Statistics table={shown} counters={counters} entry={entry} />}
-        </AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry} label={`Counters, ${source.id}`}>
+      <AnswerView shown={useShown(answer?.state === "ready" ? table : answer)} title="Counters">
+        {(shown) => <Statistics table={shown} counters={counters} entry={entry} />}
+      </AnswerView>
+    </Scoped>
   );
 }

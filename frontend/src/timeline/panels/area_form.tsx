@@ -3,6 +3,7 @@
 import { Fragment, h } from "preact";
 import { computed } from "@preact/signals";
 import { address, go } from "../../app/router.ts";
+import { Menu } from "../../ui/choice.tsx";
 import { Segments } from "../../ui/segments.tsx";
 
 const FORMS = [["", "Pivot"], ["flame", "Flame graph"], ["counters", "Counters"]] as const;
@@ -18,16 +19,13 @@ export function AreaForms() {
     <>
       <Segments label="Form" options={FORMS} value={areaForm.value} pick={(area_form) => go({ area_form })} />
       {!areaForm.value && (
-        <label>
-          by{" "}
-          <select
-            aria-label="Group by"
-            value={areaGroup.value}
-            onChange={({ currentTarget: { value } }) => go({ area_by: value === GROUPS[0] ? "" : value })}
-          >
-            {GROUPS.map((by) => <option key={by} value={by}>{by}</option>)}
-          </select>
-        </label>
+        <Menu
+          title="by"
+          label="Group by"
+          value={areaGroup.value}
+          options={GROUPS.map((by) => [by, by])}
+          onPick={(by) => go({ area_by: by === GROUPS[0] ? "" : by })}
+        />
       )}
     </>
   );

@@ -10,7 +10,7 @@ import { readableName } from "../../format/kernel_labels.ts";
 import { plural, quantity } from "../../format/numbers.ts";
 import { prepareTable } from "../../table/columns.ts";
 import { useRows } from "../../table/rows.ts";
-import { TableScopeContext, useTableScopeOf } from "../../table/table_scope.ts";
+import { Scoped } from "../../table/table_scope.tsx";
 import { FilterBox } from "../../table/tools.tsx";
 import { Segments } from "../../ui/segments.tsx";
 import { AnswerView } from "../../ui/status.tsx";
@@ -19,7 +19,7 @@ import type { Area } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { areaGroup } from "./area_form.tsx";
 import { type AreaAnswer, BY_NAME, useAreaAnswers } from "./area_query.ts";
-import { AreaRows, entryOf, findName, useShown } from "./area_rows.tsx";
+import { AreaRows, entryOf, findName, onSide, useShown } from "./area_rows.tsx";
 
 const FLAMES: Picture & { kind: "tree" } = {
   kind: "tree",
@@ -34,11 +34,11 @@ const TITLES: Record<Side, string> = { device: "GPU", host: "Host" };
 function finder(by: string, isDevice: boolean): (table: Table, row: number) => Find | null {
   return (table, row) => {
     const name = table.data.name?.[row] ?? null, isKnown = !String(name).startsWith("[");
-    if (by === "name") return findName(table, row);
-    if (by === "category") return { category: name };
+    if (by === "name") return onSide(findName(table, row), isDevice);
+    if (by === "category") return onSide({ category: name }, isDevice);
     if (by === "operator" && isDevice) return { op: isKnown ? name : null };
     const category = { operator: "Operator", annotation: "Annotation" }[by];
-    return category && isKnown && !isDevice ? { name, category } : null;
+    return category && isKnown && !isDevice ? onSide({ name, category }, isDevice) : null;
   };
 }
 
@@ -91,32 +91,26 @@ function AreaFlames({ source, chosen, side, children }: {
 }) {
   const id = `area_flames.${source.id}.${side}`;
   const entry = useMemo(() => entryOf(id, "total_ns", FLAMES), [id]);
-  const scope = useTableScopeOf(entry);
   const [answer] = useAreaAnswers([[source, chosen]], { route: "timeline/area/flame", query: { side } });
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} aria-label={`Flame graph, ${TITLES[side]}`}>
-        <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
-          {(table) => <Flames table={table} entry={entry}>{children}</Flames>}
-        </AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry} label={`Flame graph, ${TITLES[side]}`} class="">
+      <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
+        {(table) => <Flames table={table} entry={entry}>{children}</Flames>}
+      </AnswerView>
+    </Scoped>
   );
 }
 
 export function AreaPivot({ source, chosen, isFlame }: { source: Source; chosen: Area; isFlame: boolean }) {
   const id = `in_area.${source.id}`, by = isFlame ? "name" : areaGroup.value;
   const entry = useMemo(() => entryOf(id, "self_ns"), [id]); // totals of slices that lie in each other add up to nothing
-  const scope = useTableScopeOf(entry);
   const [answer] = useAreaAnswers([[source, chosen]], by === "name" ? BY_NAME : { ...BY_NAME, query: { by } });
   return (
-    <TableScopeContext.Provider value={scope}>
-      <section ref={scope.box} class="view" aria-label={`Area, ${source.id}`}>
-        <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
-          {(whole) => <Sides {...{ whole, source, chosen, isFlame, entry }} />}
-        </AnswerView>
-      </section>
-    </TableScopeContext.Provider>
+    <Scoped entry={entry} label={`Area, ${source.id}`}>
+      <AnswerView shown={useShown(useNamed(answer!, id))} title="Area">
+        {(whole) => <Sides {...{ whole, source, chosen, isFlame, entry }} />}
+      </AnswerView>
+    </Scoped>
   );
 }
 

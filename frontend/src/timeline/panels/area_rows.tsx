@@ -30,8 +30,12 @@ export function useShown(answer: Loading | Failed | Table | null): ShownAnswer {
   return { answer, earlier: earlier.current };
 }
 
+/** Of annotations only those of one side: threads, or their spans on streams. */
+export const onSide = (find: Find, isDevice: boolean): Find =>
+  find.category === "Annotation" ? { ...find, side: isDevice ? "device" : "host" } : find;
+
 /** The slices of a name, wherever they are in the recording. */
-export const findName = ({ data }: Table, row: number): Find | null => {
+export const findName = ({ data }: Table, row: number): Find => {
   const name = data.name?.[row] ?? null, category = data.category?.[row] ?? null;
   return name === STEPS ? { text: name, category } : { name, category };
 };
@@ -62,7 +66,6 @@ export function AreaRows({ table, ready, entry, findRow, children }: {
       <div class="tools">
         {children}
         <FilterBox problem={rows.problem} />
-        {rows.problem && <span class="problem" role="alert">Invalid pattern: {rows.problem}</span>}
         <Sums ready={ready} rows={rows.rows} />
         <span class="space" />
         <SaveRows table={table} rows={rows.rows} />

@@ -1,6 +1,7 @@
 /** What ran in the selected area. */
 
 import { h } from "preact";
+import { Menu } from "../../ui/choice.tsx";
 import { quantity } from "../../format/numbers.ts";
 import { padRange } from "../model/ranges.ts";
 import type { Area } from "../model/url_codec.ts";
@@ -35,21 +36,16 @@ function BaseChoice() {
   const others = bookmarks.value.filter(({ letter }) => letter !== chosenBookmark.value?.letter);
   if (!others.length) return null;
   return (
-    <label data-tip="Compare the area with a bookmark, by name">
-      Compare with{" "}
-      <select
-        aria-label="Compare with"
-        value={baseBookmark.value?.letter ?? ""}
-        onChange={({ currentTarget: { value } }) => compareWith(value)}
-      >
-        <option value="">nothing</option>
-        {others.map((one) => (
-          <option key={one.letter} value={one.letter}>
-            {`${titleOf(one)}, ${quantity(one.to - one.from, "duration")}`}
-          </option>
-        ))}
-      </select>
-    </label>
+    <Menu
+      title="Compare with"
+      tip="Compare the area with a bookmark, by name"
+      value={baseBookmark.value?.letter ?? ""}
+      options={[
+        ["", "nothing"],
+        ...others.map((one) => [one.letter, `${titleOf(one)}, ${quantity(one.to - one.from, "duration")}`] as const),
+      ]}
+      onPick={compareWith}
+    />
   );
 }
 

@@ -11,6 +11,7 @@ import { colorOf } from "../draw/colors.ts";
 import { currentFlow } from "../input/flow_navigation.ts";
 import { findOfCollective } from "../model/collective_peers.ts";
 import { stepOf } from "../model/ranges.ts";
+import { onSide } from "./area_rows.tsx";
 import { Lines, Relations } from "./relations.tsx";
 import { SameNameStatistics } from "./same_name.tsx";
 import { JumpContext } from "./slice_link.tsx";
@@ -19,7 +20,7 @@ import { detail, jumpTo, selection, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
 import { Copy, DetailsHead, Fact, Part } from "../../ui/details.tsx";
-import { EventDetail } from "../../ui/event_detail.tsx";
+import { EventSection } from "../../ui/event_detail.tsx";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
 const LONGEST = 60;
@@ -130,17 +131,15 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
 function WholeEvent({ offset, source }: { offset: number; source: Source }) {
   const [isShown, show] = useState(false);
   return (
-    <section aria-label="The recorded event">
-      <button type="button" aria-expanded={isShown} onClick={() => show(!isShown)}>
-        {isShown ? "Hide" : "Show"} the whole event, with its arguments
-      </button>
-      {isShown && <EventDetail offset={offset} place={{ ...source.place, version: source.stamp }} />}
-    </section>
+    <EventSection isShown={isShown} show={show} offset={offset} place={{ ...source.place, version: source.stamp }}>
+      the whole event, with its arguments
+    </EventSection>
   );
 }
 
 function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
   const { name, category, offset, slice, dur_ns, same_name, rows } = facts;
+  const isDevice = source.meta.tracks[facts.track]?.stream != null;
   const provenance = facts.launched_by ?? facts.called_from;
   return (
     <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
@@ -149,7 +148,12 @@ function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
         <Facts facts={facts} source={source} />
         <div class="columns">
           <Relations facts={facts} align={<AlignByCollective facts={facts} source={source} />} />
-          <SameNameStatistics same={same_name} slice={slice} dur={dur_ns} onFind={() => setFind({ name, category })} />
+          <SameNameStatistics
+            same={same_name}
+            slice={slice}
+            dur={dur_ns}
+            onFind={() => setFind(onSide({ name, category }, isDevice))}
+          />
           <RowsElsewhere rows={rows} />
           {provenance && <Lines provenance={provenance} />}
         </div>

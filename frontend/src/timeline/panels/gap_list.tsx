@@ -4,16 +4,17 @@ import { Fragment, h } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
-import { address, go, openView, slicesIn, viewOfPanel } from "../../app/router.ts";
+import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../app/router.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
-import { selectedGap, setFind } from "../state/selection.ts";
+import { selectedGap, selectGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
 import { settled, zoomToRange } from "../state/viewport_state.ts";
+import { Check, Menu } from "../../ui/choice.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 
 const CULPRITS = "idle_culprits";
@@ -41,15 +42,19 @@ const rangeOf = (gap: Gap, { shift_ns }: Source) => {
 };
 
 function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) {
-  const { dur_ns, device, step, after } = gap;
+  const { dur_ns, device, step, after, start_ns } = gap;
+  const show = () => {
+    selectGap({ source: source.id, device: Number(device), start_ns: Number(start_ns) });
+    zoomToRange(padRange(rangeOf(gap, source), ROOM));
+  };
   return (
     <li style={{ "--share": (Number(dur_ns) / most).toFixed(4) }}>
-      <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
+      <button type="button" class="link" onClick={show}>
         {quantity(Number(dur_ns), "duration")}
       </button>
       <span class="quiet">
         GPU {device}
-        {step !== null && `, step ${step}`}
+        {step !== null && `, ${stepWord.value} ${step}`}
       </span>
       <span>
         {gapText(gap)}
@@ -185,21 +190,14 @@ export function GapList() {
     <div class="gap-list">
       <div class="tools">
         {sources.value.length > 1 && (
-          <label>
-            Worker{" "}
-            <select value={source.id} onChange={({ currentTarget: { value } }) => choose(value)}>
-              {sources.value.map(({ id }) => <option key={id} value={id}>{id}</option>)}
-            </select>
-          </label>
+          <Menu
+            title="Worker"
+            value={source.id}
+            options={sources.value.map(({ id }) => [id, id])}
+            onPick={choose}
+          />
         )}
-        <label>
-          <input
-            type="checkbox"
-            checked={onlyVisible}
-            onChange={({ currentTarget: { checked } }) => setOnlyVisible(checked)}
-          />{" "}
-          Only visible ones
-        </label>
+        <Check isOn={onlyVisible} set={setOnlyVisible}>Only visible ones</Check>
         <input
           type="search"
           value={address.value.gaps ?? ""}

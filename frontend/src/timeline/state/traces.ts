@@ -11,7 +11,7 @@ import { listIn, listText } from "../model/url_codec.ts";
 export interface Trace {
   /** The worker's name. */
   id: string;
-  place: { run: string; worker: string; span: string };
+  place: { run: string; worker: string; span: string; capture?: string };
   stamp: string;
   meta: Meta;
   labels: Labels;
@@ -41,7 +41,10 @@ export const shownWorkers = computed(() => {
 export const showWorkers = (workers: string[]) => go({ ranks: listText(workers) }, "push");
 
 function placeOf(worker: string): Trace["place"] {
-  if (worker === main.value) return { run: run.value, worker, span: span.value };
+  if (worker === main.value) {
+    const { version: _, ...place } = trace.value;
+    return place;
+  }
   return placeIn(run.value, worker, span.value) as Trace["place"];
 }
 

@@ -2,9 +2,10 @@
 
 import { Fragment, h } from "preact";
 import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
 import type { Loading, Query } from "../../api/types.ts";
 import { useResource } from "../../app/resource.ts";
+import { stepWord } from "../../app/router.ts";
+import { capitalized } from "../../format/steps.ts";
 import { fileSize, plural, quantity } from "../../format/numbers.ts";
 import type { Range } from "../model/url_codec.ts";
 import { area, detail, selection } from "../state/selection.ts";
@@ -20,7 +21,8 @@ import {
   openInPerfetto,
   PERFETTO,
 } from "./open_in_perfetto.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { Check, Menu } from "../../ui/choice.tsx";
+import { Dialog, Opener } from "../../ui/dialog.tsx";
 
 interface Size {
   state: "ready";
@@ -43,23 +45,12 @@ const EXTRA_TITLES: Record<Extra, string> = {
   args: "Arguments: shapes, ids, call stacks",
 };
 
-export function PerfettoButton() {
-  const isOpen = useSignal(false);
-  return (
-    <>
-      <button
-        type="button"
-        data-tip="Open this timeline in Perfetto, or save it as a file"
-        onClick={() => (isOpen.value = true)}
-      >
-        Perfetto…
-      </button>
-      {isOpen.value && <PerfettoDialog onClose={() => (isOpen.value = false)} />}
-    </>
-  );
-}
+export const PerfettoButton = () => (
+  <Opener words="Perfetto…" tip="Open this timeline in Perfetto, or save it as a file">
+    {(onClose) => <PerfettoDialog onClose={onClose} />}
+  </Opener>
+);
 
-/** The time of the selected area or slice. */
 function selectedRange(): Range | null {
   if (area.value) return area.value;
   const answer = detail.value, source = selection.value && sourceOf(selection.value.source);
@@ -80,7 +71,7 @@ function choices(): [id: string, title: string, range: Range | null][] {
       : []),
     ...steps.value.map(({ name, start_ns, end_ns }): [string, string, Range] => {
       const range = { from: start_ns + shift, to: end_ns + shift };
-      return [`step ${name}`, `Step ${name} (${lengthText(range)})`, range];
+      return [`step ${name}`, `${capitalized(stepWord.value)} ${name} (${lengthText(range)})`, range];
     }),
   ];
 }
@@ -100,14 +91,7 @@ function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
     <ul>
       {EXTRAS.map((extra) => (
         <li key={extra}>
-          <label>
-            <input
-              type="checkbox"
-              checked={chosen.value.includes(extra)}
-              onChange={({ currentTarget }) => toggle(extra, currentTarget.checked)}
-            />{" "}
-            {EXTRA_TITLES[extra]}
-          </label>
+          <Check isOn={chosen.value.includes(extra)} set={(isOn) => toggle(extra, isOn)}>{EXTRA_TITLES[extra]}</Check>
         </li>
       ))}
     </ul>
@@ -115,37 +99,39 @@ function Extras({ chosen }: { chosen: Signal<Extra[]> }) {
 }
 
 function PerfettoDialog({ onClose }: { onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const rangeId = useSignal(startChoice()), worker = useSignal("");
   const extras = useSignal<Extra[]>(["memory", "flows"]);
-  useEffect(() => dialog.current?.showModal(), []);
   const ranges = choices();
   const range = ranges.find(([id]) => id === rangeId.value)?.[2] ?? null;
   const chosen = worker.value ? sources.value.filter(({ id }) => id === worker.value) : sources.value;
   return (
-    <dialog ref={dialog} class="perfetto" onClose={onClose} aria-labelledby="perfetto">
-      <h2 id="perfetto">Open in Perfetto</h2>
-      <Choice
-        title="Range"
-        value={rangeId.value}
-        options={ranges.map(([id, title]) => [id, title])}
-        onPick={(id) => (rangeId.value = id)}
-      />
-      {sources.value.length > 1 && (
-        <Choice
-          title="Workers"
-          value={worker.value}
-          options={[
-            ["", `All ${sources.value.length} shown`],
-            ...sources.value.map(({ id }): [string, string] => [id, id]),
-          ]}
-          onPick={(id) => (worker.value = id)}
-        />
+    <Dialog class="perfetto" title="Open in Perfetto" onClose={onClose}>
+      {() => (
+        <>
+          <Menu
+            title="Range"
+            class="choice"
+            value={rangeId.value}
+            options={ranges.map(([id, title]) => [id, title])}
+            onPick={(id) => (rangeId.value = id)}
+          />
+          {sources.value.length > 1 && (
+            <Menu
+              title="Workers"
+              class="choice"
+              value={worker.value}
+              options={[
+                ["", `All ${sources.value.length} shown`],
+                ...sources.value.map(({ id }) => [id, id] as const),
+              ]}
+              onPick={(id) => (worker.value = id)}
+            />
+          )}
+          <Extras chosen={extras} />
+          {chosen.length > 0 && <Ways chosen={chosen} range={range} extras={extras.value} />}
+        </>
       )}
-      <Extras chosen={extras} />
-      {chosen.length > 0 && <Ways chosen={chosen} range={range} extras={extras.value} />}
-      <button type="button" onClick={() => dialog.current?.close()}>Close</button>
-    </dialog>
+    </Dialog>
   );
 }
 

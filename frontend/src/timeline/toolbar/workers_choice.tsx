@@ -3,7 +3,7 @@
 import { h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryFailed } from "../../app/resource.ts";
-import { address, listing, viewTitle } from "../../app/router.ts";
+import { address, listing, stepWord, viewTitle } from "../../app/router.ts";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
 import { alignmentText, commonSteps } from "../model/alignment.ts";
 import { clockText } from "../model/clocks.ts";
@@ -12,6 +12,7 @@ import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts
 import { clocks, compareClocks, comparisonProblem, isComparing, isOnRequest } from "../state/clocks.ts";
 import { sources } from "../state/sources.ts";
 import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
+import { Check, Menu } from "../../ui/choice.tsx";
 import { ProgressLine } from "../../ui/status.tsx";
 
 const workersOfRun = (): string[] =>
@@ -23,12 +24,14 @@ function AlignChoice() {
   const steps = commonSteps(sources.value.map(({ meta }) => meta.steps));
   const options: [text: string, title: string][] = [
     ["", "their clocks"],
-    ...steps.map((step): [string, string] => [alignmentText({ by: "step", step }), `the start of step ${step}`]),
+    ...steps.map((
+      step,
+    ): [string, string] => [alignmentText({ by: "step", step }), `the start of ${stepWord.value} ${step}`]),
   ];
   const chosen = alignmentText(current);
   if (!options.some(([text]) => text === chosen)) {
     const title = current.by === "step"
-      ? `the start of step ${current.step} (not in all)`
+      ? `the start of ${stepWord.value} ${current.step} (not in all)`
       : current.by === "collective"
       ? `the end of ${queryText(current.find, viewTitle)}, number ${decimal(current.before + 1)}`
       : "";
@@ -36,16 +39,14 @@ function AlignChoice() {
   }
   const pick = (text: string) => alignBy(text ? JSON.parse(text) : { by: "clock" });
   return (
-    <label class="align">
-      Align by{" "}
-      <select
-        value={chosen}
-        data-tip="To align by a collective, select one and use the button in its details"
-        onChange={({ currentTarget: { value } }) => pick(value)}
-      >
-        {options.map(([text, title]) => <option key={text} value={text}>{title}</option>)}
-      </select>
-    </label>
+    <Menu
+      title="Align by"
+      class="align"
+      tip="To align by a collective, select one and use the button in its details"
+      value={chosen}
+      options={options}
+      onPick={pick}
+    />
   );
 }
 
@@ -64,17 +65,15 @@ function Workers({ workers }: { workers: string[] }) {
       <ul>
         {workers.map((worker) => (
           <li key={worker}>
-            <label>
-              <input
-                type="checkbox"
-                checked={shown.includes(worker)}
-                disabled={worker === main.value}
-                onChange={({ currentTarget: { checked } }) => toggle(worker, checked)}
-              />{" "}
+            <Check
+              isOn={shown.includes(worker)}
+              disabled={worker === main.value}
+              set={(isOn) => toggle(worker, isOn)}
+            >
               {worker}
               {worker === main.value && <span class="quiet">: times are on its clock</span>}
               <ClockNote worker={worker} />
-            </label>
+            </Check>
           </li>
         ))}
       </ul>

@@ -5,9 +5,11 @@ import type { Table } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { openTimeline, zoom, zoomTo } from "../../app/router.ts";
 import { ticks } from "../../charts/chart_geometry.ts";
+import { Legend } from "../../charts/stacked_bar.tsx";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
+import { slider } from "../../ui/slider.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { hideTip, showTip } from "../../ui/tip.tsx";
 import {
@@ -38,21 +40,13 @@ const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14
 
 const LEAST_NAMED = 0.005; // of the time: less has no entry in the legend
 
-function Legend({ strips }: { strips: Strip[] }) {
+function KindLegend({ strips }: { strips: Strip[] }) {
   const named = new Set(strips.flatMap((strip) => {
     const { from, to } = spanOf(strip);
     return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
   }));
-  return (
-    <ul class="legend">
-      {KINDS.filter((kind) => named.has(kind)).map((kind) => (
-        <li key={kindName(kind)} class={kind.isIdle ? "idle" : ""}>
-          <i class="swatch" style={{ background: kind.color }} />
-          {kindName(kind)}
-        </li>
-      ))}
-    </ul>
-  );
+  const shown = KINDS.filter((kind) => named.has(kind));
+  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind) }))} />;
 }
 
 /** The length of a gap, and its cause where there is room. */
@@ -247,13 +241,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
       <div
         ref={box}
         class="strips"
-        role="slider"
-        tabIndex={0}
-        aria-label="Activity over time; arrow keys move, Enter shows the place in the timeline"
-        aria-valuemin={0}
-        aria-valuemax={count - 1}
-        aria-valuenow={marked ?? 0}
-        aria-valuetext={text}
+        {...slider("Activity over time; arrow keys move, Enter shows the place in the timeline", count, marked, text)}
         style={{ height: `${height}px` }}
         onPointerDown={(event) => event.button === 0 && setDrag([pixel(event), pixel(event)])}
         onPointerMove={(event) => {
@@ -302,7 +290,7 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
     <section class="card strip" aria-label="Activity over time" style={{ "--marks": marked.length ? "18px" : "2px" }}>
       <header>
         <h2>{shown.length ? `${noun} activity` : "Host activity"}</h2>
-        <Legend strips={shown.length ? shown : strips} />
+        <KindLegend strips={shown.length ? shown : strips} />
         <span>
           {zoom.value
             ? (

@@ -4,19 +4,20 @@ import { exact, percent, quantity, type Scale, scaled, scaleFor } from "../../fo
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { slicesIn } from "../../app/router.ts";
 import { Card } from "./card.tsx";
+import { partText, StackedBar, Swatch } from "../../charts/stacked_bar.tsx";
 import { CATEGORIES, colorOf } from "./step_categories.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
 import { StepsChart } from "./steps_chart.tsx";
 
 const MOST_BARS = 8; // steps that have a bar each; more are thin columns
-const LABELED = 0.14; // of the bar: a smaller part has no room for its name
 
 type Numbers = (number | null)[];
 
 interface Share {
   name: string;
-  mean: number;
+  color: string;
+  value: number;
   share: number;
   spread: number | null;
   range: string;
@@ -26,41 +27,31 @@ interface Share {
 function sharesOf({ data }: Table): Share[] {
   return data.category!.map((name, i) => ({
     name: String(name),
-    mean: (data.mean_ns as Numbers)[i] ?? 0,
+    color: colorOf(String(name)),
+    value: (data.mean_ns as Numbers)[i] ?? 0,
     share: (data.share_frac as Numbers)[i] ?? 0,
     spread: (data.stdev_ns as Numbers)[i] ?? null,
     range: `${exact(data.min_ns![i], "duration")} to ${exact(data.max_ns![i], "duration")}`,
-  })).filter(({ name, mean }) => name !== "Step" && mean > 0).sort((a, b) => b.mean - a.mean);
+  })).filter(({ name, value }) => name !== "Step" && value > 0).sort((a, b) => b.value - a.value);
 }
-
-const Swatch = ({ name }: { name: string }) => <i class="swatch" style={{ background: colorOf(name) }} />;
 
 /** One step, or a recording without steps: one bar, and its numbers below. */
 function OneBar({ shares }: { shares: Share[] }) {
-  const scale = scaleFor("duration", shares.map(({ mean }) => mean));
+  const whole = shares.reduce((sum, { value }) => sum + value, 0);
+  const scale = scaleFor("duration", shares.map(({ value }) => value));
   const inOrder = CATEGORIES.flatMap(({ name }) => shares.filter((share) => share.name === name));
   return (
     <>
-      <div class="stacked" aria-hidden="true">
-        {inOrder.map(({ name, share }) => (
-          <i
-            key={name}
-            class={name === "Kernel" ? "dark" : ""}
-            style={{ background: colorOf(name), width: `${100 * share}%` }}
-          >
-            {share >= LABELED && <span>{name} {percent(share)} %</span>}
-          </i>
-        ))}
-      </div>
+      <StackedBar parts={inOrder} whole={whole} label="Parts of the time" isNamed />
       <dl class="shares">
-        {shares.map(({ name, mean, share }) => (
-          <div key={name} data-tip={`${name}: ${exact(mean, "duration")} · ${percent(share)} %`}>
+        {shares.map((part) => (
+          <div key={part.name} data-tip={partText(part, whole)}>
             <dt>
-              <Swatch name={name} />
-              {name}
+              <Swatch color={part.color} />
+              {part.name}
             </dt>
-            <dd>{scaled(mean, scale)}</dd>
-            <dd class="quiet">{percent(share)} %</dd>
+            <dd>{scaled(part.value, scale)}</dd>
+            <dd class="quiet">{percent(part.share)} %</dd>
           </div>
         ))}
       </dl>
@@ -70,7 +61,7 @@ function OneBar({ shares }: { shares: Share[] }) {
 
 /** The average step as a table of its parts. */
 function Average({ shares, unit }: { shares: Share[]; unit: Unit }) {
-  const scale = scaleFor("duration", shares.map(({ mean }) => mean));
+  const scale = scaleFor("duration", shares.map(({ value }) => value));
   return (
     <table class="average">
       <thead>
@@ -82,13 +73,13 @@ function Average({ shares, unit }: { shares: Share[]; unit: Unit }) {
         </tr>
       </thead>
       <tbody>
-        {shares.map(({ name, mean, share, spread, range }) => (
+        {shares.map(({ name, color, value, share, spread, range }) => (
           <tr key={name}>
             <th scope="row">
-              <Swatch name={name} />
+              <Swatch color={color} />
               {name}
             </th>
-            <td class="number" data-tip={`${exact(mean, "duration")}\n${range}`}>{scaled(mean, scale)}</td>
+            <td class="number" data-tip={`${exact(value, "duration")}\n${range}`}>{scaled(value, scale)}</td>
             <td class="number quiet">{spread === null ? "–" : scaled(spread, scale)}</td>
             <td class="number">{percent(share)}</td>
           </tr>
@@ -118,12 +109,9 @@ function StepBar({ data, step, longest, scale }: { data: Table["data"]; step: nu
   return (
     <li class={data.is_complete![step] ? "" : "cut"} data-tip={text}>
       <span>{slices ? <ShowInTimeline slices={slices} words={String(data.step![step])} /> : data.step![step]}</span>
-      <div role="img" aria-label={text}>
-        {parts.map(({ name, color, value }) => (
-          <i key={name} style={{ background: color, width: `${(100 * value) / longest}%` }} />
-        ))}
+      <StackedBar parts={parts} whole={total} scale={longest} label={text}>
         <span>{scaled(total, scale)}</span>
-      </div>
+      </StackedBar>
     </li>
   );
 }

@@ -1,4 +1,5 @@
 import { type ComponentChildren, h } from "preact";
+import type { Value } from "../../format/numbers.ts";
 import { SavePicture } from "../../table/save.tsx";
 
 interface CardProps {
@@ -22,3 +23,10 @@ export function Card({ title, note, isPicture = false, children }: CardProps) {
     </section>
   );
 }
+
+/** Names and their values, below each other. */
+export const Facts = ({ facts }: { facts: [Value | undefined, Value | undefined][] }) => (
+  <dl class="facts">
+    {facts.map(([fact, value], i) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{value}</dd>])}
+  </dl>
+);

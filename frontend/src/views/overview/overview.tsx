@@ -1,13 +1,13 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
-import { deviceNoun, type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { deviceNoun, tableOf, useAnswer } from "../../app/answers.ts";
 import { openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { ActivityStrip } from "./activity_strip.tsx";
 import { Breakdown } from "./breakdown.tsx";
-import { Card } from "./card.tsx";
+import { Card, Facts } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
 import { type Unit, unitOf } from "./step_unit.ts";
 import { SummaryTiles } from "./summary_tiles.tsx";
@@ -19,12 +19,7 @@ import { WhatToDo } from "./what_to_do.tsx";
 const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
 
 const Environment = ({ data }: Table) => (
-  <dl class="facts">
-    {data.fact!.map((
-      fact,
-      i,
-    ) => [<dt key={`fact ${i}`}>{fact}</dt>, <dd key={`value ${i}`}>{grouped(data.value![i]) ?? "–"}</dd>])}
-  </dl>
+  <Facts facts={data.fact!.map((fact, i) => [fact, grouped(data.value![i]) ?? "–"])} />
 );
 
 function Findings({ data }: Table) {
@@ -75,8 +70,6 @@ function usePartial(): PartialRead | null {
 
 const ROWS_OF_ONE_STEP = 6; // of the top lists: the breakdown of one step leaves room for one more
 const ROWS = 5;
-
-const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
 
 function unitOfTable(steps: Table | null): Unit {
   const { step = [], is_complete = [], phase } = steps?.data ?? {};

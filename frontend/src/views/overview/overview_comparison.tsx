@@ -1,47 +1,48 @@
 import { Fragment, h } from "preact";
 import type { Comparison, Table } from "../../api/types.ts";
+import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
+import { capitalized } from "../../format/steps.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
 import { addKernelLabels, readableName } from "../../format/kernel_labels.ts";
-import { cell, exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
-import { SavePicture } from "../../table/save.tsx";
+import { cell, quantity, scaleFor } from "../../format/numbers.ts";
 import { viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";
 import { useViewComparison } from "../comparison.tsx";
 import { View } from "../view_page.tsx";
+import { Card } from "./card.tsx";
 
 interface Bar {
   side: "base" | "new";
   total: number;
-  parts: { name: string; color: string; value: number }[];
+  parts: BarPart[];
 }
 
 function barOf(data: Table["data"], side: "base" | "new"): Bar {
   const means = data[`${side}_mean_ns`]!;
   const of = (name: string) => Number(means[data.category!.indexOf(name)] ?? 0);
-  return { side, total: of("Step"), parts: CATEGORIES.map(({ name, color }) => ({ name, color, value: of(name) })) };
+  return {
+    side,
+    total: of("Step"),
+    parts: CATEGORIES.map((category) => ({ ...category, value: of(category.name) })).filter(({ value }) => value),
+  };
 }
 
 /** One average step as a bar; both bars of the card have one scale. */
-function StepBar({ bar, longest }: { bar: Bar; longest: number }) {
-  const parts = bar.parts.filter(({ value }) => value > 0);
-  const share = ({ value }: { value: number }) => `${percent(value / bar.total)} %`;
-  const text = parts.map((part) => `${part.name} ${quantity(part.value, "duration")}`).join(", ");
+function StepBar({ bar: { side, total, parts }, longest }: { bar: Bar; longest: number }) {
+  const text = parts.map(({ name, value }) => `${name} ${quantity(value, "duration")}`).join(", ");
   return (
     <>
-      <dt>{bar.side === "base" ? "Base" : "New"}</dt>
+      <dt>{capitalized(side)}</dt>
       <dd>
-        <div class="stacked" role="img" aria-label={`${bar.side}: ${quantity(bar.total, "duration")}: ${text}`}>
-          {parts.map((part) => (
-            <i
-              key={part.name}
-              style={{ background: part.color, width: `${(100 * part.value) / longest}%` }}
-              data-tip={`${part.name}: ${exact(part.value, "duration")} · ${share(part)}`}
-            />
-          ))}
-        </div>
+        <StackedBar
+          parts={parts}
+          whole={total}
+          scale={longest}
+          label={`${side}: ${quantity(total, "duration")}: ${text}`}
+        />
       </dd>
-      <dd class="number">{quantity(bar.total, "duration")}</dd>
+      <dd class="number">{quantity(total, "duration")}</dd>
     </>
   );
 }
@@ -50,26 +51,12 @@ function Overlay({ table }: { table: Comparison }) {
   if (!table.data.base_mean_ns) return null; // only shares can be compared
   const bars = [barOf(table.data, "base"), barOf(table.data, "new")];
   const longest = Math.max(1, ...bars.map(({ total }) => total));
-  const present = CATEGORIES.filter(({ name }) =>
-    bars.some(({ parts }) => parts.some((part) => part.name === name && part.value))
-  );
+  const present = CATEGORIES.filter(({ name }) => bars.some(({ parts }) => parts.some((part) => part.name === name)));
   return (
-    <section class="card">
-      <header>
-        <h2>Average step, base and new</h2>
-        <span>one scale; parts add up to the step</span>
-        <SavePicture title="Average step, base and new" />
-      </header>
+    <Card title="Average step, base and new" note="one scale; parts add up to the step" isPicture>
       <dl class="overlay">{bars.map((bar) => <StepBar key={bar.side} bar={bar} longest={longest} />)}</dl>
-      <ul class="legend">
-        {present.map(({ name, color }) => (
-          <li key={name}>
-            <i class="swatch" style={{ background: color }} />
-            {name}
-          </li>
-        ))}
-      </ul>
-    </section>
+      <Legend parts={present} />
+    </Card>
   );
 }
 
@@ -127,14 +114,11 @@ export function ComparedOverview() {
   if (overview.answer?.state === "failed") return <Failure {...overview.answer} />;
   return (
     <div class="overlaid">
-      <section class="card">
-        <header>
-          <h2>What changed most</h2>
-        </header>
+      <Card title="What changed most">
         <AnswerView shown={changes} title="What changed most">
           {(table) => <Changed table={table as Comparison & { headline: string }} />}
         </AnswerView>
-      </section>
+      </Card>
       <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
       <View entry={viewEntry("overview")!} />
     </div>

@@ -2,7 +2,9 @@ import { Fragment, h } from "preact";
 import type { PartialRead, Progress } from "../../api/types.ts";
 import { decimal, percent, quantity, shorten } from "../../format/numbers.ts";
 import { ProgressLine } from "../../ui/status.tsx";
-import { Card } from "./card.tsx";
+import { capitalized } from "../../format/steps.ts";
+import { Card, Facts } from "./card.tsx";
+import { Tiles } from "./summary_tiles.tsx";
 
 const NAME_LENGTH = 44;
 
@@ -24,39 +26,18 @@ function Named({ rows, none }: { rows: { name: string; count: number; total_ns?:
   );
 }
 
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
-
 function Counts({ events, steps, step_ns, span_ns }: PartialRead) {
   const tiles = [
-    { title: "Events so far", doc: "Events in the part read so far", value: decimal(events) },
-    {
-      title: "Steps so far",
-      doc: "Steps whose host range has been read",
-      value: steps ? decimal(steps) : "none yet",
-    },
-    {
-      title: "Host time of a step so far",
-      doc: "Median host time of these steps, without the device's part",
-      value: step_ns === null ? "–" : quantity(step_ns, "duration"),
-    },
-    {
-      title: "Time span so far",
-      doc: "From the first start to the last end read so far",
-      value: span_ns === null ? "–" : quantity(span_ns, "duration"),
-    },
-  ];
-  return (
-    <dl class="tiles">
-      {tiles.map(({ title, doc, value }) => (
-        <div key={title} class="card" data-tip={doc}>
-          <dt>{title}</dt>
-          <dd>
-            <b>{value}</b>
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+    ["Events so far", "Events in the part read so far", decimal(events)],
+    ["Steps so far", "Steps whose host range has been read", steps ? decimal(steps) : "none yet"],
+    [
+      "Host time of a step so far",
+      "Median host time of these steps, without the device's part",
+      quantity(step_ns, "duration"),
+    ],
+    ["Time span so far", "From the first start to the last end read so far", quantity(span_ns, "duration")],
+  ] as const;
+  return <Tiles tiles={tiles.map(([title, doc, value]) => ({ title, doc, value, unit: "" }))} />;
 }
 
 /** The overview of a large recording while it is read: counts and sums only, since shares would be wrong. */
@@ -76,18 +57,11 @@ export function PartialOverview({ partial, progress }: { partial: PartialRead; p
       <Counts {...partial} />
       <div class="pair">
         <Card title="Events by kind, so far" note={part}>
-          <Named rows={partial.kinds.map(({ kind, events }) => ({ name: capital(kind), count: events }))} none="" />
+          <Named rows={partial.kinds.map(({ kind, events }) => ({ name: capitalized(kind), count: events }))} none="" />
         </Card>
         <Card title="Metadata of the file">
           {partial.facts.length
-            ? (
-              <dl class="facts">
-                {partial.facts.map(({ fact, value }) => [
-                  <dt key={`fact ${fact}`}>{fact}</dt>,
-                  <dd key={`value ${fact}`}>{value}</dd>,
-                ])}
-              </dl>
-            )
+            ? <Facts facts={partial.facts.map(({ fact, value }) => [fact, value])} />
             : <p class="quiet">Nothing.</p>}
         </Card>
       </div>

@@ -2,12 +2,14 @@ import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { Table } from "../../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
-import { decimal, exact, percent, quantity, type Scale, scaleFor } from "../../format/numbers.ts";
+import { decimal, exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
 import { parseRange, type Range } from "./step_range.ts";
 import { stepNoun } from "../../format/steps.ts";
 import { highestOfEach, ticks } from "../../charts/chart_geometry.ts";
+import { ValueAxis } from "../../charts/value_axis.tsx";
 import { address } from "../../app/router.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
+import { slider } from "../../ui/slider.ts";
 import { type Bar, listeners, useStepsInput } from "./steps_input.ts";
 
 const HEIGHT = 190;
@@ -36,21 +38,6 @@ function hatchPath(bars: Bar[], totals: Numbers, scaleY: (ns: number) => number)
     for (let y = BASE - 4; y > scaleY(totals[step] ?? 0); y -= 5) lines.push(`M${x.toFixed(1)} ${y}h${width}`);
     return lines.join("");
   }).join("");
-}
-
-function Axis({ marks, scale, width, y }: { marks: number[]; scale: Scale; width: number; y: (ns: number) => number }) {
-  const decimals = marks.every((mark) => Number.isInteger(mark / scale.divisor)) ? 0 : scale.decimals;
-  return (
-    <g aria-hidden="true">
-      {marks.map((mark) => (
-        <g key={mark}>
-          <line class="grid" x1={LEFT} x2={width} y1={y(mark)} y2={y(mark)} />
-          <text x={LEFT - 8} y={y(mark) + 4} text-anchor="end">{decimal(mark / scale.divisor, decimals)}</text>
-        </g>
-      ))}
-      <text x={LEFT - 8} y={12} text-anchor="end">{scale.unit}</text>
-    </g>
-  );
 }
 
 /** As many step names as there is room for. */
@@ -120,6 +107,7 @@ function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
   const scale = scaleFor("duration", bars.map(({ step }) => totals[step]!));
   const highest = Math.max(...bars.map(({ step }) => totals[step]! / scale.divisor));
   const marks = ticks(highest).map((tick) => tick * scale.divisor);
+  const decimals = marks.every((mark) => Number.isInteger(mark / scale.divisor)) ? 0 : scale.decimals;
   const y = (ns: number) => BASE - ((BASE - TOP) * ns) / marks.at(-1)!;
   const whole = bars.filter(({ step }) => data.is_complete![step]);
   const cut = bars.filter(({ step }) => !data.is_complete![step]);
@@ -130,7 +118,14 @@ function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
     : null;
   return (
     <svg class="steps" viewBox={`0 0 ${width} ${HEIGHT}`} aria-hidden="true">
-      <Axis marks={marks} scale={scale} width={width} y={y} />
+      <ValueAxis
+        marks={marks}
+        left={LEFT}
+        right={width}
+        y={y}
+        text={(mark) => decimal(mark / scale.divisor, decimals)}
+        unit={scale.unit}
+      />
       <g class="pale">{drawnParts(cut, parts, y)}</g>
       <path class="hatch" d={hatchPath(cut, totals, y)} />
       {drawnParts(whole, parts, y)}
@@ -173,13 +168,12 @@ export function StepsChart({ data }: { data: Table["data"] }) {
   return (
     <div
       ref={box}
-      role="slider"
-      tabIndex={0}
-      aria-label="Step time breakdown; arrow keys go from step to step, plus and minus zoom, Escape shows all"
-      aria-valuemin={0}
-      aria-valuemax={Math.max(0, bars.length - 1)}
-      aria-valuenow={marked ?? 0}
-      aria-valuetext={marked === null || !bars[marked] ? all : tipText(bars[marked]!)}
+      {...slider(
+        "Step time breakdown; arrow keys go from step to step, plus and minus zoom, Escape shows all",
+        bars.length,
+        marked,
+        marked === null || !bars[marked] ? all : tipText(bars[marked]!),
+      )}
       {...listeners(chart, input)}
     >
       {width > 0 && bars.length > 0 && (

@@ -21,9 +21,15 @@ const DEVICE_KINDS: Kind[] = [
     isIdle: true,
   },
   {
+    name: "synchronization and blocking copies",
+    color: "var(--wait)",
+    columns: ["late_synchronizing_ns", "blocked_copy_ns"],
+    isIdle: true,
+  },
+  {
     name: "launches and runtime calls",
     color: "var(--runtime)",
-    columns: ["late_synchronizing_ns", "late_runtime_ns", "blocked_copy_ns", "launch_latency_ns", "graph_launch_ns"],
+    columns: ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"],
     isIdle: true,
   },
   { name: "waiting for another stream", color: "var(--memset)", columns: ["dependency_ns"], isIdle: true },

@@ -1,6 +1,6 @@
 import { h } from "preact";
 import type { Table } from "../../api/types.ts";
-import { deviceNoun, type ShownAnswer } from "../../app/answers.ts";
+import { deviceNoun, type ShownAnswer, tableOf } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
@@ -11,6 +11,20 @@ interface Tile {
   value: string;
   unit: string;
 }
+
+/** Numbers under their titles. */
+export const Tiles = ({ tiles }: { tiles: Tile[] }) => (
+  <dl class="tiles">
+    {tiles.map(({ title, doc, value, unit }) => (
+      <div key={title} class="card" data-tip={doc || undefined}>
+        <dt>{title}</dt>
+        <dd>
+          <b>{value}</b> {unit}
+        </dd>
+      </div>
+    ))}
+  </dl>
+);
 
 function stepTile(overview: Table, unit: Unit): Tile {
   const row = overview.data.category!.indexOf("Step");
@@ -43,8 +57,7 @@ export function matrixUnits(names: unknown[] | undefined): string {
 
 /** The mean over the devices that have the number, or null; the tip lists each device. */
 function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile | null {
-  const { answer, earlier } = gpus;
-  const table = answer?.state === "ready" ? answer : earlier;
+  const table = tableOf(gpus);
   const title = name === "utilization" ? `${deviceNoun()} ${name}` : name || matrixUnits(table?.data.matrix_units);
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
@@ -72,10 +85,10 @@ function communicationTile({ data }: Table, { noun }: Unit): Tile | null {
 }
 
 /** The device that came nearest to its limit, or the host where no device's memory was recorded; null without any. */
-function memoryTile({ answer, earlier }: ShownAnswer): Tile | null {
+function memoryTile(shown: ShownAnswer): Tile | null {
   const title = "Peak memory";
-  if (answer?.state === "missing") return null;
-  const data = (answer?.state === "ready" ? answer : earlier)?.data;
+  if (shown.answer?.state === "missing") return null;
+  const data = tableOf(shown)?.data;
   if (!data) return { title, doc: "", value: "…", unit: "" };
   const peaks = data.peak_allocated_bytes as number[];
   const sizes = data.memory_bytes as (number | null)[];
@@ -115,16 +128,5 @@ export function SummaryTiles(
   const memoryUse = memoryTile(memory);
   const first = [stepTile(overview, unit), ...measures].filter((tile) => tile !== null);
   const tiles = [...first.slice(0, MOST_TILES - (memoryUse ? 1 : 0)), ...(memoryUse ? [memoryUse] : [])];
-  return (
-    <dl class="tiles">
-      {tiles.map(({ title, doc, value, unit }) => (
-        <div key={title} class="card" data-tip={doc || undefined}>
-          <dt>{title}</dt>
-          <dd>
-            <b>{value}</b> {unit}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Tiles tiles={tiles} />;
 }

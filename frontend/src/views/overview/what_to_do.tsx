@@ -2,7 +2,7 @@ import { Fragment, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
-import { type ShownAnswer, useAnswer } from "../../app/answers.ts";
+import { type ShownAnswer, tableOf, useAnswer } from "../../app/answers.ts";
 import { address, go, openView, viewTitle } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { prose } from "../../ui/prose.tsx";
@@ -53,7 +53,7 @@ function Slider({ rule, target, first, noun }: SliderProps) {
   }, [value]);
   const count = Object.values(less).filter((percent) => percent > 0).length;
   const shown = useAnswer("what_if", { less: print(less) });
-  const table = shown.answer?.state === "ready" ? shown.answer : shown.earlier;
+  const table = tableOf(shown);
   const [path, saved] = ["path_ns", "saved_ns"].map((name) => Number(table?.data[name]?.[0])) as [number, number];
   return (
     <div class="slider">

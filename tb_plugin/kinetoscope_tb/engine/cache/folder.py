@@ -91,6 +91,12 @@ class Cache:
 
         return self._opened(path, stamp, TRACE, opened)
 
+    def holds(self, path: str, stamp: Any) -> bool:
+        """Whether the trace that was read from this path with this stamp can be opened without reading the file."""
+        with suppress(OSError, ValueError):
+            return self._is_private() and (self.folder / _name(_source(path, stamp), TRACE)).is_file()
+        return False
+
     def open_timeline(self, path: str, stamp: Any, trace: Trace) -> Timeline | None:
         """The timeline of the trace that was read from this path with this stamp; None if it must be computed."""
         from .timeline_entry import opened

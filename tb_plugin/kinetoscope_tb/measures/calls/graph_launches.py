@@ -80,8 +80,11 @@ class LaunchedRows:
         heads = np.flatnonzero(differs)  # rows of one launch mostly follow each other
         runs = pl.DataFrame({name: column[heads] for name, column in zip(LAUNCH, columns, strict=True)})
         calls = runs.unique(maintain_order=True)
-        number = runs.join(calls.with_row_index("number"), LAUNCH, "left", maintain_order="left")["number"]
-        of_row = np.repeat(number.to_numpy().astype(np.int64), np.diff(np.append(heads, rows.size)))
+        number = np.arange(heads.size)
+        if calls.height < runs.height:
+            numbered = runs.join(calls.with_row_index("number"), LAUNCH, "left", maintain_order="left")
+            number = numbered["number"].cast(pl.Int64).to_numpy()
+        of_row = np.repeat(number, np.diff(np.append(heads, rows.size)))
         if (np.diff(of_row) < 0).any():
             rows = rows[np.argsort(of_row, kind="stable")]
         first = np.append(0, np.cumsum(np.bincount(of_row, minlength=calls.height)))

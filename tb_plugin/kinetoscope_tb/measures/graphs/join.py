@@ -43,6 +43,7 @@ class Source:
 
     Args:
         origin: Index into SOURCES.
+        capture: The recording's place among the captures of the trace, or NONE: it is the trace itself.
         sequences: The launches.
         codes: Of each node, the number of its kernel's name, or _NAMELESS, _COPY, _FILL.
         first: Where each sequence begins in `codes`, and at last their number.
@@ -50,6 +51,7 @@ class Source:
     """
 
     origin: int
+    capture: int
     sequences: LaunchSequences
     codes: Ints
     first: Ints
@@ -93,9 +95,29 @@ class Join:
 @once_per_trace
 def join(trace: Trace) -> Join:
     """Join a recording's replays; it has no matches where it has no graph."""
-    found = replays(trace)
-    number: dict[str, int] = {}
-    sources = _sources(trace, number) if found.launch.size else []
+    if not replays(trace).launch.size:
+        return Join([], [], np.empty(0, np.int64))
+    others = trace.captures.files.traces
+    captured = [(0, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
+    eager = [(2, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
+    return _joined(
+        trace,
+        [(origin, place, captured_sequences(one)) for origin, place, one in captured]
+        + [(origin, place, eager_sequences(one)) for origin, place, one in eager],
+    )
+
+
+def join_with(trace: Trace, other: Trace) -> Join:
+    """What the launches of another recording alone explain."""
+    return _joined(trace, [(1, 0, captured_sequences(other)), (1, 0, eager_sequences(other))])
+
+
+def _joined(trace: Trace, launched: list[tuple[int, int, LaunchSequences]]) -> Join:
+    """Join with launches, the best first: of each the origin, the place among the captures, and the sequences."""
+    found, number = replays(trace), dict[str, int]()
+    sources = [
+        _source(origin, capture, sequences, number) for origin, capture, sequences in launched if sequences.nodes.height
+    ]
     codes = _row_codes(trace, found.rows, number)
     matcher = _Matcher(sources)
     forms: dict[bytes, list[int]] = defaultdict(list)
@@ -113,14 +135,8 @@ def join(trace: Trace) -> Join:
     return Join(sources, matches, match)
 
 
-def _sources(trace: Trace, number: dict[str, int]) -> list[Source]:
-    """Where launches are searched, the best first; `number` gets a number for each kernel's name."""
-    captured = [(0, captured_sequences(trace)), *((1, captured_sequences(other)) for other in trace.captures)]
-    eager = [(2, eager_sequences(trace)), *((1, eager_sequences(other)) for other in trace.captures)]
-    return [_source(origin, sequences, number) for origin, sequences in captured + eager if sequences.nodes.height]
-
-
-def _source(origin: int, sequences: LaunchSequences, number: dict[str, int]) -> Source:
+def _source(origin: int, capture: int, sequences: LaunchSequences, number: dict[str, int]) -> Source:
+    """The launches of one origin; `number` gets a number for each kernel's name."""
     nodes, calls = sequences.nodes, sequences.calls
     names = nodes["kernel"].unique(maintain_order=True).drop_nulls()
     numbers = pl.Series([number.setdefault(name, len(number)) for name in names], dtype=pl.Int64)
@@ -133,7 +149,7 @@ def _source(origin: int, sequences: LaunchSequences, number: dict[str, int]) -> 
     first = np.searchsorted(nodes["sequence"].to_numpy(), np.arange(sequences.sequences.height + 1))
     hashed = calls.select(pl.struct("name", "input_shapes", "input_types").hash()).to_series()
     signature = hashed.gather(nodes["call"].cast(pl.Int64).replace(NONE, None)).fill_null(0).to_numpy()
-    return Source(origin, sequences, codes.astype(np.int64), first, signature)
+    return Source(origin, capture, sequences, codes.astype(np.int64), first, signature)
 
 
 def _row_codes(trace: Trace, rows: Ints, number: dict[str, int]) -> Ints:

@@ -137,7 +137,7 @@ def _modules(attributed: Trace, rows: Ints) -> pl.Series:
     return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
 
 
-def _of_nodes(joined: Join, found: Replays) -> tuple[Rows, Ints]:
+def nodes_of(joined: Join, found: Replays) -> tuple[Rows, Ints]:
     """(the node of each row among those of all sources, or NONE; an index into CONFIDENCE)."""
     first = np.cumsum([0, *(source.sequences.nodes.height for source in joined.sources)])
     node, sure = np.full(found.rows.size, NONE), np.full(found.rows.size, LOW)
@@ -150,7 +150,7 @@ def _of_nodes(joined: Join, found: Replays) -> tuple[Rows, Ints]:
 
 
 def _lines(joined: Join, found: Replays) -> pl.Series:
-    node, _ = _of_nodes(joined, found)
+    node, _ = nodes_of(joined, found)
     empty = pl.Series([], dtype=pl.String)
     lines = pl.concat([empty, *(source.sequences.nodes["line"] for source in joined.sources)])
     return lines.gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
@@ -158,7 +158,7 @@ def _lines(joined: Join, found: Replays) -> pl.Series:
 
 def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:
     """How sure the operator of each row is; null without one."""
-    _, sure = _of_nodes(joined, found)
+    _, sure = nodes_of(joined, found)
     return pl.Series(CONFIDENCE, dtype=pl.Enum(CONFIDENCE)).gather(
         pl.Series(np.where(is_joined, sure, NONE)).replace(NONE, None)
     )
@@ -166,7 +166,7 @@ def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> p
 
 def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Add what side-car files say of nodes: the mark, and the innermost line of the stack."""
-    notes = trace.node_notes
+    notes = trace.captures.files.node_notes
     if notes is None or notes.is_empty():
         return frame
     node = trace.device_events["graph_node_id"].gather(frame["row"])

@@ -3,6 +3,7 @@
 Shapes alone don't say it: all requests of a batch are one tensor. Annotations with details have the sums of lengths
 (names/iterations.py), and the operators that call attention have its heads and dimensions: inputs [queries, heads, d],
 [_, heads of keys, d], [_, heads of keys, d of values].
+Values smaller than the keys of one head are a part of these: the latent cache of MLA, which is read once.
 
 FLOPs are those of both products for the pairs that causal attention computes. Bytes are the minimum: queries and
 outputs once, and the keys and values of all requests once per call.
@@ -64,9 +65,9 @@ class _Heads(NamedTuple):
 def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
     """The work of attention, where both lengths and shapes were recorded."""
     size, host, device = made.frame.height, trace.host_events, trace.device_events
-    lengths = _lengths(trace, made)
+    lengths = request_lengths(trace, made)
     calls, heads = _calls(trace)
-    step = _iteration_of(host, made)[calls]
+    step = iteration_of(host, made)[calls]
     work = np.zeros((4, size), np.int64)
     peaks = _peaks(trace)
     for number, row in zip(step.tolist(), heads, strict=True):
@@ -94,12 +95,12 @@ def _computes_attention(kernel: str) -> bool:
     return kernel_family(kernel) == "attention" and not is_other
 
 
-def _lengths(trace: Trace, made: Iterations) -> list[SequenceLengths | None]:
+def request_lengths(trace: Trace, made: Iterations) -> list[SequenceLengths | None]:
     """The lengths of each iteration's requests: of its own annotation, or of one inside it."""
     host = trace.host_events
     has = map_categories(host["name"], lambda name: sequence_lengths(name) is not None).astype(bool)
     rows = np.flatnonzero(has & (host["kind"] == "annotation").to_numpy())
-    step = _iteration_of(host, made)[rows]
+    step = iteration_of(host, made)[rows]
     found: list[SequenceLengths | None] = [None] * made.frame.height
     for number, name in zip(step.tolist(), host["name"].gather(rows).cast(pl.String), strict=True):
         if number != NONE:
@@ -107,7 +108,7 @@ def _lengths(trace: Trace, made: Iterations) -> list[SequenceLengths | None]:
     return found
 
 
-def _iteration_of(host: pl.DataFrame, made: Iterations) -> NDArray[np.int64]:
+def iteration_of(host: pl.DataFrame, made: Iterations) -> NDArray[np.int64]:
     """The iteration in whose host interval each row begins."""
     first, last = (made.frame[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
     start = host["start_ns"].to_numpy()
@@ -164,7 +165,8 @@ def _work(heads: _Heads, lengths: SequenceLengths, peaks: DevicePeaks | None) ->
     """FLOPs, bytes, bytes of keys and values, and time at the roof of one call."""
     both = heads.key_size + heads.value_size
     flop = 2 * heads.queries * both * lengths.pairs
-    cache = lengths.keys * heads.keys * both * heads.element
+    is_latent = heads.keys == 1 and heads.queries > 1 and heads.value_size < heads.key_size
+    cache = lengths.keys * heads.keys * (heads.key_size if is_latent else both) * heads.element
     moved = lengths.queries * heads.queries * both * heads.element + cache
     rate = None if peaks is None else peaks.roof(heads.dtype)
     if peaks is None or rate is None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
 from ...names.calls import launches_graph
-from ...names.kernel_families import kernel_family
+from ...names.kernel_families import FAMILIES, kernel_family
 from ...trace.model import Trace
 from ..calls.graph_launches import LaunchedRows
 
@@ -70,7 +70,8 @@ def _busiest_thread(trace: Trace) -> int:
 
 def _calls(trace: Trace, thread: int) -> _Calls:
     device, launches = trace.device_events, trace.launches
-    family = map_categories(device["name"], kernel_family, missing="other")
+    families = [FAMILIES.index(name) for name in _MODEL]
+    family = map_categories(device["name"], lambda name: FAMILIES.index(kernel_family(name)), missing=NONE)
     launch = device["launch"].to_numpy()
     on_thread = launches["thread"].to_numpy() == thread
     rows = np.unique(launch[launch != NONE])
@@ -78,8 +79,8 @@ def _calls(trace: Trace, thread: int) -> _Calls:
     start, dur = (launches[name].to_numpy() for name in ("start_ns", "dur_ns"))
     rows = rows[np.argsort(start[rows], kind="stable")]
     graph = map_categories(launches["name"], launches_graph).astype(bool)[rows]
-    samples = np.isin(rows, launch[family == "sampling"])
-    model = np.isin(rows, launch[np.isin(family, _MODEL)]) | graph
+    samples = np.isin(rows, launch[family == FAMILIES.index("sampling")])
+    model = np.isin(rows, launch[np.isin(family, families)]) | graph
     copies = np.isin(rows, launch[(device["kind"] == "memcpy").to_numpy()])
     return _Calls(rows.astype(np.int64), start[rows], start[rows] + dur[rows], model, samples, graph, copies)
 

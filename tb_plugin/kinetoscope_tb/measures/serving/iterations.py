@@ -143,6 +143,8 @@ def _outermost(is_mark: NDArray[np.bool_], parent: NDArray[np.int32]) -> NDArray
 def _marks_of(
     frame: pl.DataFrame, rows: NDArray[np.int64], of: str, source: str, is_cut: NDArray[np.bool_]
 ) -> pl.DataFrame:
+    if not rows.size:
+        return pl.DataFrame(schema=_MARKS)
     chosen = frame[rows]
     names = chosen["name"].cast(pl.String).to_list()
     stated = [iteration_name(name) or IterationName(iteration_function(name) or "", "other") for name in names]
@@ -227,12 +229,10 @@ def _with_windows(
 
 def _phases(trace: Trace, frame: pl.DataFrame, device: NDArray[np.int32]) -> pl.Series:
     """The phases: stated ones, and elsewhere that of the attention kernels, if their names say so."""
-    answers = map_categories(trace.device_events["name"], lambda name: attention_phase(name) or "", missing="")
-    size = frame.height
-    runs = {
-        phase: scatter_add(device, (answers == phase).astype(np.int64), size) > 0 for phase in ("prefill", "decode")
-    }
-    both = runs["prefill"] & runs["decode"]
-    shown = np.select([both, runs["prefill"], runs["decode"]], ["mixed", "prefill", "decode"], "other")
+    shown_by = (None, "prefill", "decode")
+    codes = map_categories(trace.device_events["name"], lambda name: shown_by.index(attention_phase(name)), missing=0)
+    rows = [np.bincount(device[(codes == code) & (device >= 0)], minlength=frame.height) for code in (1, 2)]
+    prefill, decode = (count > 0 for count in rows)
+    shown = np.select([prefill & decode, prefill, decode], ["mixed", "prefill", "decode"], "other")
     is_stated = (frame["source"] == "annotation").to_numpy() | (frame["phase"] != "other").to_numpy()
     return pl.Series("phase", np.where(is_stated, frame["phase"].to_numpy(), shown), dtype=pl.String)

@@ -13,16 +13,24 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...arrays.intervals import Ints
+from ...names.memory_work import NO_EXPERTS
 from ...trace.model import Trace
 from ..calls.roofline import Limits
-from .attention import attention_work
+from .attention import attention_work, request_lengths
 from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
+from .experts import expert_work
 from .iterations import Iterations, iterations
 from .matmuls import matmul_work
 from .steadiness import STEADY
 
 IDLE = "idle: "
 """The beginning of parts in which the device is idle; the rest is what the host does."""
+
+_ALL = 0.995  # of the kernels' time; the rest may be rounded off
+_NO_CALLS = "Graphs replay some of them: that needs a recording of the capture, with shapes."
+_NO_SHAPES = "Shapes weren't recorded (record_shapes=True), or the operator has no formula."
+_NO_HEADS = "Its operators don't have the shapes of attention; some with a latent cache (MLA) don't."
+_NO_LENGTHS = "The lengths of the requests weren't recorded; annotations with details have them."
 
 _WORK = ("flop", "moved_bytes", "model_bytes", "roof_ns", "known_ns")
 
@@ -43,7 +51,9 @@ def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     )
     whole = pl.col("time_ns").sum().over("phase")
     table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
-    table = _rates(table, _bandwidth(trace)).with_columns(whole=whole, share_frac=fraction(pl.col("time_ns"), whole))
+    table = _rates(table, _bandwidth(trace)).with_columns(
+        whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, made)
+    )
     by = ["whole", "phase", "time_ns", "part"]
     return table.sort(by, descending=[True, False, True, False])
 
@@ -71,8 +81,12 @@ def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
 
 
 def _work(trace: Trace, made: Iterations) -> pl.DataFrame:
-    """The known work of matmuls and attention in each iteration."""
-    works = {"gemm": matmul_work(trace, made), "attention": attention_work(trace, made)}
+    """The known work of matmuls, attention and experts in each iteration."""
+    works = {
+        "gemm": matmul_work(trace, made),
+        "attention": attention_work(trace, made),
+        "moe": expert_work(trace, made),
+    }
     return pl.concat([_rows(part, **dict(zip(_WORK, work, strict=True))) for part, work in works.items()])
 
 
@@ -80,6 +94,17 @@ def _bandwidth(trace: Trace) -> float | None:
     """The peak bandwidth of the worker's device, if it has one that is known."""
     known = list(Limits.of(trace).values())
     return known[0].peaks.bandwidth if len(known) == 1 and known[0].peaks else None
+
+
+def _reason(trace: Trace, made: Iterations) -> pl.Expr:
+    """Why the work of a part isn't known, or not all of it."""
+    reasons = {
+        "moe": NO_EXPERTS,
+        "gemm": _NO_CALLS if trace.holds("graphs") else _NO_SHAPES,
+        "attention": _NO_HEADS if any(request_lengths(trace, made)) else _NO_LENGTHS,
+    }
+    of_part = pl.col("part").replace_strict(reasons, default=None, return_dtype=pl.String)
+    return pl.when(pl.col("known_frac") < _ALL).then(of_part)
 
 
 def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:

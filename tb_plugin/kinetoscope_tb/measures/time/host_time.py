@@ -11,8 +11,6 @@ An instant belongs to the first of these that applies:
 * waiting: the main thread is in a call of Python that waits: for a lock, a thread, a file;
 * calling: a smaller operator runs, or none does for no more than BETWEEN_OPS_NS: Python calls the next one;
 * rest: nothing of these was recorded for longer than that.
-
-The main thread is the one whose annotations are the steps; without steps, the one with the most operators.
 """
 
 from __future__ import annotations
@@ -28,12 +26,13 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, without
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_region
-from ...names.kernels import is_data_loading, step_number
+from ...names.kernels import is_data_loading
 from ...names.python_frames import collects_garbage, starts_workers, waiting
 from ...trace.model import Trace
 from .breakdown import intervals_of
 from .graph_breaks import GraphBreaks
 from .idle import Windows
+from .threads import main_thread
 
 HOST_PARTS = (
     "compiling",
@@ -108,21 +107,6 @@ class HostTime(NamedTuple):
             dict(zip(HOST_PARTS, spans, strict=True)),
             is_large,
         )
-
-
-def main_thread(trace: Trace) -> int:
-    """The row of `threads` whose annotations are the steps; without steps, the one with the most operators."""
-    host = trace.host_events
-    if host.is_empty():
-        return NONE
-    steps = host.filter(pl.Series(map_categories(host["name"], lambda name: step_number(name) is not None)))
-    rows = host.filter(pl.col("kind") == "operator") if steps.is_empty() else steps
-    busy = (
-        (host if rows.is_empty() else rows)
-        .group_by("thread")
-        .agg(pl.col("self_ns" if steps.is_empty() else "dur_ns").sum())
-    )
-    return int(busy.sort(pl.nth(1), "thread", descending=[True, False])["thread"][0])
 
 
 def _matching(frame: pl.DataFrame, where: NDArray[np.bool_] | None, answer: Callable[[str], bool]) -> Intervals:

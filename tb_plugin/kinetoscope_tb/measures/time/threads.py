@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
@@ -11,17 +12,26 @@ from ...trace.model import Trace
 
 
 def main_thread(trace: Trace) -> int:
-    """The thread that runs the steps, or the one with the longest ranges; NONE if there is no host thread."""
+    """The row of `threads` on which the steps are marked; without steps, the one that computes and launches longest.
+
+    Where neither operators nor launches were recorded, the thread with the longest host events; NONE if there is none.
+    """
     host, calls = trace.host_events, trace.launches
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
-    thread = host["thread"].to_numpy()
     if is_step.any():
-        return int(np.bincount(thread[is_step]).argmax())
-    spent = np.zeros(trace.threads.height, np.int64)
-    np.add.at(spent, calls["thread"].to_numpy(), calls["dur_ns"].to_numpy())
-    outer = host["depth"].to_numpy() == 0
-    np.add.at(spent, thread[outer], host["dur_ns"].to_numpy()[outer])
+        spent = _time_by_thread(trace, host.filter(pl.Series(is_step)), "dur_ns")
+    else:
+        operators = host.filter(pl.col("kind") == "operator")
+        spent = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
+    if not spent.any():
+        spent = _time_by_thread(trace, host, "self_ns")
     return int(spent.argmax()) if spent.any() else NONE
+
+
+def _time_by_thread(trace: Trace, events: pl.DataFrame, column: str) -> NDArray[np.float64]:
+    spent = np.zeros(trace.threads.height)
+    np.add.at(spent, events["thread"].to_numpy(), events[column].to_numpy())
+    return spent
 
 
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from ...trace.assemble import Parts
 from ...trace.meta import Meta, WriterFingerprint
 from ...trace.model import COLLECTED, Diagnostic
 from ..input.document import not_a_trace
-from ..scan.counters import counters
+from ..scan.counters import counters, with_samples
 from ..scan.damage import damage_outside_events, truncation
 from ..scan.ingest import Ingested
 from ..scan.kinds import Kind
@@ -67,6 +67,8 @@ def build_parts(
     frames["collectives"] = collectives(events.frames["collectives"], texts)
     frames["counters"], without_value = counters(events.counters, frames["others"], threads)
     diagnostics += without_value
+    if ingested.samples is not None:
+        frames["counters"] = with_samples(frames["counters"], ingested.samples, earliest)
     outside, origin = outside.with_origin(earliest)
     diagnostics += outside.diagnostics()
     meta = Meta(outside.top, events.events, fingerprint, outside.impossible)
@@ -165,7 +167,7 @@ def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
     diagnostics = [
         *truncation(ingested.lost_bytes, ingested.end),
         *ingested.tally.diagnostics(),
-        *damage_outside_events(ingested.tail, lost_values),
+        *damage_outside_events(ingested.tail, lost_values, ingested.arrays),
     ]
     if not ingested.events.events:
         diagnostics.append(Diagnostic("no_events", 1, "The trace has no events. Check that the profiler was running."))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ FARTHEST_BASE_NS = 2**62
 
 BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 10_000  # outside the event array; kineto writes about twenty
+MOST_ARRAYS = 1000  # of events
 _MEMBERS_AT_ONCE = 1 << 12
+_FAR = 1 << 22  # a trace within the metadata of another is smaller
+EVENTS_KEY = b'"traceEvents"'
 _SPACE = re.compile(rb"\s*")
 _EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
@@ -33,8 +37,16 @@ _NO_VALUE = re.compile(r":\s*(?=[,}\]])")
 _STRAY_COMMA = re.compile(r",\s*(?=[,}\]])")
 
 
-def array_start(text: bytes) -> int | None:
+def array_start(text: bytes, *, is_whole: bool) -> int | None:
     """Offset of the first byte inside the event array; None if more text is needed to find it.
+
+    It is the first array of that name at the top level. An array inside another value is passed over, unless its value
+    ends far behind it or never: then a bracket before it is missing. So the place depends on the file alone, however
+    much of it is there.
+
+    Args:
+        text: The file's beginning.
+        is_whole: Whether nothing follows. Without an array at the top level, the first one is taken.
 
     Raises:
         ValueError: The text begins neither an object nor an array.
@@ -46,55 +58,73 @@ def array_start(text: bytes) -> int | None:
         return i + 1
     if text[i : i + 1] != b"{":
         raise ValueError(text[i : i + 1])
-    if b'"traceEvents"' not in text:
+    if EVENTS_KEY not in text:
         return None
-    for places in _members(text, i + 1):
-        start, end = places[-1][2:].tolist()
-        if end < 0 and text[start : start + 1] == b"[":
-            return int(start) + 1
-    match = _EVENTS_ANYWHERE.search(text)  # something before it is broken or nested oddly
-    return match.end() if match else None
+    walk = walk_members(text, i + 1)
+    starts = np.array([match.end() for match in _EVENTS_ANYWHERE.finditer(text, i + 1)], np.int64)
+    at_top = walk.events_at
+    inside = starts if at_top is None else starts[starts < at_top]
+    ends = np.append(walk.places[:, 3], len(text))[np.searchsorted(walk.places[:, 2], inside, side="right") - 1]
+    is_behind = inside >= walk.following
+    ends[is_behind] = len(text)
+    chosen = inside[(ends - inside > _FAR) | (is_behind & walk.has_ended)]
+    if chosen.size:
+        return int(chosen[0])
+    return int(starts[0]) if is_whole and at_top is None and starts.size else at_top
 
 
-def values(text: bytes, i: int) -> Iterator[tuple[bytes, int, int]]:
-    """Each key of an object from offset i on: its token, and start and end of its value; end -1 for traceEvents.
+@dataclass(frozen=True)
+class Members:
+    """Members of an object, up to an event array.
 
-    It stops at the first thing that isn't a key with a value, and at traceEvents.
+    Args:
+        places: Of each, where its key begins and ends, and where its value does; -1 if that is the event array.
+        following: Where the next one begins.
+        has_ended: Whether something else follows, so that more text wouldn't add one.
     """
-    for places in _members(text, i):
-        for key_start, key_end, start, end in places.tolist():
-            yield text[key_start:key_end], start, end
+
+    places: NDArray[np.int64]
+    following: int
+    has_ended: bool
+
+    @property
+    def events_at(self) -> int | None:
+        """Offset of the first byte inside the event array; None if there is none."""
+        is_last = len(self.places) and self.places[-1, 3] < 0
+        return int(self.places[-1, 2]) + 1 if is_last else None
 
 
-def _members(text: bytes, i: int) -> Iterator[NDArray[np.int64]]:
-    """The same as positions in the text, in batches, none of them empty."""
+def walk_members(text: bytes | memoryview, i: int) -> Members:
+    """The members of an object from offset i on."""
     data = np.frombuffer(text, np.uint8)
-    count = _MEMBERS_AT_ONCE
-    while count == _MEMBERS_AT_ONCE:
+    found = [np.empty((0, 4), np.int64)]
+    count, has_ended = _MEMBERS_AT_ONCE, False
+    while count == _MEMBERS_AT_ONCE and not (len(found[-1]) and found[-1][-1, 3] < 0):
         places = np.empty((_MEMBERS_AT_ONCE, 4), np.int64)
-        count, i = members(data, i, len(text), places)
-        if count:
-            yield places[:count]
-        if count and places[count - 1, 3] < 0:
-            return
+        count, i, has_ended = members(data, i, len(text), places)
+        found.append(places[:count])
+    return Members(np.concatenate(found), i, has_ended)
 
 
 def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:
-    """The top-level values before and after the events, and how many couldn't be read, or are too many."""
+    """The top-level values before and after the events, and how many couldn't be read, or are too many.
+
+    Of a key that occurs more than once the last value counts, as in Python's json.
+    """
     top: dict[str, Any] = {}
     lost = 0
     start = head.find(b"{")
     for text, at in ((head, start + 1 if start >= 0 else len(head)), (tail, 0)):
-        read = 0
-        for places in _members(text, at):
-            chosen = places[places[:, 3] >= 0]
-            for key_start, key_end, begin, end in chosen[: MOST_VALUES - read].tolist():
-                try:
-                    top[str(_parsed(text[key_start:key_end]))] = _parsed(text[begin:end])
-                except (ValueError, RecursionError):
-                    lost += 1
-            lost += max(0, len(chosen) - (MOST_VALUES - read))
-            read = min(MOST_VALUES, read + len(chosen))
+        places = walk_members(text, at).places
+        chosen = places[places[:, 3] >= 0]
+        for key_start, key_end, begin, end in chosen[:MOST_VALUES].tolist():
+            if text[key_start:key_end] == EVENTS_KEY:
+                continue
+            try:
+                top[str(_parsed(text[key_start:key_end]))] = _parsed(text[begin:end])
+            except (ValueError, RecursionError):
+                lost += 1
+        lost += max(0, len(chosen) - MOST_VALUES)
     return top, lost
 
 
@@ -160,7 +190,7 @@ def not_a_trace(path: str, start: bytes) -> NotATrace:
             "these are the Python stacks of the nodes of CUDA graphs (dump_kernel_py_stacks). Open the profiler's "
             "trace of the same run.",
         )
-    if b'"traceEvents"' in text:
+    if EVENTS_KEY in text:
         return NotATrace(path, "its traceEvents have no usable event. Record the trace again.")
     return NotATrace(path, "it has no traceEvents, so it isn't a profiler's trace, or it was truncated before them.")
 

@@ -20,6 +20,7 @@ from ..scan.ingest import Ingested
 from ..scan.rows import Noted, Part
 from . import schema
 from .events import Ints, Session, part_of, process_of, unique_correlation
+from .metrics import device_indices, first_and_last, metric_names, read_metrics
 from .scan import Batch, batches, row_count
 
 _NAMES_AT_ONCE = 500
@@ -34,13 +35,12 @@ _SEVERAL_PROCESSES = (
     "Record each rank into a file of its own for views of ranks."
 )
 _UNREAD = (
-    "Tables of other kinds (operating system calls, CPU samples, GPU metrics, libraries) aren't shown. Open the report "
+    "Tables of other kinds (operating system calls, CPU samples, libraries) aren't shown. Open the report "
     "in Nsight Systems for those."
 )
 _OTHER_EVENTS = frozenset(
     {
         "OSRT_API",
-        "GPU_METRICS",
         "COMPOSITE_EVENTS",
         "SCHED_EVENTS",
         "CUBLAS_EVENTS",
@@ -168,10 +168,29 @@ def _ingest(
             if len(chosen):
                 result.events.append(part_of(chosen, session))
             progress(result, min(1.0, rows / total))
+    _add_metrics(export, session, result)
     if not result.events.events and export.diagnostics:
         raise NotATrace(path, f"none of its events can be read. {export.diagnostics[0].consequence}")
     result.events.append(_thread_names(export))
-    return result, export.diagnostics + _notes(export, session)
+    return result, export.diagnostics + _notes(export, session, has_samples=result.samples is not None)
+
+
+def _add_metrics(export: _Export, session: Session, result: Ingested) -> None:
+    """Read the samples of GPU_METRICS, if the file has any."""
+    columns = export.tables.get(schema.METRICS.table, frozenset())
+    names = metric_names(export.rows(schema.METRIC_NAMES, "typeId", "metricId", "metricName"))
+    if not names or not set(schema.METRICS.integers) <= columns:
+        return
+    devices = device_indices(session.device_of, export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId"))
+    place = schema.SOURCES.index(schema.METRICS) << schema.ROW_BITS
+    result.samples = read_metrics(
+        export.connection,
+        export.tables,
+        names,
+        lambda gpu: devices.get(gpu) if devices else gpu,
+        first_and_last([(rows["ts"], rows["dur"]) for rows in result.events.timed()]),
+        lambda problem, row: export.note_damage(schema.METRICS.table, problem, place + row),
+    )
 
 
 def _session(export: _Export) -> Session:
@@ -282,13 +301,14 @@ def _pid(thread: int) -> int:
     return int(process_of(np.array([thread]))[0])
 
 
-def _notes(export: _Export, session: Session) -> list[Diagnostic]:
+def _notes(export: _Export, session: Session, *, has_samples: bool) -> list[Diagnostic]:
     notes = []
     if graphs := export.count(schema.GRAPHS):
         notes.append(Diagnostic("whole_graphs", graphs, _WHOLE_GRAPHS))
     if len(session.processes) > 1:
         notes.append(Diagnostic("several_processes", len(session.processes), _SEVERAL_PROCESSES))
-    if unread := sorted(table for table in _OTHER_EVENTS & export.tables.keys() if export.count(table)):
+    others = _OTHER_EVENTS if has_samples else _OTHER_EVENTS | {schema.METRICS.table}
+    if unread := sorted(table for table in others & export.tables.keys() if export.count(table)):
         notes.append(Diagnostic("other_tables", len(unread), f"{_UNREAD} They are {', '.join(unread)}.", level="note"))
     return notes
 

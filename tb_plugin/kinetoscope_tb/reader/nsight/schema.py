@@ -23,7 +23,7 @@ class Source:
 
     Args:
         table: Its name.
-        integers: The columns that are read as integers; `start` comes first.
+        integers: The columns that are read as integers; the time comes first.
         texts: Those that are read as texts.
     """
 
@@ -31,6 +31,9 @@ class Source:
     integers: tuple[str, ...]
     texts: tuple[str, ...] = ()
 
+
+METRICS = Source("GPU_METRICS", ("timestamp", "typeId", "metricId", "value"))
+METRIC_NAMES = "TARGET_INFO_GPU_METRICS"
 
 SOURCES = (
     Source(RANGES, ("start", "end", "eventType", "textId", "globalTid", "endGlobalTid"), ("text",)),
@@ -57,13 +60,14 @@ SOURCES = (
     Source(FILLS, (*_WORK, "graphNodeId", "bytes", "memKind")),
     Source(GRAPHS, (*_WORK, "graphId", "graphExecId")),
     Source(WAITS, (*_WORK, "syncType", "eventId", "eventSyncId")),
+    METRICS,
 )
 """In the order of their offsets. New ones go to the end: caches store offsets."""
 
 ROW_BITS = 40
 """An event's offset is its table's place in SOURCES above its row number."""
 
-EVENTS = frozenset(source.table for source in SOURCES) - {WAITS}
+EVENTS = frozenset(source.table for source in SOURCES) - {WAITS, METRICS.table}
 
 PUSHED_RANGES, STARTED_RANGES, MARK = (59, 70), (60, 71), 34
 """eventType of NVTX_EVENTS: ranges of a thread's stack, ranges of their own, and instants; 70 and 71 are imported."""

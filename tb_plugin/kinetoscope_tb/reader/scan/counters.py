@@ -90,12 +90,23 @@ def counters(
         pl.when(value.is_finite()).then(value).otherwise(float("nan")).alias("value"),
         "offset",
     )
+    return _frame(spelt), _left_out(parsed.filter(is_empty))
+
+
+def with_samples(frame: pl.DataFrame, samples: pl.DataFrame, earliest: int) -> pl.DataFrame:
+    """A frame of counters, and samples whose times are those of the file; those before the first event are left out."""
+    timed = samples.with_columns(start_ns=pl.col("time_ns") - earliest).filter(pl.col("start_ns") >= 0)
+    known = frame.with_columns(pl.col(_TEXTS).cast(pl.String))
+    return _frame(pl.concat([known, timed.select(known.columns)], how="vertical_relaxed"))
+
+
+def _frame(spelt: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the order and the types of the frame."""
     ordered = spelt.sort("process", "name", "series", "start_ns", maintain_order=True)
-    frame = ordered.select(
+    return ordered.select(
         *(pl.col(name).cast(pl.Enum(ordered[name].unique(maintain_order=True).drop_nulls())) for name in _TEXTS),
         *(pl.col(name).cast(dtype) for name, dtype in COUNTERS.items() if name not in _TEXTS),
     )
-    return frame, _left_out(parsed.filter(is_empty))
 
 
 def _texts(tokens: pl.Series) -> pl.Series:

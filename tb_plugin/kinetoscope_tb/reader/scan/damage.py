@@ -9,13 +9,14 @@ import re
 from typing import Literal, NamedTuple
 
 from ...trace.model import Diagnostic, Fault
-from ..input.document import MOST_VALUES
+from ..input.document import MOST_VALUES, walk_members
 from .rows import Noted
 
 LOST = "damaged_events"
 QUOTE, BACKSLASH, BRACKET = "unescaped_quote", "unescaped_backslash", "wrong_brackets"
 WORD, HEX, EMPTY, COMMA = "bare_word", "bare_hex", "missing_value", "wrong_commas"
 
+_END = re.compile(rb"[\s\]}\0]*")
 _ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
 
 
@@ -61,8 +62,8 @@ def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
     return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss", fault=fault if is_cut else None)]
 
 
-def damage_outside_events(tail: bytes, lost_values: int) -> list[Diagnostic]:
-    """Damage outside the event array: values that can't be read, and text after the end of the document."""
+def damage_outside_events(tail: bytes, lost_values: int, arrays: int) -> list[Diagnostic]:
+    """Damage outside the event array: values that can't be read, and what follows the end of the document."""
     diagnostics = []
     if lost_values:
         words = (
@@ -70,9 +71,16 @@ def damage_outside_events(tail: bytes, lost_values: int) -> list[Diagnostic]:
             "about the device or the job may be missing."
         )
         diagnostics.append(Diagnostic("damaged_metadata", lost_values, words))
-    if _ANOTHER_DOCUMENT.match(tail):
+    if arrays > 1:
+        words = f"The file has {arrays} arrays of events (traceEvents); they are read one after another."
+        diagnostics.append(Diagnostic("several_arrays", arrays, words, level="note"))
+    rest = tail[walk_members(tail, 0).following :]
+    if _ANOTHER_DOCUMENT.match(rest):
         words = "The file continues after the end of the trace, perhaps with a second one; only the first was read."
         diagnostics.append(Diagnostic("second_document", 1, words, level="loss"))
+    elif not _END.fullmatch(rest):
+        words = f"{len(rest)} bytes after the events aren't JSON and are left out: metadata or events may be missing."
+        diagnostics.append(Diagnostic("damaged_end", 1, words, level="loss" if b'"ph"' in rest else "warning"))
     return diagnostics
 
 

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from ..input.document import array_start, is_memory_timeline, not_a_trace
+import polars as pl
+
+from ..input.document import MOST_ARRAYS, array_start, is_memory_timeline, not_a_trace, walk_members
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
 from .rows import Sorted
@@ -35,18 +37,23 @@ class Ingested:
 
     Attributes:
         events: The events by frame.
-        head, tail: The text before the first event, and after the array.
+        head, tail: The text before the first event, and after the array; if there are several, after each.
+        arrays: How many event arrays there are.
         lost_bytes: How much of the text's end is an unfinished event; None if the array is complete.
         end: Length of the text.
         tally: What was repaired, tolerated or lost in the events.
+        samples: Counters that a format has as numbers instead of events: the columns of the frame of counters, with the
+            file's times in `time_ns`.
     """
 
     events: Sorted = field(default_factory=Sorted)
     head: bytes = b""
     tail: bytes = b""
+    arrays: int = 1
     lost_bytes: int | None = None
     end: int = 0
     tally: Tally = field(default_factory=Tally)
+    samples: pl.DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -80,44 +87,118 @@ def ingest(
     result = Ingested() if into is None else Ingested(into)
     stream = iter(blocks)
     result.head, first = split_head(stream, path)
-    rest, ended, needed, tail = b"", False, 0, bytearray()
-    scan = partial(scan_chunk, first_key=first_key_of(first), collect=collect)
+    scan = partial(scan_chunk, first_key=first_key_of(first[:_FIRST_EVENT]), collect=collect)
     with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
+        arrays = _Arrays(result, partial(pool.submit, scan))
         for piece in _ahead(pool, _pieces(first, stream, len(result.head)), scan, threads + 1):
-            text, offset, job = piece.text, piece.offset, piece.scan
-            result.end = offset + len(text)
-            if ended:
-                tail += text[: max(0, _LONGEST_TAIL - len(tail))]
-                continue
-            if rest:  # the cut before this chunk wasn't a boundary: scan from the event that it split
-                text, offset = memoryview(rest + text), offset - len(rest)
-                if len(text) < needed:
-                    rest = text.obj  # type: ignore[assignment]
-                    continue
-                job = pool.submit(scan, text, offset, is_last=len(text) > _LONGEST_EVENT)
-            rest, ended = _take(result, job.result(), text)
-            if len(rest) > _LONGEST_EVENT:  # no event is that long
-                result.tally.note(LOST, 1, result.end - len(rest))
-                rest = b""
-            needed = 2 * len(rest)  # so that the cost of a long event is proportional to its length
+            arrays.read(piece)
             progress(result)
-        if not ended and rest:
-            job = pool.submit(scan, memoryview(rest), result.end - len(rest), is_last=True)
-            rest, ended = _take(result, job.result(), memoryview(rest))
-    result.tail += tail
-    result.lost_bytes = None if ended else len(rest)
+        arrays.finish()
     return result
 
 
-def _take(result: Ingested, piece: ChunkResult, text: memoryview) -> tuple[bytes, bool]:
-    """Add the events of a scan; return its unread text, and whether the array has ended."""
-    for part in piece.parts:
-        result.events.append(part)
-    result.tally.add(piece.tally)
-    if piece.array_ended:
-        result.tail = bytes(text[piece.used + 1 :])
-        return b"", True
-    return bytes(text[piece.used :]), False
+class _Arrays:
+    """The event arrays of a file, read one after another into a result.
+
+    Usually there is one. Of several, Chrome's tracing reads the last and Perfetto all; here none is left out.
+
+    Args:
+        result: Where events are appended.
+        submit: Has a text scanned.
+    """
+
+    def __init__(self, result: Ingested, submit: Callable[..., Future[ChunkResult]]) -> None:
+        self._result, self._submit = result, submit
+        self._between = _Between(is_object=b"{" in result.head)
+        self._has_ended = False
+        self._rest, self._needed = b"", 0  # of the events, not scanned yet
+
+    def read(self, piece: _Piece) -> None:
+        """Read the next piece of the file."""
+        text, job = piece.text, piece.scan
+        self._result.end = piece.offset + len(text)
+        if self._has_ended:
+            following = self._between.add(text)
+            if following is None:
+                return
+            self._begin_array()
+            text, job = following, self._scan(following)
+        elif self._rest:  # the cut before this piece wasn't a boundary: scan from the event that it split
+            text = memoryview(self._rest + text)
+            if len(text) < self._needed:
+                self._rest = text.obj  # type: ignore[assignment]
+                return
+            job = self._scan(text)
+        self._take(job.result(), text)
+        if len(self._rest) > _LONGEST_EVENT:  # no event is that long
+            self._result.tally.note(LOST, 1, self._result.end - len(self._rest))
+            self._rest = b""
+        self._needed = 2 * len(self._rest)  # so that the cost of a long event is proportional to its length
+
+    def finish(self) -> None:
+        """Read what is left when the file has ended."""
+        if self._rest:
+            text, self._rest = memoryview(self._rest), b""
+            self._take(self._scan(text, is_last=True).result(), text, is_last=True)
+        self._result.tail = self._between.text()
+        self._result.lost_bytes = None if self._has_ended else len(self._rest)
+
+    def _scan(self, text: memoryview, *, is_last: bool = False) -> Future[ChunkResult]:
+        is_last = is_last or len(text) > _LONGEST_EVENT
+        return self._submit(text, self._result.end - len(text), is_last=is_last)
+
+    def _take(self, chunk: ChunkResult, text: memoryview, *, is_last: bool = False) -> None:
+        """Add the events of a scan, and those of further arrays in the same text; keep what wasn't read."""
+        while True:
+            for part in chunk.parts:
+                self._result.events.append(part)
+            self._result.tally.add(chunk.tally)
+            self._rest = b"" if chunk.array_ended else bytes(text[chunk.used :])
+            if not chunk.array_ended:
+                return
+            self._has_ended = True
+            following = self._between.add(text[chunk.used + 1 :])
+            if following is None:
+                return
+            self._begin_array()
+            text, chunk = following, self._scan(following, is_last=is_last).result()
+
+    def _begin_array(self) -> None:
+        self._has_ended = False
+        self._result.arrays += 1
+
+
+class _Between:
+    """The text between event arrays and after the last one, as far as it is members of an object."""
+
+    def __init__(self, *, is_object: bool) -> None:
+        self._read, self._rest = bytearray(), b""
+        self._has_ended = not is_object
+        self._arrays = 1
+
+    def add(self, text: memoryview) -> memoryview | None:
+        """Add more text; returns what follows the bracket of another event array, None if there is none yet."""
+        if self._has_ended:
+            self._read += text[: max(0, _LONGEST_TAIL - len(self._read))]
+            return None
+        rest = self._rest + text
+        walk = walk_members(rest, 0)
+        at = walk.events_at
+        is_read = at is not None and len(self._read) + at < _LONGEST_TAIL and self._arrays < MOST_ARRAYS
+        if at is not None and is_read:
+            self._read += rest[: walk.places[-1, 0]]
+            self._rest = b""
+            self._arrays += 1
+            return memoryview(rest)[at:]
+        self._has_ended = walk.has_ended or at is not None or len(self._read) + len(rest) > _LONGEST_TAIL
+        end = len(rest) if self._has_ended else walk.following
+        self._read += rest[:end]
+        self._rest = rest[end:]
+        return None
+
+    def text(self) -> bytes:
+        """All of it, without the keys and the events of the arrays."""
+        return bytes(self._read + self._rest)[:_LONGEST_TAIL]
 
 
 def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
@@ -127,13 +208,13 @@ def split_head(stream: Iterator[bytes], path: str) -> tuple[bytes, bytes]:
     """
     text, start = b"", None
     while start is None:
-        more = _next_bytes(stream, max(1, len(text)))
+        more = _next_bytes(stream, max(_FIRST_EVENT, len(text)))
         text += more
         try:
-            start = array_start(text) if more else None
+            start = array_start(text, is_whole=not more)
         except ValueError:
             break
-        if is_memory_timeline(text):
+        if is_memory_timeline(text[:_FIRST_EVENT]):
             break
         if start is not None:
             text += _next_bytes(stream, max(0, _FIRST_EVENT - (len(text) - start)))

@@ -93,15 +93,17 @@ def scan(text: Array, pos: int, end: int, first_key: Array, keys: Keys, out: Out
     return _scan(text, pos, end, is_last, first_key, keys, out)
 
 
-def members(text: Array, i: int, end: int, places: Array) -> tuple[int, int]:
-    """Find the members of an object from i on: (how many were found, where the next one begins).
+def members(text: Array, i: int, end: int, places: Array) -> tuple[int, int, bool]:
+    """Find the members of an object from i on, up to an array that is the value of traceEvents.
 
-    Of each its key begins and ends, and its value does, in a row of `places`. A value that ends at -1 is that of
-    traceEvents, behind which no further one is looked for. Where less than all of `places` is filled otherwise, what
-    follows isn't a whole member.
+    Of each its key begins and ends, and its value does, in a row of `places`; the array ends at -1.
+
+    Returns: How many were found, where the next one begins, and whether more text wouldn't add one, since something
+        else follows.
     """
-    following = np.empty(1, np.int64)
-    return _members(text, i, end, places, following), int(following[0])
+    following = np.empty(2, np.int64)
+    count = _members(text, i, end, places, following)
+    return count, int(following[0]), bool(following[1])
 
 
 def value_end(text: Array, i: int, end: int) -> int:

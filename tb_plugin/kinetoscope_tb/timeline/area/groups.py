@@ -33,12 +33,15 @@ class Groups:
         names: Of each group.
         categories: Of each group, if it has one.
         processes: The process or device of each group, if it has one.
+        has_spans: Whether spans of annotations on streams are in groups without work. If not they aren't counted, since
+            their time is that of the work inside them.
     """
 
     code: NDArray[np.integer]
     names: list[str]
     categories: list[str] | None = None
     processes: list[str] | None = None
+    has_spans: bool = False
 
 
 def groups(trace: Trace, timeline: Timeline, by: By) -> Groups:
@@ -48,11 +51,12 @@ def groups(trace: Trace, timeline: Timeline, by: By) -> Groups:
 
 def _by_name(_trace: Trace, timeline: Timeline) -> Groups:
     labels = timeline.labels
-    return Groups(timeline.label, labels.texts, [CATEGORIES[i] for i in labels.categories.tolist()])
+    categories = [CATEGORIES[i] for i in labels.categories.tolist()]
+    return Groups(timeline.label, labels.texts, categories, has_spans=True)
 
 
 def _by_category(_trace: Trace, timeline: Timeline) -> Groups:
-    return Groups(timeline.labels.categories[timeline.label], list(CATEGORIES))
+    return Groups(timeline.labels.categories[timeline.label], list(CATEGORIES), has_spans=True)
 
 
 def _by_thread(_trace: Trace, timeline: Timeline) -> Groups:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from ...arrays.gather import scatter_add
 from ...arrays.native import Function
 from ...table import BOOL, COUNT, DURATION, TEXT, Column, Table
 from ..core.model import Timeline
@@ -21,7 +22,8 @@ class Area(Table):
     """The slices that reach into the area, by group.
 
     Amounts (self, total, union) are cut to the area. Durations of single slices (mean, min, p50, p95, max) are those of
-    whole slices.
+    whole slices. Spans of annotations on streams are rows by name and by category; other groups don't count them, since
+    their time is that of the work inside them.
     """
 
     key, weight = ("name", "category", "process", "is_device", "is_covering"), "self_ns"
@@ -52,12 +54,12 @@ def area(timeline: Timeline, groups: Groups, from_ns: int, to_ns: int, tracks: S
     What covers the area with others inside it, and what is on streams, are groups of their own.
     """
     slices = AreaSlices.of(timeline, from_ns, to_ns, tracks)
-    kind = slices.is_device * 2 + slices.covers
-    used, group = np.unique(groups.code[slices.number].astype(np.int64) * 4 + kind, return_inverse=True)
+    counts = groups.has_spans | ~slices.is_span
+    number, kind = slices.number[counts], (slices.is_device * 2 + slices.covers)[counts]
+    used, group = np.unique(groups.code[number].astype(np.int64) * 4 + kind, return_inverse=True)
     code = (used // 4).tolist()
-    calls, total, united = _sums(slices, group, used.size)
-    own = np.zeros(used.size, np.int64)
-    np.add.at(own, group, slices.own_ns)
+    calls, total, united = _sums(slices.begin[counts], slices.end[counts], group, used.size)
+    own = scatter_add(group.astype(np.int32), slices.own_ns[counts], used.size)
     nothing = [None] * used.size
     rows = pl.DataFrame(
         {
@@ -68,7 +70,7 @@ def area(timeline: Timeline, groups: Groups, from_ns: int, to_ns: int, tracks: S
             "total_ns": total,
             "calls": calls,
             "union_ns": united,
-            **_durations(group, timeline.dur_ns[slices.number], calls),
+            **_durations(group, timeline.dur_ns[number], calls),
             "is_device": used % 4 >= 2,
             "is_covering": used % 2 == 1,
         },
@@ -78,12 +80,12 @@ def area(timeline: Timeline, groups: Groups, from_ns: int, to_ns: int, tracks: S
     return Area.of(rows.sort(*amounts, "name", "category", descending=[True, True, True, False, False]))
 
 
-def _sums(slices: AreaSlices, group: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
+def _sums(begin: Ints, end: Ints, group: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
     """(count, total time, time in which any of them runs) of each group."""
     calls, total, united = (np.zeros(groups, np.int64) for _ in range(3))
-    order = np.argsort(slices.begin, kind="stable")
+    order = np.argsort(begin, kind="stable")
     until = np.full(groups, np.iinfo(np.int64).min)
-    _sum_by_group(order, slices.begin, slices.end, group.astype(np.int64), until, calls, total, united)
+    _sum_by_group(order, begin, end, group.astype(np.int64), until, calls, total, united)
     return calls, total, united
 
 

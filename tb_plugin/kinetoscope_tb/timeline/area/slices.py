@@ -2,9 +2,8 @@
 
 All tracks of a thread or stream count together. An instant of a thread belongs to the slice that began last of those
 that are open: a function doesn't have the time of an operator that it calls. An instant of a stream belongs to the
-kernel, copy or fill that began last; annotations there only enclose what runs, so they have no time of their own. So
-the times of slices add up to the time in which anything runs on the threads and streams. Annotations that are projected
-onto streams aren't recorded, and left out.
+kernel, copy or fill that began last; spans of annotations there, recorded or projected, only enclose what runs, so they
+have no time of their own. So the times of slices add up to the time in which anything runs on the threads and streams.
 """
 
 from __future__ import annotations
@@ -29,6 +28,9 @@ Mask = NDArray[np.bool_]
 _OUTER_FIRST: tuple[Part, ...] = ("python", "annotations", "projected", "calls", "other", "waits", "work")
 """Which of two slices with the same times is around the other."""
 
+_SPANS: tuple[Part, ...] = ("annotations", "projected")
+"""What is the span of an annotation where it is on a stream."""
+
 _LAYERS: dict[Part, int] = {"waits": 1, "work": 2}
 """What takes its time from lower layers, and encloses nothing."""
 
@@ -46,6 +48,7 @@ class AreaSlices:
         own_ns: The time of the area that belongs to each.
         covers: Whether each lasts for the whole area, with others inside it.
         is_device: Whether each is on a stream.
+        is_span: Whether each is the span of an annotation on a stream: from the first to the last work launched in it.
     """
 
     number: Ints
@@ -56,6 +59,7 @@ class AreaSlices:
     own_ns: Ints
     covers: Mask
     is_device: Mask
+    is_span: Mask
 
     @classmethod
     def of(cls, timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> AreaSlices:
@@ -77,7 +81,8 @@ class AreaSlices:
         has_inner = np.zeros(number.size, bool)
         has_inner[parent[parent != NONE]] = True
         covers = (start <= from_ns) & (start + dur >= to_ns) & has_inner
-        return cls(number, axis, begin, end, parent, own, covers, is_device)
+        is_span = is_device & np.array([one.part in _SPANS for one in every], bool)[track]
+        return cls(number, axis, begin, end, parent, own, covers, is_device, is_span)
 
 
 def _parents(axis: Rows, start: Ints, end: Ints, can_enclose: Mask) -> Rows:
@@ -99,7 +104,7 @@ def axes_of(tracks: Sequence[Track]) -> Rows:
 def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> tuple[Ints, Ints]:
     """(the slices on the tracks that reach into the time, the track of each)."""
     first, parts, counts = timeline.pyramid.rows.first, [np.empty(0, np.int64)], []
-    places = sorted(place for place in set(tracks) if timeline.tracks[place].part != "projected")
+    places = sorted(set(tracks))
     for place in places:
         track, count = timeline.tracks[place], 0
         for row in range(track.first_row, track.first_row + track.lanes):

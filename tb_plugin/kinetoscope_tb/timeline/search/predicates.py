@@ -18,6 +18,7 @@ from ..core.model import FRAMES, Timeline
 
 Slices = NDArray[np.integer] | NDArray[np.bool_]
 Value = Any  # str, int or None
+SIDES = ("device", "host")
 _TEXT, _NUMBER = (str, type(None)), (int, type(None))
 
 
@@ -52,6 +53,12 @@ def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
         return is_on_track
 
     return slices
+
+
+def _of_side(_trace: Trace, timeline: Timeline, side: Value) -> Slices:
+    is_on_stream = np.array([track.stream is not None for track in timeline.tracks], bool)
+    slices = np.repeat(is_on_stream, [track.slices for track in timeline.tracks])
+    return slices if side == "device" else ~slices
 
 
 def _of_step(trace: Trace, timeline: Timeline, name: Value) -> Slices:
@@ -91,6 +98,7 @@ _OF_VALUE: dict[str, tuple[Any, Callable[[Trace, Timeline, Value], Slices]]] = {
     "op": (_TEXT, _of_op),
     "device": (_NUMBER, _of_tracks("device")),
     "stream": (_NUMBER, _of_tracks("stream")),
+    "side": (str, _of_side),
     "thread": (str, _of_tracks("tid")),
     "process": (str, _of_tracks("pid")),
     "step": (_TEXT, _of_step),

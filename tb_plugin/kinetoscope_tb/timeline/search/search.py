@@ -22,7 +22,7 @@ from ...trace.row_filters import Events
 from ...view import View
 from ..core.model import CATEGORIES, Timeline
 from ..core.pyramid import Pyramid, Rows
-from .predicates import VALUES, slices_with
+from .predicates import SIDES, VALUES, slices_with
 from .text_query import texts_with
 
 BINS = 512
@@ -117,6 +117,8 @@ def parsed(text: str, views: Mapping[str, View]) -> str:
     if find.get("category", CATEGORIES[0]) not in CATEGORIES:
         category = find["category"][:MOST_SHOWN]
         raise BadParameter(f"There is no category {category!r}; there are {', '.join(CATEGORIES)}.")
+    if find.get("side", "host") not in SIDES:
+        raise BadParameter(f"There is no side {find['side'][:MOST_SHOWN]!r}; there are {', '.join(SIDES)}.")
     return json.dumps(find, sort_keys=True)
 
 
@@ -134,23 +136,26 @@ def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, 
 
 
 def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
-    """The recorded slices that satisfy all keys of a parsed find.
+    """The slices that satisfy all keys of a parsed find.
+
+    Projected annotations are found by what is drawn of them: name, category, track, times. What is known of recorded
+    events, and rows of views, find recorded slices.
 
     Raises:
         BadParameter: Its text has an invalid pattern.
     """
     query = json.loads(find)
     labels = _labels(timeline, query)
-    mask = timeline.is_recorded & labels[timeline.label] if labels is not None else timeline.is_recorded.copy()
+    mask = labels[timeline.label] if labels is not None else np.ones(timeline.size, bool)
     if view := query.get("view"):
-        mask &= _mask_of_events(timeline, _events_of_row(trace, views[view], query))
+        mask &= _mask_of_events(timeline, events_of_row(trace, views[view], query))
     else:
         for numbers in slices_with(trace, timeline, query):
             mask &= _mask(timeline, numbers)
     return SearchResult(timeline, np.flatnonzero(mask).astype(np.int32))
 
 
-def _events_of_row(trace: Trace, view: View, query: dict[str, Any]) -> Events:
+def events_of_row(trace: Trace, view: View, query: Mapping[str, Any]) -> Events:
     """The events behind a row of a view; with a phase, of the view restricted to it."""
     events, phase = view.events_of_row(trace, query), query.get("phase")
     return events if phase is None or "phase" in view.table.key else events_of_phase(trace, events, view.within, phase)

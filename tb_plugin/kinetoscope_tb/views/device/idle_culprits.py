@@ -19,6 +19,7 @@ from ...names.kernel_labels import kernel_label
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
+from ...trace.steps import step_noun
 from ...view import Part, Slices, View
 
 
@@ -68,7 +69,8 @@ def idle_culprits(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The largest first; with from_ns or to_ns only the idle time within; of at most MOST_DEVICES devices."""
-    rows = _sums(pieces_by_culprit(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0)
+    pieces, steps = pieces_by_culprit(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0
+    rows = _sums(pieces, steps, step_noun(trace.steps))
     window = Windows.of(trace, each=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
     end = min(int(window.end[-1]), window.end[-1] if to_ns is None else to_ns)
@@ -81,7 +83,7 @@ def idle_culprits(
     return IdleCulprits.of(rows.select(IdleCulprits.schema().names()))
 
 
-def _sums(pieces: pl.DataFrame, steps: int) -> pl.DataFrame:
+def _sums(pieces: pl.DataFrame, steps: int, noun: str) -> pl.DataFrame:
     """The rows: one per device and culprit, without shares."""
     who = ["device", "culprit"]
     by_gap = pieces.group_by(*who, "gap").agg(pl.col(*WHO, "name").first(), pl.col("dur_ns").sum())
@@ -98,15 +100,17 @@ def _sums(pieces: pl.DataFrame, steps: int) -> pl.DataFrame:
         per_step_ns=pl.col("dur_ns").sum() // max(steps, 1), steps=pl.col("step").n_unique().cast(pl.Int64)
     )
     rows = rows.join(by_step, who, how="left").with_columns(mean_ns=pl.col("total_ns") // pl.col("gaps"))
-    patterns = (_pattern(steps, *row) for row in rows.select("steps", "gaps", "follows", "after").iter_rows())
+    patterns = (
+        _pattern(steps, f"{noun}s", *row) for row in rows.select("steps", "gaps", "follows", "after").iter_rows()
+    )
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 
 
-def _pattern(all_steps: int, steps: int | None, gaps: int, follows: int, after: str | None) -> str | None:
+def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, follows: int, after: str | None) -> str | None:
     """In how many steps a culprit occurs, and which work follows its gaps if that is always the same."""
     parts = []
     if steps and all_steps > 1:
-        parts.append(f"in each of {all_steps} steps" if steps == all_steps else f"in {steps} of {all_steps} steps")
+        parts.append(f"in each of {all_steps} {nouns}" if steps == all_steps else f"in {steps} of {all_steps} {nouns}")
     if gaps > 1 and follows == 1 and after is not None:
         parts.append(f"always before {kernel_label(after)}")
     return ", ".join(parts) or None

@@ -19,7 +19,7 @@ from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
 from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, shown_kinds
-from ...measures.time.host_time import main_thread
+from ...measures.time.threads import main_thread
 from ...names.python_frames import is_wait
 from ...pictures import Tree
 from ...table import BOOL, COUNT, DURATION, ID, TEXT, Column, Table

@@ -45,14 +45,18 @@ class Limits(Table):
     kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
     known_frac = Column(
         FRACTION,
-        "Share of that sum in kernels whose work is known: matmuls with recorded shapes, and attention with recorded "
-        "shapes and lengths of requests (annotations with details). Of graphs it needs a recording of their capture.",
+        "Share of that sum in kernels whose work is known: matmuls with recorded shapes, attention with recorded "
+        "shapes and lengths of requests (annotations with details), and experts whose shapes prove which weights are "
+        "read: for one token, or where each token runs all. Of graphs it needs a recording of their capture.",
     )
     moved_bytes = Column(
         BYTES,
         "Bytes that these kernels must read and write at least: each input and output once, as if caches were perfect.",
     )
-    model_bytes = Column(BYTES, "Of these, the weights of matmuls, or the keys and values of attention.")
+    model_bytes = Column(
+        BYTES,
+        "Of these, the weights of matmuls and experts, or the keys and values of attention (of MLA the latent cache).",
+    )
     work_flop = Column(FLOP, "Operations of these kernels; of attention those of causal pairs.")
     achieved_bytes_per_s = Column(BYTE_RATE, "These bytes / the time of these kernels.")
     achieved_flop_per_s = Column(FLOP_RATE, "These operations / the time of these kernels.")
@@ -63,6 +67,7 @@ class Limits(Table):
         "bytes (quantization) or a larger batch.",
     )
     bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
+    reason = Column(TEXT, "Why work of matmuls, attention or experts isn't known; missing if it is.")
 
 
 def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:

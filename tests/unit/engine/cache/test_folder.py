@@ -33,8 +33,8 @@ def cache(tmp_path):
 
 
 def entry_of(cache):
-    (found,) = cache.folder.glob("*.trace")
-    return found
+    (entry,) = cache.folder.glob("*.trace")
+    return entry
 
 
 def test_a_trace_is_found_by_its_path_and_stamp(cache):

@@ -30,13 +30,17 @@ def columns(one):
 def test_a_timeline_comes_back_as_it_was(tmp_path):
     kept, cache = made(), Cache(tmp_path)
     cache.write_timeline(kept, "a.pt.trace.json", "stamp")
-    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
-    assert (found.window, found.tracks, found.frame_first) == (kept.window, kept.tracks, kept.frame_first)
-    assert found.labels.texts == kept.labels.texts
-    assert columns(found).keys() == columns(kept).keys()
-    for name, array in columns(found).items():
+    opened_timeline = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    assert (opened_timeline.window, opened_timeline.tracks, opened_timeline.frame_first) == (
+        kept.window,
+        kept.tracks,
+        kept.frame_first,
+    )
+    assert opened_timeline.labels.texts == kept.labels.texts
+    assert columns(opened_timeline).keys() == columns(kept).keys()
+    for name, array in columns(opened_timeline).items():
         np.testing.assert_array_equal(array, columns(kept)[name], strict=True)
-    tiles = [one.pyramid.tile(0, 1, 12, 0) for one in (kept, found)]
+    tiles = [one.pyramid.tile(0, 1, 12, 0) for one in (kept, opened_timeline)]
     assert tiles[0].count.tolist() == tiles[1].count.tolist()
 
 
@@ -50,9 +54,9 @@ def test_a_track_may_have_any_number(tmp_path):
 def test_a_timeline_outlives_its_entry(tmp_path):
     cache = Cache(tmp_path)
     cache.write_timeline(made(), "a.pt.trace.json", "stamp")
-    found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    opened_timeline = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     cache.clear()
-    assert found.pyramid.tile(0, 1, 12, 0).count.sum() == found.slices_on(0).stop
+    assert opened_timeline.pyramid.tile(0, 1, 12, 0).count.sum() == opened_timeline.slices_on(0).stop
 
 
 @pytest.mark.parametrize("place", [70, 400, -400, -5])
@@ -64,8 +68,8 @@ def test_a_damaged_entry_is_made_anew(tmp_path, caplog, place):
     data[place] ^= 0xFF
     entry.write_bytes(data)
     with caplog.at_level(logging.INFO):
-        found = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
-    assert found is None
+        opened_timeline = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
+    assert opened_timeline is None
     assert "is read again" in caplog.text
 
 

@@ -66,8 +66,8 @@ def test_the_program_s_events_count_from_a_base_that_follows_the_events(events):
     own = [INSTANT, "checkpoint", [], 2, at_ns, None, None]
     program_events = {"pid": 1, "threads": {}, "since_ns": at_ns, "until_ns": at_ns, "events": [own]}
     result, _, _ = spliced(text, program_events=program_events)
-    (found,) = (event for event in result["traceEvents"] if event["name"] == "checkpoint")
-    assert found["ts"] == 1234.567
+    (checkpoint,) = (event for event in result["traceEvents"] if event["name"] == "checkpoint")
+    assert checkpoint["ts"] == 1234.567
 
 
 @pytest.mark.parametrize("text", ["", "[{}]", "not a trace", '{"nodes": []}', '{"traceEvents": 3}'])

@@ -2,10 +2,14 @@
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from kinetoscope.atomic_write import write_json
+from kinetoscope.child_process import python_command
+from kinetoscope.journal.recover import finish_spools
 from kinetoscope.output.scratch import (
     VARIABLE,
     NotPrivate,
@@ -14,7 +18,7 @@ from kinetoscope.output.scratch import (
     scratch_root,
     spool_folders,
 )
-from kinetoscope.output.spool import Spool
+from kinetoscope.output.spool import PROCESS, Spool
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners and modes of files")
 
@@ -126,3 +130,55 @@ def test_a_link_in_the_run_is_not_followed(tmp_path, level):
 def test_the_root_is_an_absolute_path(monkeypatch):
     monkeypatch.setenv(VARIABLE, "here")
     assert scratch_root() == Path.cwd() / "here"
+
+
+END_DURING_REMOVAL = """
+import os, tempfile
+from pathlib import Path
+from kinetoscope.atomic_write import write_json
+from kinetoscope.output.scratch import make_spool_folder
+from kinetoscope.output.spool import PROCESS, STATE, Spool
+
+tempfile.tempdir, run, removals_left = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+spool = Spool(make_spool_folder())
+if removals_left < 0:
+    os._exit(0)
+spool.make_in_run(run)
+spool.lock()
+facts = {"folder": str(run), "global_rank": 0, "world_size": 1, "pid": os.getpid(), "run": "run", "state": "ended"}
+write_json(spool.folder / PROCESS, facts)
+write_json(spool.folder / STATE, {"windows": [], "pruned_to": -1})
+
+def end(event, _arguments):
+    global removals_left
+    if event in ("os.remove", "os.rmdir"):
+        removals_left -= 1
+        if removals_left < 0:
+            os._exit(0)
+
+sys.addaudithook(end)
+spool.discard()
+os._exit(1)
+"""
+
+
+@pytest.mark.parametrize("removals", range(-1, 6))
+def test_recover_removes_what_is_left_of_a_queue_whose_process_ended_while_it_made_or_removed_it(
+    scratch, tmp_path, removals
+):
+    command = python_command(f"exec({END_DURING_REMOVAL!r})", str(scratch), str(tmp_path / "run"), str(removals))
+    subprocess.run(command, check=True)
+    assert list(scratch.iterdir())
+    finish_spools(tmp_path / "run")
+    assert list(scratch.iterdir()) == []
+    assert list(tmp_path.glob("run/.work/scratch/*")) == []
+
+
+@pytest.mark.parametrize("content", [PROCESS, "0000.json", "0000.raw.json"])
+def test_recover_keeps_queues_with_a_recording_and_those_of_running_processes(scratch, tmp_path, content):
+    own, other = make_spool_folder(), make_spool_folder()
+    ended = other.rename(other.with_name(f"{2**31 - 1}-{other.name}"))
+    facts = {"folder": str(tmp_path / "another run"), "global_rank": 0}
+    write_json(ended / content, facts)
+    finish_spools(tmp_path / "run")
+    assert spool_folders() == sorted([own, ended])

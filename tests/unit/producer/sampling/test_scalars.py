@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from collections import deque
 from pathlib import Path
@@ -80,6 +81,12 @@ def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatc
     assert points_by_tag["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
     assert points_by_tag["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
     assert folder_problem(tmp_path / "run") == ""
+
+
+def test_only_that_process_runs_at_low_priority(tmp_path):
+    before = os.nice(0)
+    write(tmp_path, notes(json.dumps([["s", 0, 0, S, S, None, None]])))
+    assert os.nice(0) == before
 
 
 def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_checkpoint_was(tmp_path, monkeypatch):

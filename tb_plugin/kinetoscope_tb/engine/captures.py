@@ -1,0 +1,196 @@
+"""The recordings that say what a trace's graphs launch: where they are searched, and which of them fit.
+
+A trace is shown before they are searched. What needs them raises `Postponed` until then (trace/model.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TraceError
+from .files import open_or_read, read_trace, write_to_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import polars as pl
+
+    from ..discovery import TraceFile
+    from ..filesystem import Entry
+    from ..reader import Progress
+    from ..trace import Trace
+    from ..trace.model import CaptureFiles, Captures
+    from .cache import Cache
+
+    Read = Callable[[str, Callable[[Progress], None] | None], Trace]
+
+logger = logging.getLogger(__name__)
+
+_BEGINS = "StreamBeginCapture"  # the call that begins the capture of a graph, of CUDA and HIP
+_MOST_SPANS, _MOST_BYTES = 4, 1 << 27  # other spans that are searched for it: captures are small
+
+
+@dataclass(frozen=True)
+class CapturePlaces:
+    """Files that may say what the graphs of a trace launch.
+
+    Args:
+        likely: Those that the user chose, else those next to the trace.
+        spans: Other spans of the same worker, which are searched if no likely file fits.
+        are_chosen: Whether the user chose.
+    """
+
+    likely: tuple[Entry, ...] = ()
+    spans: tuple[Entry, ...] = ()
+    are_chosen: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.likely or self.spans)
+
+    def stamps(self, used: Sequence[str]) -> Mapping[str, Any]:
+        """What changes when a search would come to something else; `used` are the files that it came to."""
+        spans = [span for span in self.spans if not used or span.path in used]
+        return {entry.path: entry.stamp for entry in (*self.likely, *spans)}
+
+
+def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
+    """Where a trace's captures are searched; nothing is read for that. None: it has no graphs."""
+    from ..discovery import captures_beside, spans_beside
+
+    if not trace.holds("graphs"):
+        return None
+    if file.captures is not None:
+        return CapturePlaces(file.captures, are_chosen=True)
+    if any(_BEGINS in name for name in trace.launches["name"].unique().drop_nulls()):
+        return CapturePlaces(captures_beside(file.path, trace.meta.rank))
+    return CapturePlaces(captures_beside(file.path, trace.meta.rank), spans_beside(file.path)[:_MOST_SPANS])
+
+
+def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read = read_trace) -> Trace:
+    """The trace with its captures, after searching them.
+
+    Raises:
+        TraceError: A recording that the user chose can't be read.
+    """
+    from ..trace.model import Captures
+
+    places = capture_places(file, trace)
+    if not places:
+        return trace
+    waiting = with_other_captures(trace, Captures())
+    waiting.captures.search.set_result(search_captures(waiting, file, cache, read, places))
+    return waiting
+
+
+def with_other_captures(trace: Trace, captures: Captures) -> Trace:
+    """The trace with other captures."""
+    from ..measures.serving.iterations import iterations
+
+    changed = replace(trace, captures=captures)
+    iterations.carry_over(trace, changed)
+    return changed
+
+
+def search_captures(
+    trace: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces
+) -> CaptureFiles:
+    """The captures of a trace: chosen ones as they are, others if their launches match its graphs.
+
+    Raises:
+        TraceError: A recording that the user chose can't be read.
+    """
+    from ..discovery import holds_node_notes
+    from ..measures.graphs.pairing import UNLIKE, captures_graphs_of
+    from ..trace.model import CaptureFiles
+
+    used: list[Trace] = []
+    unused: list[tuple[str, str]] = []
+    notes: list[pl.DataFrame] = []
+    for entry in _in_turn(places, used):
+        try:
+            if holds_node_notes(entry.name):
+                noted = read_notes(entry.path)
+                if places.are_chosen or noted["node"].is_in(trace.device_events["graph_node_id"].implode()).any():
+                    notes.append(noted)
+                else:
+                    unused.append((entry.path, UNLIKE))
+                continue
+            capture = _opened(entry, file, cache, read)
+        except TraceError as error:
+            if places.are_chosen:
+                raise
+            logger.warning("A capture can't be used: %s", error)
+            unused.append((entry.path, "It can't be read."))
+            continue
+        if places.are_chosen or captures_graphs_of(trace, capture):
+            used.append(capture)
+        else:
+            unused.append((entry.path, UNLIKE))
+    return CaptureFiles(tuple(used), merge_notes(notes), tuple(unused))
+
+
+def _in_turn(places: CapturePlaces, used: Sequence[Trace]) -> Iterator[Entry]:
+    """The files to compare; spans only while none is used."""
+    yield from places.likely
+    left = _MOST_BYTES
+    for span in places.spans:
+        left -= span.bytes or 0
+        if not used and left >= 0 and _begins_capture(span.path, span.stamp):
+            yield span
+
+
+def _opened(entry: Entry, file: TraceFile, cache: Cache | None, read: Read) -> Trace:
+    """Another recording, as the trace of a file.
+
+    Raises:
+        TraceError: It can't be used.
+    """
+    sibling = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=None, notes=())
+    trace, is_new = open_or_read(sibling, cache, None, read)
+    if is_new and cache is not None:
+        write_to_cache(trace, sibling, cache)
+    return trace
+
+
+@lru_cache(64)
+def _begins_capture(path: str, _stamp: Any) -> bool:
+    """Whether the text of a file says that a graph was captured; the stamp changes whenever the file does."""
+    from ..reader.input.source import Source
+
+    word, before = _BEGINS.encode(), b""
+    try:
+        with Source(path, 4 << 20, lambda: None) as blocks:
+            for block in blocks:
+                text = before + bytes(block)
+                if word in text:
+                    return True
+                before = text[-len(word) :]
+    except TraceError:
+        return False
+    return False
+
+
+def read_notes(path: str) -> pl.DataFrame:
+    """The notes about nodes of graphs in a side-car file.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    from ..reader.node_notes import read_node_notes
+
+    try:
+        return read_node_notes(path)
+    except OSError as error:
+        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+
+
+def merge_notes(notes: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    """The notes of several side-car files, one row per node; None without any."""
+    import polars as pl
+
+    if not notes:
+        return None
+    return pl.concat(notes).group_by("node", maintain_order=True).agg(pl.all().drop_nulls().first())

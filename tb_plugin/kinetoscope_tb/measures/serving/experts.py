@@ -1,0 +1,104 @@
+"""The work of mixtures of experts in each iteration, where the shapes of their calls prove it.
+
+vLLM's and SGLang's fused experts have the inputs hidden states [tokens, hidden], gate and up projections of all experts
+[experts, 2 inner, hidden], down projections [experts, hidden, inner], weights and numbers of the chosen experts
+[tokens, chosen]. Which experts a batch chose isn't recorded, so the weights that it reads are known only for one token,
+whose experts differ, and where each token runs all experts. Otherwise nothing is known, as for packed weights and for
+ranks that hold a part of the experts.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ...arrays.gather import NONE, gather, map_categories, scatter_add
+from ...arrays.nesting import nearest
+from ...names.kernel_families import kernel_family
+from ...names.matrix_work import DTYPES
+from ...trace.model import Trace
+from ..calls.roofline import Limits
+from .attention import iteration_of
+from .iterations import Iterations
+from .matmuls import MatmulWork
+
+_FUSED = ("fused_experts", "fused_moe")
+_MATRICES = 3  # of an expert: gate, up, down
+
+
+class ExpertCall(NamedTuple):
+    """The work of one call: operations, bytes at least, bytes of weights of these, and the format of the weights."""
+
+    flop: int
+    moved_bytes: int
+    weight_bytes: int
+    dtype: str
+
+
+def expert_work(trace: Trace, made: Iterations) -> MatmulWork:
+    """The known work of the experts in each iteration."""
+    host, device, size = trace.host_events, trace.device_events, made.frame.height
+    is_fused = map_categories(host["name"], lambda name: any(part in name for part in _FUSED)).astype(bool)
+    rows = np.flatnonzero(is_fused & (host["kind"] == "operator").to_numpy())
+    inputs = host.select(pl.col("input_shapes", "input_types").cast(pl.String))[rows]
+    calls = {row: expert_call(*texts) for row, texts in zip(rows.tolist(), inputs.rows(), strict=True)}
+    step, parent, known = iteration_of(host, made), host["parent"].to_numpy(), np.zeros(host.height, bool)
+    known[[row for row, call in calls.items() if call is not None and step[row] != NONE]] = True
+    known &= gather(nearest(known, parent), parent) == NONE  # the outermost
+    peaks = {limit.peaks for limit in Limits.of(trace).values()}
+    peak = peaks.pop() if len(peaks) == 1 else None
+    work = np.zeros((4, size), np.int64)
+    for row in np.flatnonzero(known).tolist():
+        if (call := calls[row]) is not None:
+            rate = None if peak is None else peak.roof(call.dtype)
+            seconds = max(call.flop / rate, call.moved_bytes / peak.bandwidth) if peak and rate else 0
+            work[:, step[row]] += (call.flop, call.moved_bytes, call.weight_bytes, round(seconds * 1e9))
+    inside = gather(nearest(known, parent), device["op"].to_numpy()) != NONE
+    is_moe = map_categories(device["name"], lambda name: kernel_family(name) == "moe").astype(bool)
+    time_ns = scatter_add(np.where(inside & is_moe, made.device, NONE), device["dur_ns"].to_numpy(), size)
+    return MatmulWork(work[0], work[1], work[2], work[3], time_ns)
+
+
+@lru_cache(maxsize=4_096)
+def expert_call(shapes: str | None, types: str | None) -> ExpertCall | None:
+    """The work of a call with these inputs; None if they don't prove it."""
+    try:
+        sizes, kinds = json.loads(shapes or "[]"), json.loads(types or "[]")
+    except (ValueError, RecursionError):
+        return None
+    if not _are_experts(sizes) or not isinstance(kinds, list) or len(kinds) < 2:
+        return None
+    (tokens, hidden), (experts, _, _), (_, _, inner), _, (_, chosen) = sizes[:5]
+    _, number = DTYPES.get(str(kinds[0]), ("", 0))
+    dtype, element = DTYPES.get(str(kinds[1]), ("", 0))
+    if not number or not element or (tokens != 1 and chosen < experts):
+        return None
+    weights = min(chosen, experts) * _MATRICES * hidden * inner * element
+    flop = 2 * tokens * chosen * _MATRICES * hidden * inner
+    return ExpertCall(flop, weights + 2 * tokens * hidden * number, weights, dtype)
+
+
+def _are_experts(sizes: object) -> bool:
+    """Whether inputs have the shapes of fused experts, all of which this rank holds."""
+    if not isinstance(sizes, list) or len(sizes) < 5 or not all(isinstance(one, list) for one in sizes):
+        return False
+    if [len(one) for one in sizes[:5]] != [2, 3, 3, 2, 2] or not all(_is_size(n) for one in sizes[:5] for n in one):
+        return False
+    (tokens, hidden), (experts, both, width), down, weights, ids = sizes[:5]
+    has_map = any(len(one) == 1 and _is_size(one[0]) and one[0] > experts for one in sizes[5:])  # of all experts
+    return (
+        both % 2 == 0
+        and width == hidden
+        and down == [experts, hidden, both // 2]
+        and weights == ids == [tokens, ids[1]]
+        and ids[1] <= experts
+        and not has_map
+    )
+
+
+def _is_size(number: object) -> bool:
+    return isinstance(number, int) and 0 < number < 1 << 31
