@@ -196,6 +196,25 @@ def test_a_fault_of_a_thousandth_silences_nothing():
     assert [(a.rule, a.confidence) for a in before] == [(a.rule, a.confidence) for a in after]
 
 
+def test_that_computing_costs_most_is_said_where_a_fault_only_hides_what_the_rest_is():
+    machine = Machine()
+
+    def step(_):
+        for _ in range(10):
+            machine.kernel(800 * US)
+            machine.now = machine.free  # the host waits for it, unseen
+            machine.work(200 * US)
+
+    machine.steps(step)
+    for at in range(0, machine.now, US):
+        machine.builder.python("f.py(1): f", at, 500)
+    trace = machine.builder.build()
+    first = advice(Facts(trace), diagnose(trace))[0]
+    assert (first.rule, first.confidence) == ("recording_faults", "cannot_tell")
+    assert first.title.startswith("The GPU computes for 7")
+    assert "what the rest goes to can't be said" in first.title
+
+
 def test_nothing_stands_out_is_not_said_beside_a_kernel_that_cannot_be():
     machine = Machine()
     machine.steps(lambda _: [machine.kernel(10 * US, host=20 * US) for _ in range(100)])

@@ -1,5 +1,6 @@
 """Launches, their delays, and how long they take; by operator and by function of the runtime."""
 
+from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.launch_durations import launch_durations
 from kinetoscope_tb.views.host.launches import launches
 from kinetoscope_tb.views.host.operators import operators
@@ -29,6 +30,12 @@ def test_a_launch_delay_runs_from_the_end_of_the_call_to_the_start_of_its_work()
         cudaLaunchKernel  3      3                3            120              18             2                  8
         """,
     )
+
+
+def test_calls_that_launch_nothing_are_no_launches():
+    asked = TraceBuilder().op("a", 0, 100).launch(10, 10, 1, name="cudaGetDeviceProperties")
+    assert VIEWS["launches"].is_missing(asked.build())
+    assert not VIEWS["launches"].is_missing(asked.launch(30, 10, 2).build())
 
 
 def test_an_operator_s_launch_delay_leaves_out_what_waited_in_the_queue():

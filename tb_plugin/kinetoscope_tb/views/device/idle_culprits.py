@@ -33,23 +33,23 @@ class IdleCulprits(Table):
 
     device = Column(ID, "Index of the device.")
     cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.")
-    activity = Column(
-        TEXT,
-        "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
-        "annotation, python, or nothing recorded; the first that applies.",
-    )
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
         "the next work; missing if nothing is recorded, and where work was queued, so that the host delayed nothing.",
     )
+    total_ns = Column(DURATION, "Idle time with this cause and culprit.")
+    idle_frac = Column(FRACTION, "Share of the idle time of the device.")
     source = Column(
         TEXT,
         "File, first line and name of the innermost Python function around it that belongs to the program, not to a "
         "library; of the innermost function with a file if none does. Missing without with_stack=True.",
     )
-    total_ns = Column(DURATION, "Idle time with this cause and culprit.")
-    idle_frac = Column(FRACTION, "Share of the idle time of the device.")
+    activity = Column(
+        TEXT,
+        "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
+        "annotation, python, or nothing recorded; the first that applies.",
+    )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
     mean_ns = Column(DURATION, "Mean per gap: total ÷ gaps.")
