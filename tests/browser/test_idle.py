@@ -15,7 +15,7 @@ def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app
     expect(page.locator(".answer")).to_have_text(
         re.compile(r"^GPU 0 was idle for .+ of .+ \(.+ %\)\. .+ % of that: .+\.$")
     )
-    expect(page.get_by_role("img", name="GPU 0: parts of its time")).to_be_visible()
+    expect(page.get_by_role("button", name="GPU 0: parts of its time")).to_be_visible()
     culprits = page.get_by_role("region", name="Idle time by culprit")
     expect(culprits.get_by_role("treegrid").locator("tr.row").first).to_contain_text("host late")
     page.get_by_text("of devices and streams as a table").click()
