@@ -164,6 +164,8 @@ def test_slices_of_a_trace_that_changed_are_no_longer_told(server):
         ("timeline/slice", {"slice": "0"}),
         ("timeline/find", {"find": '{"text":"a"}'}),
         ("timeline/row", {"find": '{"view":"kernels","name":"a"}'}),
+        ("timeline/row/ranks", {"find": '{"view":"kernels","name":"a"}'}),
+        ("timeline/row/advice", {"find": '{"view":"kernels","name":"a"}'}),
         ("timeline/area", {"from_ns": "0", "to_ns": "1", "tracks": "0"}),
         ("timeline/area/flame", {"from_ns": "0", "to_ns": "1", "tracks": "0", "side": "host"}),
         ("timeline/area/counters", {"from_ns": "0", "to_ns": "1"}),

@@ -165,6 +165,8 @@ VALID = {
     "/timeline/counters": {**PLACE, "k": "0.20.0"},
     "/timeline/slice": {**PLACE, "slice": "1"},
     "/timeline/row": {**PLACE, "find": '{"view": "operators", "name": "aten::mm"}'},
+    "/timeline/row/ranks": {**PLACE, "find": '{"view": "operators", "name": "aten::mm"}'},
+    "/timeline/row/advice": {**PLACE, "find": '{"view": "operators", "name": "aten::mm"}'},
     "/timeline/find": {**PLACE, "find": FIND, "at_ns": "5", "direction": "next"},
     "/timeline/area": {**PLACE, **AREA, "tracks": "0,1", "by": "module"},
     "/timeline/area/flame": {**PLACE, **AREA, "tracks": "0,1", "side": "host"},

@@ -176,7 +176,7 @@ export function Heatmap(
     () => column && matrixOf(rows, [table.data[line]!, table.data[across]!, column.values], MOST),
     [rows, table, column],
   );
-  const { at, row, mark, open, around } = useMarks(
+  const { at, mark, open, around } = useMarks(
     matrix?.rows ?? [],
     `${column?.title} by ${line} and ${across}`,
     (row) => `${ready.nameOf(row)}: ${column!.title} ${exact(column!.values[row]!, column!.kind)}`,
@@ -226,7 +226,7 @@ export function Heatmap(
         {cell(high, column.kind, scale)} <span class="quiet">{column.doc}</span>
       </p>
       <p class="quiet">
-        {row < 0 ? "Click a cell, or use arrow keys and Enter." : around["aria-valuetext"]}
+        {around["aria-valuetext"]}
       </p>
     </figure>
   );

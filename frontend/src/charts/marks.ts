@@ -18,20 +18,15 @@ export function useMarks(rows: ArrayLike<number>, label: string, tipOf: (row: nu
     const by = { ArrowRight: 1, ArrowDown: columns, ArrowLeft: -1, ArrowUp: -columns }[key];
     if (by) {
       const to = at < 0 && columns < 2 ? 0 : from + by;
-      const isOnLine = Math.abs(by) === columns || Math.floor(to / columns) === Math.floor(from / columns);
-      if (isOnLine && to in rows) mark(to);
+      if (to in rows && Math.abs(to % columns - from % columns) < 2) mark(to); // not around an end of a line
     } else if (key === "Enter") open(row);
     else if (key === "Escape") scope.go({ open: "" }, "push");
     else return;
     event.preventDefault();
   };
+  const name = `${label}; a click, or arrow keys and Enter, opens a row`;
   const around = {
-    ...slider(
-      `${label}; arrow keys go from one to the next, Enter opens the row`,
-      rows.length,
-      at,
-      row < 0 ? label : tipOf(row),
-    ),
+    ...slider(name, rows.length, at, row < 0 ? name : tipOf(row)),
     onKeyDown,
   };
   return { at, row, mark, open, around, opened: Number(scope.get("row") || -1) };

@@ -213,8 +213,8 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
 
 /** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
 export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
-  const place = (column: DrawnColumn) => column === columns[0] ? 0 : column.name === weight ? 1 : 2;
-  return columns.toSorted((a, b) => place(a) - place(b));
+  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
+  return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 
 /** The longest text that a column shows, by characters. */

@@ -48,7 +48,7 @@ class CriticalPathSummary(Table):
     saving_ns = Column(DURATION, "Always missing.")
     saving_frac = Column(FRACTION, "Always missing.")
     confidence = Column(TEXT, "low: most of the path is waits that the trace doesn't explain; else high.")
-    view = Column(TEXT, "Id of the view with the parts by name.")
+    view = Column(TEXT, "Id of the view that says what to do.")
 
 
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
@@ -78,7 +78,7 @@ def _row(trace: Trace, path: pl.DataFrame, spent: np.ndarray, steps: int) -> tup
     title = f"{text.percent(shares[most])} of the critical path is {words[most]}."
     color = _PARTS[CLASSES[most]][1]
     confidence = "low" if CLASSES[most] == "unexplained wait" else "high"
-    return color, title, " ".join(sentences), None, None, None, confidence, "critical_path_names"
+    return color, title, " ".join(sentences), None, None, None, confidence, "advice"
 
 
 def _largest_name(trace: Trace, part: pl.DataFrame, steps: int) -> str:
