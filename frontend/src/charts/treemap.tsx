@@ -1,7 +1,7 @@
 import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
-import { exact, percent, quantity } from "../format/numbers.ts";
+import { decimal, exact, percent, quantity } from "../format/numbers.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -11,6 +11,7 @@ import { squarify } from "./treemap_layout.ts";
 
 const HEIGHT = 300;
 const HEAD = 18; // pixels of a group's name
+const MOST = 500; // boxes of a group; the smaller ones are drawn as one
 
 type Drawn = DrawnTable & { picture: PictureOf<"treemap"> };
 
@@ -52,21 +53,25 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
           {places.map(({ left, top, width, height }, i) => {
             const { name, size, of } = ordered[i]!;
             const head = height > 2 * HEAD ? HEAD : 0;
-            const inner = squarify(of.map(sizeOf), { left, top: top + head, width, height: height - head });
+            const smaller = of.slice(MOST), sizes = of.slice(0, MOST).map(sizeOf);
+            if (smaller.length) sizes.push(sum(smaller));
+            const inner = squarify(sizes, { left, top: top + head, width, height: height - head });
             const title = `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`;
             return (
               <g key={name} class={`line${picture.groups.indexOf(name)}`}>
                 {inner.map((place, at) => {
-                  const row = of[at]!,
-                    text = cutText(String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
+                  const row = of[at]!, size = sizes[at]!, isRow = at < MOST;
+                  const rest = `${decimal(smaller.length)} smaller`;
+                  const name = isRow ? String(table.data[picture.name]?.[row] ?? "") : rest;
+                  const text = cutText(name, place.width - 8, 12);
                   const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
                   return (
                     <g
                       key={row}
-                      data-tip={`${ready.nameOf(row)}\n${exact(sizeOf(row), area.kind)} · ${
-                        percent(sizeOf(row) / whole)
+                      data-tip={`${isRow ? ready.nameOf(row) : rest}\n${exact(size, area.kind)} · ${
+                        percent(size / whole)
                       } %`}
-                      onClick={() => scope.go({ row: String(row), open: "" })}
+                      onClick={() => isRow && scope.go({ row: String(row), open: "" })}
                     >
                       <rect x={place.left} y={place.top} width={place.width} height={place.height} />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}
