@@ -60,18 +60,15 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
             return (
               <g key={name} class={`line${picture.groups.indexOf(name)}`}>
                 {inner.map((place, at) => {
-                  const row = of[at]!, size = sizes[at]!, isRow = at < MOST;
-                  const rest = `${decimal(smaller.length)} smaller`;
-                  const name = isRow ? String(table.data[picture.name]?.[row] ?? "") : rest;
-                  const text = cutText(name, place.width - 8, 12);
+                  const row = of[at]!, size = sizes[at]!;
+                  const rest = at === MOST && `${decimal(smaller.length)} smaller`;
+                  const text = cutText(rest || String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
                   const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
                   return (
                     <g
                       key={row}
-                      data-tip={`${isRow ? ready.nameOf(row) : rest}\n${exact(size, area.kind)} · ${
-                        percent(size / whole)
-                      } %`}
-                      onClick={() => isRow && scope.go({ row: String(row), open: "" })}
+                      data-tip={`${rest || ready.nameOf(row)}\n${exact(size, area.kind)} · ${percent(size / whole)} %`}
+                      onClick={() => rest || scope.go({ row: String(row), open: "" })}
                     >
                       <rect x={place.left} y={place.top} width={place.width} height={place.height} />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}

@@ -98,11 +98,13 @@ def state(
 
 def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
+    from ..measures.recording.held_parts import holds
+
     if view.scope == "recording":
-        return view.hint if view.is_missing(trace) else None
+        return None if view.needs is None or holds(trace, view.needs) else view.hint
     if is_alone and view.needs == "several":
         return view.hint
-    return _ONE_RANK if is_alone and not trace.holds("communication") else None
+    return _ONE_RANK if is_alone and not holds(trace, "communication") else None
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:
