@@ -26,6 +26,31 @@ Deno.test("texts sort by the numbers in them", () => {
   same([...sortRows(Uint32Array.of(0, 1, 2), [{ rank, descending: false }])], [1, 0, 2]);
 });
 
+Deno.test("texts sort by their words in any case, and by numbers of any length", () => {
+  const texts = ["b", "A 10", "a 9", "a", "B 2", "a 123456789012", "a9b", "a10b", "a-b"];
+  const order = sortRows(Uint32Array.from(texts.keys()), [{ rank: ranks(texts), descending: false }]);
+  same([...order].map((row) => texts[row]), ["a", "a 9", "A 10", "a 123456789012", "a-b", "a9b", "a10b", "b", "B 2"]);
+});
+
+Deno.test("rows are in the order that a comparison of each pair gives, whatever the keys and the filter", () => {
+  let state = 7;
+  const random = (below: number) => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) % below;
+  for (let round = 0; round < 100; round++) {
+    const columns = [0, 1].map(() => Array.from({ length: 40 }, () => (random(5) ? random(7) - 3.5 : null)));
+    const keys = columns.map((values) => ({ values, rank: ranks(values), descending: random(2) === 1 }));
+    const rows = Uint32Array.from({ length: 40 }, (_, row) => row).filter(() => random(4) > 0);
+    const compare = (a: number, b: number) => {
+      for (const { values, descending } of keys) {
+        const [x, y] = [values[a]!, values[b]!];
+        if (x === y) continue;
+        return x === null ? 1 : y === null ? -1 : descending ? y - x : x - y;
+      }
+      return a - b;
+    };
+    same([...sortRows(rows, keys)], [...rows].sort(compare));
+  }
+});
+
 Deno.test("a second column orders what is equal in the first", () => {
   const keys = [{ rank: ranks([1, 1, 2]), descending: true }, { rank: ranks([5, 6, 7]), descending: true }];
   same([...sortRows(Uint32Array.of(0, 1, 2), keys)], [2, 1, 0]);

@@ -9,6 +9,8 @@
     make bench ARGS="--forms"                       JSON and Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
+    make bench ARGS="--page"                        the page in Chromium: first contents, frames; nothing else; some 20 minutes
+    make bench ARGS="--page --quick"                the same, small: function, not figures
     make bench ARGS="--quick"                       commands, scanning, a large trace in small: within two minutes
     make bench ARGS="--speed"                       the same with more events and rounds, nothing else
     make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
@@ -220,6 +222,7 @@ def main() -> None:
     parser.add_argument(
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
     )
+    parser.add_argument("--page", action="store_true", help="measure nothing but the page in Chromium")
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
     parser.add_argument("--priorities", action="store_true", help="measure nothing but views during background work")
@@ -244,6 +247,12 @@ def main() -> None:
         from versions import report_versions
 
         sys.exit(not report_versions(arguments.versions, arguments.tests))
+    if arguments.page:
+        from page import report_page
+
+        with tempfile.TemporaryDirectory() as folder:
+            report_page(Path(folder), is_quick=arguments.quick)
+        return
     if arguments.speed or arguments.quick:
         megabytes, rounds = QUICK if arguments.quick else (SPEED_AT, arguments.rounds)
         with tempfile.TemporaryDirectory() as folder:

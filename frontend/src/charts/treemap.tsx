@@ -1,7 +1,7 @@
 import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
-import { exact, percent, quantity } from "../format/numbers.ts";
+import { decimal, exact, percent, quantity } from "../format/numbers.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -11,6 +11,7 @@ import { squarify } from "./treemap_layout.ts";
 
 const HEIGHT = 300;
 const HEAD = 18; // pixels of a group's name
+const MOST = 500; // boxes of a group; the smaller ones are drawn as one
 
 type Drawn = DrawnTable & { picture: PictureOf<"treemap"> };
 
@@ -34,8 +35,8 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
   }))
     .sort((a, b) => b.size - a.size);
   const whole = ordered.reduce((total, { size }) => total + size, 0);
-  const tip = (row: number) =>
-    `${ready.nameOf(row)}\n${exact(sizeOf(row), area.kind)} · ${percent(sizeOf(row) / whole)} %`;
+  const sized = (size: number) => `${exact(size, area.kind)} · ${percent(size / whole)} %`;
+  const tip = (row: number) => `${ready.nameOf(row)}\n${sized(sizeOf(row))}`;
   const marks = useMarks(ordered.flatMap(({ of }) => of), `Treemap of ${area.title}`, tip);
   const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
   return (
@@ -53,20 +54,23 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
           {places.map(({ left, top, width, height }, i) => {
             const { name, size, of } = ordered[i]!;
             const head = height > 2 * HEAD ? HEAD : 0;
-            const inner = squarify(of.map(sizeOf), { left, top: top + head, width, height: height - head });
+            const smaller = of.slice(MOST), sizes = of.slice(0, MOST).map(sizeOf);
+            if (smaller.length) sizes.push(sum(smaller));
+            const inner = squarify(sizes, { left, top: top + head, width, height: height - head });
             const title = `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`;
             return (
               <g key={name} class={`line${picture.groups.indexOf(name)}`}>
                 {inner.map((place, at) => {
-                  const row = of[at]!,
-                    text = cutText(String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
+                  const row = of[at]!, size = sizes[at]!;
+                  const rest = at === MOST && `${decimal(smaller.length)} smaller`;
+                  const text = cutText(rest || String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
                   const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
                   return (
                     <g
                       key={row}
-                      class={row === marks.row ? "marked" : ""}
-                      data-tip={tip(row)}
-                      onClick={() => marks.open(row)}
+                      class={rest || row !== marks.row ? "" : "marked"}
+                      data-tip={rest ? `${rest}\n${sized(size)}` : tip(row)}
+                      onClick={() => rest || marks.open(row)}
                     >
                       <rect x={place.left} y={place.top} width={place.width} height={place.height} />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}

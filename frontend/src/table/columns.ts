@@ -29,7 +29,7 @@ export interface Ready {
   /** All text columns of each row, as they are and in lower case. */
   texts: string[];
   lower: string[];
-  rank: (name: string) => Float64Array;
+  rank: (name: string) => Int32Array;
   /** What to call each row: its key, or in a tree its name. */
   nameOf: (row: number) => string;
   /** The tree of rows; null if the rows are no tree. */
@@ -142,7 +142,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
-  const rankCache = new Map<string, Float64Array>();
+  const rankCache = new Map<string, Int32Array>();
   return {
     columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),
     emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),

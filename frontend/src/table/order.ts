@@ -65,30 +65,33 @@ export function nextSort(keys: SortKey[], name: string, numeric: boolean, second
   return first.name === name ? [next, ...keys.slice(1)] : [first, next];
 }
 
-/** Numbers that sort like the values; a missing value is NaN. */
-export function ranks(values: Value[]): Float64Array {
-  if (!values.some((value) => typeof value === "string")) {
-    return Float64Array.from(values, (value) => (value === null ? NaN : Number(value)));
-  }
-  const { compare } = new Intl.Collator("en", { numeric: true });
-  const distinct = [...new Set(values as (string | null)[])].filter((text) => text !== null).sort(compare);
-  const rank = new Map(distinct.map((text, place) => [text, place]));
-  return Float64Array.from(values as (string | null)[], (text) => rank.get(text!) ?? NaN);
+/** Sorts by code units as the text sorts by its words, in any case, and by its numbers: longer ones are larger. */
+const sortingText = (text: string) =>
+  text.toLowerCase().replace(/\d+/g, (digits) => String.fromCharCode(47 + digits.length) + digits);
+
+/** The places of the values among the distinct ones in order; a missing value has -1. */
+export function ranks(values: Value[]): Int32Array {
+  const isText = values.some((value) => typeof value === "string");
+  const keys = values.map((value) => (value === null ? value : isText ? sortingText(String(value)) : Number(value)));
+  const distinct = [...new Set(keys)].filter((key) => key !== null);
+  const sorted = isText ? distinct.sort() : [...Float64Array.from(distinct as number[]).sort()];
+  const place = new Map(sorted.map((key, i) => [key, i]));
+  return Int32Array.from(keys, (key) => place.get(key!) ?? -1);
 }
 
-/** The rows in order; missing values come last whichever way it goes, equal rows stay as they came. */
-export function sortRows(rows: Uint32Array, keys: { rank: Float64Array; descending: boolean }[]): Uint32Array {
-  if (!keys.length) return rows;
-  return rows.slice().sort((a, b) => {
-    for (const { rank, descending } of keys) {
-      const x = rank[a]!, y = rank[b]!;
-      if (x === y) continue;
-      if (x !== x || y !== y) {
-        if (x !== x && y !== y) continue;
-        return x !== x ? 1 : -1;
-      }
-      return descending ? y - x : x - y;
-    }
-    return a - b;
-  });
+/**
+ * The rows in order; missing values come last whichever way it goes, equal rows stay as they came.
+ *
+ * A counting sort by each key, the last one first (radix sort).
+ */
+export function sortRows(rows: Uint32Array, keys: { rank: Int32Array; descending: boolean }[]): Uint32Array {
+  return keys.reduceRight((before, { rank, descending }) => {
+    const most = rank.reduce((a, b) => Math.max(a, b), 0);
+    const bin = (row: number) => (rank[row]! < 0 ? most + 1 : descending ? most - rank[row]! : rank[row]!);
+    const starts = new Uint32Array(most + 3), after = new Uint32Array(before.length);
+    for (const row of before) starts[bin(row) + 1]!++;
+    for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
+    for (const row of before) after[starts[bin(row)]!++] = row;
+    return after;
+  }, rows);
 }

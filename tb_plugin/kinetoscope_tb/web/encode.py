@@ -107,6 +107,8 @@ def state(
 
 def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
+    from ..measures.recording.held_parts import holds
+
     if view.scope == "recording":
         return view.hint if _is_missing(view, trace) else None
     if not is_alone:
@@ -115,13 +117,15 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
         return _ONLY_RANK
     if view.needs == "several":
         return view.hint
-    return None if trace.holds("communication") else _ONE_RANK
+    return None if holds(trace, "communication") else _ONE_RANK
 
 
 def _is_missing(view: View, trace: Trace) -> bool:
     """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
+    from ..measures.recording.held_parts import holds
+
     try:
-        return view.is_missing(trace)
+        return view.needs is not None and not holds(trace, view.needs)
     except Postponed:
         return False
 

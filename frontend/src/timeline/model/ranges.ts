@@ -28,7 +28,10 @@ export const shiftRange = ({ from, to }: Range, by: number): Range => ({ from: f
 
 /** The range shifted, at most until it comes to an end of the whole. */
 export const shiftWithin = (range: Range, by: number, whole: Range): Range =>
-  shiftRange(range, Math.max(Math.min(by, Math.max(0, whole.to - range.to)), Math.min(0, whole.from - range.from)));
+  shiftRange(
+    range,
+    by > 0 ? Math.min(by, Math.max(0, whole.to - range.to)) : Math.max(by, Math.min(0, whole.from - range.from)),
+  );
 
 /** The range with some room at both sides. */
 export const padRange = ({ from, to }: Range, share = 0.04): Range => {

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...names.kernel_labels import kernel_labels
 from ...trace import Trace
+from ...trace.memo import once_per_trace
 
 
 def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
@@ -17,6 +18,7 @@ def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
     return _labels(tuple(sorted(names)))
 
 
+@once_per_trace
 def _names(trace: Trace) -> list[str]:
     is_kernel = pl.col("kind") == "kernel"
     return trace.device_events.filter(is_kernel)["name"].unique().drop_nulls().cast(pl.String).to_list()
