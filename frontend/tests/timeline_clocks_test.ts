@@ -5,7 +5,7 @@ import type { Meta } from "../src/api/timeline_types.ts";
 
 const meta = (origin_ns: string, offset: number | null = null, error: number | null = null) =>
   ({ origin_ns, clock_offset_ns: offset, clock_error_ns: error }) as Meta;
-const clock = (ahead_ns: number, source = "collectives") => ({ ahead_ns, error_ns: 2000, source });
+const clock = (offset_ns: number, source = "collectives") => ({ offset_ns, error_ns: 2000, source });
 
 Deno.test("a worker is where its clock puts it while the offset is unknown", () => {
   assertEquals(clockShift(meta("1700000000000005000"), meta("1700000000000000000"), undefined, undefined), 5000);
@@ -31,8 +31,8 @@ Deno.test("the source of a clock offset is named", () => {
 });
 
 Deno.test("clocks are read from the view's columns", () => {
-  const data = { worker: ["a"], ahead_ns: [5], error_ns: [null], source: ["wall clock"] };
+  const data = { worker: ["a"], offset_ns: [5], error_ns: [null], source: ["wall clock"] };
   const answer = { state: "ready", data } as unknown as ViewAnswer;
-  assertEquals(clocksIn(answer), { a: { ahead_ns: 5, error_ns: null, source: "wall clock" } });
+  assertEquals(clocksIn(answer), { a: { offset_ns: 5, error_ns: null, source: "wall clock" } });
   assertEquals(clocksIn({ state: "missing", hint: "" }), {});
 });

@@ -14,11 +14,14 @@ export function useMarks(rows: ArrayLike<number>, label: string, tipOf: (row: nu
   const row = rows[at] ?? -1;
   const open = (row = -1) => row < 0 || scope.go({ row: String(row), open: "1" }, "push");
   const onKeyDown = (event: KeyboardEvent) => {
-    const { key } = event, from = Math.max(0, at);
+    const { key } = event;
     const by = { ArrowRight: 1, ArrowDown: columns, ArrowLeft: -1, ArrowUp: -columns }[key];
     if (by) {
-      const to = at < 0 && columns < 2 ? 0 : from + by;
-      if (to in rows && Math.abs(to % columns - from % columns) < 2) mark(to); // not around an end of a line
+      // A held key repeats faster than the page is drawn.
+      mark((at) => {
+        const from = Math.max(0, at), to = at < 0 && columns < 2 ? 0 : from + by;
+        return to in rows && Math.abs(to % columns - from % columns) < 2 ? to : at; // not around an end of a line
+      });
     } else if (key === "Enter") open(row);
     else if (key === "Escape") scope.go({ open: "" }, "push");
     else return;

@@ -8,7 +8,7 @@ import type { Meta } from "../../api/timeline_types.ts";
 
 /** A worker's clock: its offset to the run's first worker, the error bound, and the source. */
 export interface Clock {
-  ahead_ns: number;
+  offset_ns: number;
   error_ns: number | null;
   source: string;
 }
@@ -20,10 +20,10 @@ export const MOST_WORKERS = 64;
 /** The clocks in an answer of the view `clocks`. */
 export function clocksIn(answer: ViewAnswer): Clocks {
   if (answer.state !== "ready") return {};
-  const { worker, ahead_ns, error_ns, source } = answer.data;
+  const { worker, offset_ns, error_ns, source } = answer.data;
   return Object.fromEntries(
     (worker ?? []).map((name, i) => [String(name), {
-      ahead_ns: Number(ahead_ns![i]),
+      offset_ns: Number(offset_ns![i]),
       error_ns: error_ns![i] as number | null,
       source: String(source![i]),
     }]),
@@ -35,7 +35,7 @@ export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main
   const measured = Number(BigInt(meta.origin_ns) - BigInt(own.origin_ns));
   if (!clock || !main) return measured;
   const apart = (meta.clock_offset_ns ?? 0) - (own.clock_offset_ns ?? 0);
-  return measured + apart - (clock.ahead_ns - main.ahead_ns);
+  return measured + apart - (clock.offset_ns - main.offset_ns);
 }
 
 /** The note on a worker's clock; null for the reference. */

@@ -60,7 +60,7 @@ def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> pl.DataFr
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """What the host was doing in the gap; where it delayed nothing, the work that ended it."""
-    pieces = _pieces(trace, key["device"], key["start_ns"]).filter(pl.col("culprit") == key["culprit"])
+    pieces = _pieces(trace, key["device"], key["start_ns"]).filter(pl.col("culprit").eq_missing(pl.lit(key["culprit"])))
     events = {name: pieces.filter(pl.col("frame") == frame)["frame_row"] for frame, name in enumerate(FRAMES)}
     events["device_events"] = pieces.filter(pl.col("frame") == NONE)["after"]
     return {name: rows.unique().to_numpy() for name, rows in events.items()}

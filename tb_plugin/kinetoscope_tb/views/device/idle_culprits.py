@@ -118,7 +118,7 @@ def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, follows: 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """What the host was doing; where it delayed nothing, the work that ended the gaps."""
-    pieces = pieces_by_culprit(trace, key["device"]).filter(pl.col("culprit") == key["culprit"])
+    pieces = pieces_by_culprit(trace, key["device"]).filter(pl.col("culprit").eq_missing(pl.lit(key["culprit"])))
     events = {
         name: pieces.filter(pl.col("frame") == frame)["frame_row"].unique().to_numpy()
         for frame, name in enumerate(FRAMES)
