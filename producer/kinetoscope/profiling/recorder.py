@@ -48,8 +48,8 @@ def is_empty(profiler: profile) -> bool:
 
 
 def _is_content(event: Any) -> bool:
-    kind = event.activity_type() if hasattr(event, "activity_type") else "cpu_op"
-    return kind == "cpu_op" or (kind == "user_annotation" and not event.name().startswith(PROFILER_STEP_NAME))
+    kind = event.activity_type() if hasattr(event, "activity_type") else "cpu_op"  # torch 2.6 has none
+    return kind in ("cpu_op", "user_annotation") and not event.name().startswith(PROFILER_STEP_NAME)
 
 
 def _end_prepared(profiler: profile) -> None:
