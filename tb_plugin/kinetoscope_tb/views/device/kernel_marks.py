@@ -55,7 +55,7 @@ def _length_of_union(spans: pl.Series) -> int:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The work with this mark."""
-    is_chosen = (marks_of_work(trace) == key["mark"]).fill_null(value=False).to_numpy()
+    is_chosen = marks_of_work(trace).eq_missing(key["mark"]).to_numpy()
     return {"device_events": np.flatnonzero(is_chosen).astype(np.int32)}
 
 
