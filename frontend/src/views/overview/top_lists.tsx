@@ -53,7 +53,7 @@ function List({ data, kind, rows: most, per }: ListProps) {
                 <th scope="row">
                   <button
                     type="button"
-                    class="plain clamped"
+                    class="plain"
                     data-tip={name}
                     onClick={() => openView(view, readableName(name))}
                   >

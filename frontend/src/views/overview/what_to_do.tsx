@@ -71,10 +71,12 @@ function Slider({ rule, target, first, noun }: SliderProps) {
           onInput={({ currentTarget }) => setValue(Number(currentTarget.value))}
         />
       </label>
-      <output class={table === shown.answer ? "" : "dimmed"}>
+      <output
+        class={table === shown.answer ? "" : "dimmed"}
+        data-tip={count < 2 && 200 * saved < value * path ? "Other work then takes as long" : undefined}
+      >
         {table ? <NewStep data={table.data} noun={noun} /> : "…"}
-        {count > 1 ? <small>all {count} sliders together</small> : 200 * saved < value * path &&
-          <small>other work then takes as long</small>}
+        {count > 1 && <small>all {count} sliders together</small>}
       </output>
     </div>
   );
