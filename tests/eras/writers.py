@@ -46,7 +46,7 @@ class Monitor(Kineto):
     def row_events(self, row: Row, arguments: Arguments) -> Iterator[Event]:
         for event in super().row_events(row, arguments):
             if row.kind in ("runtime", "kernel", "memcpy", "memset") and event["ph"] == "X":
-                event["args"] = {k: v for k, v in event["args"].items() if k in self.kept and v}
+                event["args"] = {k: v for k, v in event["args"].items() if k in self.columns and v}
                 event["args"] |= {"copy kind": 1, "my annotation": "x"} if row.kind == "memcpy" else {}
             yield event
 
