@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
+from ..critical_path import CLASSES, Explanation, Places
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
@@ -28,6 +29,7 @@ FASTER = 3.0
 """Upper bound on the speedup of whole models by mixed precision (NVIDIA measured 1.5 to 5.5 on V100 and 1.3 to 2.5 on
 A100; pytorch.org/blog/accelerating-training-on-nvidia-gpus-with-pytorch-automatic-mixed-precision)."""
 
+_IDLE = 0.1  # of the step; with less, the device is what takes long
 _MOST_UNKNOWN = 0.2  # of the kernel time: with more, too little is known
 _MATRIX_KERNEL = re.compile(
     r"Cijk_|gemm|matmul|scudnn|fprop|dgrad|wgrad|winograd|implicit_convolve|convolve_common|conv\w*_kernel|fmha",
@@ -96,11 +98,25 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
     rows = kernels.filter(pl.Series(in_float & is_free))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
+    outside = "" if units.is_slow_in_float else f" without {units.name}"
+    matmuls = f"{facts.percent(facts.mean(running))} in float matmuls{outside}"
     if not facts.is_worth(lengths):
-        outside = "" if units.is_slow_in_float else f" without {units.name}"
-        yield Cleared("precision", f"{facts.percent(facts.mean(running))} in float matmuls{outside}")
+        yield Cleared("precision", matmuls)
         return
+    if sum(facts.idle.values()) >= _IDLE:
+        lengths = np.minimum(lengths, _saved_on_path(facts, facts.kernel_rows[in_float & is_free]))
+        if not facts.is_worth(lengths):
+            yield Cleared("precision", f"{matmuls}, but the host takes as long meanwhile")
+            return
     yield _slow_matmuls(facts, units, in_float & is_free, running, lengths)
+
+
+def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
+    """How much shorter each step gets if these kernels run FASTER; what they hide, such as the host, takes as long."""
+    explained = Explanation.of(facts.trace)
+    is_faster = np.isin(Places.of_nodes(facts.trace, explained.graph).row, rows)
+    is_faster &= explained.what_if.part == CLASSES.index("computation")
+    return explained.what_if.saved(is_faster, round(100 * (1 - 1 / FASTER)))
 
 
 def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints, lengths: Ints) -> Advice:

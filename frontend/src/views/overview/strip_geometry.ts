@@ -21,7 +21,7 @@ const DEVICE_KINDS: Kind[] = [
     isIdle: true,
   },
   {
-    name: "synchronization and blocking copies",
+    name: "synchronization",
     color: "var(--wait)",
     columns: ["late_synchronizing_ns", "blocked_copy_ns"],
     isIdle: true,
