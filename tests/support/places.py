@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
+from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Request, Response
@@ -19,11 +20,12 @@ DENIED = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Erro
 
 
 class S3:
-    """moto's S3; `answer` may answer a request in its place."""
+    """moto's S3, empty at first; `answer` may answer a request in its place."""
 
     def __init__(self) -> None:
         self.answer: Callable[[Request], Response | None] = lambda request: None
         self.asked: list[Request] = []
+        get_backend("s3").reset()  # one for the whole process
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._app, threaded=True)
         self.url = f"http://127.0.0.1:{self._server.server_port}"

@@ -55,7 +55,8 @@ def _length_of_union(spans: pl.Series) -> int:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The work with this mark."""
-    is_chosen = marks_of_work(trace).eq_missing(key["mark"]).to_numpy()
+    marks = marks_of_work(trace)
+    is_chosen = (marks.is_null() if key["mark"] is None else (marks == key["mark"]).fill_null(value=False)).to_numpy()
     return {"device_events": np.flatnonzero(is_chosen).astype(np.int32)}
 
 
