@@ -140,6 +140,14 @@ def test_steps_consist_of_own_time_and_wait_and_of_their_parts(run):
     assert rows.filter(pl.col("without_waiting_ns") + pl.col("wait_ns") != pl.col("total_ns")).is_empty()
 
 
+def test_the_wait_of_a_rank_that_was_recorded_alone_is_unknown():
+    alone = Ranks("r", run_of(simulated(Truth(ranks=2))).members[:1])
+    rows = RUN_VIEWS["rank_steps"].run(alone)
+    assert rows["exposed_communication_ns"].sum() > 0
+    assert rows["wait_ns"].null_count() == rows["without_waiting_ns"].null_count() == rows.height
+    assert rows["exposed_transfer_ns"].to_list() == rows["exposed_communication_ns"].to_list()
+
+
 def test_bandwidth_is_that_of_the_link():
     made = simulated(Truth(ranks=8, steps=5, jitter_ns=0, late={(3, 2): 10**7}))
     row = RUN_VIEWS["communication"].run(run_of(made)).row(0, named=True)

@@ -23,7 +23,8 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     named = steps.join(waits, ["member", "index"], "left", maintain_order="left").join(
         ranks.workers.select("member", "rank", "worker", "span"), "member", "left", maintain_order="left"
     )
-    wait = pl.min_horizontal("wait_ns", "exposed_communication_ns")
+    known = pl.min_horizontal("wait_ns", "exposed_communication_ns")
+    wait = pl.when(pl.col("wait_ns").is_not_null()).then(known)
     return named.with_columns(
         overlap_ns=pl.col("communication_ns") - pl.col("exposed_communication_ns"),
         wait_ns=pl.when(pl.col("unestimated").fill_null(0) > 0).then(wait).otherwise(wait.fill_null(0)),
