@@ -1,4 +1,5 @@
 import { h } from "preact";
+import { useRef } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { cachedTable } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
@@ -23,18 +24,17 @@ import { healthCounts } from "./head.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
 import { Selector } from "./selector.tsx";
 
-let captures: string[] = []; // until those of another trace are known
-
 /** Which recording says what the graphs of the trace launch, where there is a choice. */
 function CaptureChoice() {
   const { capture = "" } = address.value, state = traceState.value;
-  if (state?.state === "ready") captures = state.captures;
-  return (captures[0] || capture)
+  const captures = useRef<string[]>([]); // until those of another trace are known
+  if (state?.state === "ready") captures.current = state.captures;
+  return (captures.current[0] || capture)
     ? (
       <Selector
         title="Graph capture"
         value={capture}
-        options={["", "none", ...captures].map((name) => [name, name || "automatic"])}
+        options={["", "none", ...captures.current].map((name) => [name, name || "automatic"])}
         onPick={(name) => go({ capture: name }, "push")}
       />
     )
