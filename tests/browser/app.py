@@ -44,7 +44,9 @@ class App:
 
     def settle(self) -> None:
         expect(self.page.get_by_role("heading", level=1).or_(self.page.locator(".notice"))).not_to_have_count(0)
-        expect(self.page.locator(".skeleton, [aria-busy=true]")).to_have_count(0)
+        for _ in range(2):  # what begins only after something else is there is seen two frames later
+            expect(self.page.locator(".skeleton, [aria-busy=true]")).to_have_count(0)
+            self.page.evaluate("() => new Promise(next => requestAnimationFrame(() => requestAnimationFrame(next)))")
 
     def column(self, name: str) -> list[str]:
         """The cells in sight of a column of the page's first table."""

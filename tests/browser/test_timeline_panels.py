@@ -242,6 +242,7 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     other = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
     app.go(**RANKS, view="timeline", ranks="rank1", slice=f"{other}.rank1", align=align_of(page))
     details(page, ALL_REDUCE)
+    app.settle()  # both workers are where they belong
     page.keyboard.press("f")
     # Centered: from 300 to 340 µs it lasts, so 320 µs is in the middle.
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")

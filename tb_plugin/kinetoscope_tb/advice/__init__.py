@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..names import text
 from ..trace import Diagnostic
-from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, text, warm_up
+from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Unknown

@@ -14,8 +14,8 @@ from ..arrays.intervals import Ints
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import place_at
 from ..measures.time.graph_breaks import GraphBreaks
+from ..names import text
 from ..names.compiled_code import compile_id, is_compilation, is_compiled_region, region_id
-from . import text
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared
 

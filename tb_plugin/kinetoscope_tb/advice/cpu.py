@@ -18,9 +18,9 @@ from ..arrays.gather import gather
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import Place, places
 from ..measures.recording.processor_use import ProcessorUse
+from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
-from . import text
 from .facts import Facts
 from .model import Advice, Cleared
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..measures.time.breakdown import intervals_of
+from ..names import text
 from ..names.kernels import is_data_loading, is_queued_communication
-from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 

@@ -22,13 +22,13 @@ from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launch
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
+from ..names import text
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
 from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from ..trace.steps import step_noun
-from . import text
 from .model import Cleared
 from .steady import warm_up_steps
 

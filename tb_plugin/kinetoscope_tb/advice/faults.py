@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..names import text
 from ..trace import Diagnostic
 from ..trace.model import Fault, Undermined
-from . import text
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared, Confidence
 

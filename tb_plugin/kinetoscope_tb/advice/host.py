@@ -15,8 +15,8 @@ from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.host_time import SMALL_OP_NS
 from ..measures.time.idle_culprits import pieces_by_culprit
+from ..names import text
 from ..names.kernels import is_data_loading
-from . import text
 from .facts import Facts, described, is_optimizer
 from .model import Advice, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps

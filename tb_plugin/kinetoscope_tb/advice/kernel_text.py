@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..measures.calls.kernel_work import Group
 from ..measures.calls.roofline import Limits
-from . import text
+from ..names import text
 
 _NAMED = 3  # groups in a sentence
 _TENSORS = 2  # shapes of a group

@@ -19,7 +19,7 @@ from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.module_calls import ModuleCalls
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
-from . import text
+from ..names import text
 from .facts import Facts
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_text import inputs_of, largest_groups, limit_in_words

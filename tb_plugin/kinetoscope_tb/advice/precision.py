@@ -20,8 +20,8 @@ from ..critical_path import CLASSES, Explanation, Places
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
+from ..names import text
 from ..names.tensor_cores import is_matrix_op
-from . import text
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 

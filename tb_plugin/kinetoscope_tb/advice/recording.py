@@ -8,7 +8,7 @@ import polars as pl
 
 from ..arrays.intervals import length_within
 from ..measures.time.breakdown import intervals_of
-from . import text
+from ..names import text
 from .facts import Facts
 from .model import Advice
 

@@ -12,8 +12,8 @@ from ..arrays.gather import NONE
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import place_at
 from ..measures.time.host_activity import launching_threads
+from ..names import text
 from ..names.kernels import step_number
-from . import text
 from .facts import Facts
 from .model import Advice
 

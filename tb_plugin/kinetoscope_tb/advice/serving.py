@@ -10,8 +10,8 @@ import polars as pl
 from ..measures.serving.costs import NOT_SHOWN, QUEUED
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
+from ..names import text
 from ..names.iterations import SERVERS
-from . import text
 from .facts import Facts
 from .model import Advice, Confidence
 

@@ -12,9 +12,9 @@ import polars as pl
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, length_within, merge
 from ..measures.time.breakdown import intervals_of
+from ..names import text
 from ..names.calls import allocates
 from ..names.compiled_code import is_compilation
-from . import text
 from .compiled_code import compilations
 from .facts import LEAST_SHARE, LOADING_NS, Facts
 from .model import Advice

@@ -70,7 +70,7 @@ def _environment(frame: pl.DataFrame | None) -> Iterator[str]:
 
 
 def _size(advice: Mapping[str, Any]) -> str:
-    from ..advice import text
+    from ..names import text
 
     confidence = f"confidence {advice['confidence'].replace('_', ' ')}"
     if advice["saving_ns"] is None:
@@ -79,7 +79,7 @@ def _size(advice: Mapping[str, Any]) -> str:
 
 
 def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
-    from ..advice import text
+    from ..names import text
     from ..trace.steps import step_noun
 
     if frame is None:
@@ -106,7 +106,7 @@ def _counted(trace: Trace) -> int:
 
 def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
     """The same rows and numbers as on the page: per complete step."""
-    from ..advice import text
+    from ..names import text
     from ..trace.steps import step_noun
     from .text_table import visible
 

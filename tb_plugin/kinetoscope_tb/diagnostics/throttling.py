@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from ..advice import text
 from ..measures.recording.hardware_counters import HardwareCounter, hardware_counters
 from ..measures.recording.throttling import LOW, Throttling, is_sm_clock, throttling
 from ..measures.time.breakdown import intervals_of
+from ..names import text
 from ..trace import Diagnostic, Trace
 
 _NOTICEABLE = 0.01  # of the time in which kernels ran

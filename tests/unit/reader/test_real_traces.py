@@ -99,6 +99,8 @@ def expected(event, frame, kind, origin):
         row["shared_memory_bytes"] = integer(args, "shared memory")
         row["blocks_per_sm"] = number(args.get("blocks per SM"))
         row["occupancy_frac"] = fraction(args)
+        if row["occupancy_frac"] == 0 and row["shared_memory_bytes"] > 48 << 10:
+            row["occupancy_frac"] = None  # what Kineto can't estimate
         row["collective"] = args.get("Collective name")
     if frame == "memory":
         for column, key in (("device_type", "Device Type"), ("device", "Device Id"), ("address", "Addr")):

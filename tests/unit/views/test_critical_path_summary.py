@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kinetoscope_tb.advice.text import percent
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_summary import critical_path_summary

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ...advice import text
 from ...arrays.intervals import Ints
+from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault
 from . import limits

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...advice import text
 from ...arrays.gather import NONE, gather, map_categories, rows_by_id
 from ...arrays.intervals import Ints
 from ...measures.time.idle import Rows
+from ...names import text
 from ...names.calls import copies_memory
 from ...trace import Diagnostic
 from ...trace.model import Fault

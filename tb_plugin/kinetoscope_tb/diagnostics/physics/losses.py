@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ...advice import text
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
+from ...names import text
 from ...names.calls import launches_graph
 from ...trace import Diagnostic, Trace
 from ...trace.model import Fault

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...advice import text
+from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault
 from . import limits

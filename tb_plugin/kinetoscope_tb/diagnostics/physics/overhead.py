@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ...advice import text
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
+from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault
 from . import limits

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...advice import text
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
+from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault, Undermined
 from . import limits

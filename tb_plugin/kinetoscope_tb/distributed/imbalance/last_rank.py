@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ...advice import text
+from ...names import text
 from ..run import Ranks
 from .collective_waits import collective_waits
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...advice.text import digits, listed, time
+from ...names.text import digits, listed, time
 from ...trace import Trace
 from ...trace.row_filters import Events
 

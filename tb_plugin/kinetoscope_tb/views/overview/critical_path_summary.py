@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...advice import text
 from ...critical_path import CLASSES, NAMELESS, ON_DEVICE, Explanation, Names, Places
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps
+from ...names import text
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Head, View
