@@ -149,7 +149,7 @@ Deno.test("only what adds up over rows is summed", () => {
   same(["cpu", "cuda:0"].map((second) => summed(memory(second), "alive_bytes")), [true, false]);
 });
 
-Deno.test("beside a few seconds, milliseconds are no zeros", () => {
+Deno.test("milliseconds next to a few seconds are no zeros", () => {
   const duration = { name: "total_ns", kind: "duration" as const, doc: "Sum." };
   const units = [[1.5e9, 2e6], [15e9, 2e6], [1.5e9]].map((values) =>
     prepareTable(tableOf([duration], { total_ns: values }), entryOf("total_ns")).columns[0]!.scale

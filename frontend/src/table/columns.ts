@@ -66,7 +66,7 @@ function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string
   const isZero = values.every((value) => !value);
   const weighty = table.columns.find(({ name }) => name === weight);
   const scale = scaleFor(kind, isZero && weighty?.kind === kind ? table.data[weighty.name]! : values);
-  // Up to 10 s in ms: the small rows beside a large one would be zeros in seconds.
+  // Up to 10 s in ms: the small rows next to a large one would be zeros in seconds.
   return kind === "duration" && scale.unit === "s" && scale.decimals === 3 && values.length > 1
     ? { unit: "ms", divisor: 1e6, decimals: 1 }
     : scale;

@@ -271,6 +271,11 @@ class Facts:
         return self.replayed.device_events[self.kernel_rows]
 
     @cached_property
+    def mean_kernel_ns(self) -> float:
+        """The mean length of `kernels`; 0 without any."""
+        return float(self.kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
+
+    @cached_property
     def kernel_rows(self) -> NDArray[np.integer]:
         """The rows of device_events that `kernels` holds."""
         counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")

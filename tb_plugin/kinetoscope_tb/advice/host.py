@@ -155,8 +155,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
-    kernels = facts.kernels
-    mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
+    kernels, mean = facts.kernels, facts.mean_kernel_ns
     is_launching = _is_launching(facts)
     doing = described(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
@@ -185,9 +184,8 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 def _is_launching(facts: Facts) -> bool:
     """Whether the host is late again and again, before many short kernels: launching them is what takes long."""
-    kernels = facts.kernels
-    mean = float(kernels["dur_ns"].mean() or 0)  # type: ignore[arg-type]
-    return mean < SHORT_KERNEL_NS and facts.late.gaps > max(_MOSTLY * kernels.height, _MANY * facts.count / 2)
+    is_many = facts.late.gaps > max(_MOSTLY * facts.kernels.height, _MANY * facts.count / 2)
+    return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many
 
 
 def _recurring(facts: Facts, waiting: int) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
-from ..critical_path import CLASSES, Explanation, Places
+from ..critical_path import CLASSES, Explanation, places_of_nodes
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
@@ -106,15 +106,15 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
     if sum(facts.idle.values()) >= _IDLE:
         lengths = np.minimum(lengths, _saved_on_path(facts, facts.kernel_rows[in_float & is_free]))
         if not facts.is_worth(lengths):
-            yield Cleared("precision", f"{matmuls}, but the host takes as long meanwhile")
+            yield Cleared("precision", f"{matmuls}, but other work takes as long meanwhile")
             return
     yield _slow_matmuls(facts, units, in_float & is_free, running, lengths)
 
 
 def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
-    """How much shorter each step gets if these kernels run FASTER; what they hide, such as the host, takes as long."""
+    """How much shorter each step gets if these kernels run FASTER; what runs meanwhile takes as long."""
     explained = Explanation.of(facts.trace)
-    is_faster = np.isin(Places.of_nodes(facts.trace, explained.graph).row, rows)
+    is_faster = np.isin(places_of_nodes(facts.trace).row, rows)
     is_faster &= explained.what_if.part == CLASSES.index("computation")
     return explained.what_if.saved(is_faster, round(100 * (1 - 1 / FASTER)))
 

@@ -13,7 +13,7 @@ explanation   graph, paths and what-if of one trace, computed once
 
 from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS, Kind
-from .explanation import Explanation
+from .explanation import Explanation, places_of_nodes
 from .graph import Graph
 from .names import NAMELESS, Names, Places
 from .path import critical_path, trace_back
@@ -36,6 +36,7 @@ __all__ = [
     "WhatIf",
     "critical_path",
     "path_events",
+    "places_of_nodes",
     "segments",
     "trace_back",
 ]

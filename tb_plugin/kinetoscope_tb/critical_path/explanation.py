@@ -12,6 +12,7 @@ from ..trace import Trace
 from ..trace.memo import once_per_trace
 from .classes import own_classes
 from .graph import Graph
+from .names import Places
 from .path import critical_path
 from .what_if import WhatIf
 
@@ -48,3 +49,9 @@ def _explanation(trace: Trace) -> Explanation:
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)
     return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
+
+
+@once_per_trace
+def places_of_nodes(trace: Trace) -> Places:
+    """Return where the nodes of the trace's graph are."""
+    return Places.of_nodes(trace, Explanation.of(trace).graph)

@@ -58,6 +58,8 @@ def _views(_engine: Engine, request: Request) -> object:
 
 
 def _state(engine: Engine, request: Request) -> object:
+    from ..measures.recording.held_parts import holds  # imports Polars, which TensorBoard's start must not wait for
+
     file, views = file_of(engine, query_of(request, NAMES)), _catalogue()
     try:
         trace = engine.trace(file)
@@ -65,20 +67,21 @@ def _state(engine: Engine, request: Request) -> object:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {})
     is_alone = not _has_other_ranks(engine, file, trace)
-    captures = list(engine.capture_choices(file)) if trace.holds("graphs") else []
+    captures = list(engine.capture_choices(file)) if holds(trace, "graphs") else []
     return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
 
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
     from ..discovery import is_process_name
+    from ..measures.recording.held_parts import holds
 
     listing = engine.listing()
     if listing is None or len(listing.runs.get(file.run, {})) < 2:
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
-    return trace.meta.rank is not None or trace.holds("communication") or not is_process_name(file.worker)
+    return trace.meta.rank is not None or holds(trace, "communication") or not is_process_name(file.worker)
 
 
 def _view(engine: Engine, request: Request) -> object:

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import fraction
-from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, path_events
+from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, path_events, places_of_nodes
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -58,7 +58,7 @@ def critical_path_names(
 ) -> pl.DataFrame:
     """The most time on the path first."""
     explanation = Explanation.of(trace)
-    graph, what_if = explanation.graph, explanation.what_if
+    what_if = explanation.what_if
     names, counted = Names.of(trace), counted_steps(trace)
     path = explanation.path.filter(pl.col("step").is_in(counted))
     keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
@@ -66,7 +66,7 @@ def critical_path_names(
     spent = np.zeros(unique_keys.size, np.int64)
     np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
     order = np.argsort(-spent, kind="stable")
-    of_nodes = _keys(names, Places.of_nodes(trace, graph), what_if.part, by)
+    of_nodes = _keys(names, places_of_nodes(trace), what_if.part, by)
     whole = np.zeros(unique_keys.size, np.int64)
     on_path = np.flatnonzero(np.isin(of_nodes, unique_keys))
     np.add.at(whole, np.searchsorted(unique_keys, of_nodes[on_path]), what_if.delays()[on_path])

@@ -16,11 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...advice.given import Given, given_advice
-from ...critical_path import CLASSES, Explanation, Places
+from ...critical_path import CLASSES, Explanation, places_of_nodes
 from ...diagnostics import diagnose
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.memo import once_per_trace
 from ...view import Part, View
 
 _DEFAULT = 50
@@ -107,7 +106,7 @@ def _parsed(less: str, targets: dict[str, _Target]) -> list[dict[str, int]]:
 
 def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
-    explained, places = Explanation.of(trace), _places(trace)
+    explained, places = Explanation.of(trace), places_of_nodes(trace)
     path = explained.path
     of_nodes, of_path = np.zeros(places.row.size, np.int64), np.zeros(path.height, np.int64)
     on_path = np.zeros(path.height, bool)
@@ -128,11 +127,6 @@ def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict
     path_ns = round(float(spent[given.counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
     return ",".join(percents), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share
-
-
-@once_per_trace
-def _places(trace: Trace) -> Places:
-    return Places.of_nodes(trace, Explanation.of(trace).graph)
 
 
 VIEW = View(

@@ -28,19 +28,19 @@ def columns(one):
 
 
 def test_a_timeline_comes_back_as_it_was(tmp_path):
-    kept, cache = made(), Cache(tmp_path)
-    cache.write_timeline(kept, "a.pt.trace.json", "stamp")
+    written, cache = made(), Cache(tmp_path)
+    cache.write_timeline(written, "a.pt.trace.json", "stamp")
     opened_timeline = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     assert (opened_timeline.window, opened_timeline.tracks, opened_timeline.frame_first) == (
-        kept.window,
-        kept.tracks,
-        kept.frame_first,
+        written.window,
+        written.tracks,
+        written.frame_first,
     )
-    assert opened_timeline.labels.texts == kept.labels.texts
-    assert columns(opened_timeline).keys() == columns(kept).keys()
+    assert opened_timeline.labels.texts == written.labels.texts
+    assert columns(opened_timeline).keys() == columns(written).keys()
     for name, array in columns(opened_timeline).items():
-        np.testing.assert_array_equal(array, columns(kept)[name], strict=True)
-    tiles = [one.pyramid.tile(0, 1, 12, 0) for one in (kept, opened_timeline)]
+        np.testing.assert_array_equal(array, columns(written)[name], strict=True)
+    tiles = [one.pyramid.tile(0, 1, 12, 0) for one in (written, opened_timeline)]
     assert tiles[0].count.tolist() == tiles[1].count.tolist()
 
 
