@@ -202,7 +202,9 @@ def test_operators_have_torch_s_stacks(tmp_path):
     )
     assert len(ours) > 40
     differing = [(key, ours[key], theirs.get(key)) for key in ours if ours[key] != theirs.get(key)]
-    assert [key[0] for key, *_ in differing] == ["Double"]  # torch takes the Python that it calls off its self time
+    assert {key[0] for key, *_ in differing} <= {
+        "Double"
+    }  # torch 2.13 takes the Python that it calls off its self time
 
 
 def added(rows):

@@ -21,7 +21,7 @@ from inspect import signature
 import polars as pl
 import pytest
 import torch
-from torch.autograd.profiler_util import EventList, FunctionEvent, MemRecordsAcc
+from torch.autograd.profiler_util import EventList, FunctionEvent
 from torch.profiler import schedule, tensorboard_trace_handler
 
 from kinetoscope import trace_handler
@@ -33,6 +33,7 @@ from kinetoscope_tb.views.host.operators import operators
 from kinetoscope_tb.views.host.operators_by_shape import operators_by_shape
 from support.build import TraceBuilder
 from support.python_calls import operators_that_call_python
+from support.torch_memory import HAS_EXACT_MEMORY, ROUNDED_MEMORY
 
 pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # as an error it would crash torch
 
@@ -147,8 +148,6 @@ RECORDINGS = {
         needs=HAS_PYTHON_EXPORT,
     ),
 }
-HAS_EXACT_MEMORY = "start_ns" in signature(MemRecordsAcc.in_interval).parameters
-ROUNDED_MEMORY = "this torch looks allocations up by floating-point microseconds, which are 256 ns apart"
 GROUPINGS = {"name": {}, "shape": {"group_by_input_shape": True}}
 
 

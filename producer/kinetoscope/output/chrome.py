@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, cast
 
-_BLOCK = 1 << 20
+_BLOCK = _TAIL = 1 << 20
 _SPACE = re.compile(r"[\s,]*")
 _EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(r'"baseTimeNanoseconds"\s*:\s*"?(-?\d+)')
@@ -25,7 +27,7 @@ class ChromeTrace:
         parse_float: Parses a number with a decimal point; by default as a float.
 
     Attributes:
-        base_ns: Unix time of its zero.
+        base_ns: Unix time of its zero; 0 if the file doesn't say.
         offset_ns: How far this machine's clock is ahead of rank 0's; None if it wasn't measured.
     """
 
@@ -69,17 +71,46 @@ class ChromeTrace:
             if match:
                 head = text[: match.start()]
                 base, offset = _BASE.search(head), _OFFSET.search(head)
-                self.base_ns = int(base[1]) if base else 0
+                self.base_ns = int(base[1]) if base else self._base_after_events()
                 self.offset_ns = int(offset[1]) if offset else None
                 return text[match.end() :]
         return ""
 
+    def _base_after_events(self) -> int:
+        try:
+            with gzip.open(self.path) if _is_packed(self.path) else self.path.open("rb") as file:
+                return base_after_events(cast("BinaryIO", file))
+        except (OSError, EOFError, zlib.error):  # truncated: its end is lost, and its events may be good
+            return 0
+
+
+def base_after_events(source: BinaryIO) -> int:
+    """Return the `baseTimeNanoseconds` after the events, where torch 2.4 to 2.11 write it; 0 if there is none.
+
+    kineto's events have no such line at the indentation of the file's own keys; a file without indentation is one that
+    another program has rewritten. The position in the file remains.
+
+    Raises:
+        OSError, EOFError, zlib.error: The file can't be read to its end.
+    """
+    position = source.tell()
+    size = source.seek(0, os.SEEK_END)
+    source.seek(max(0, size - _TAIL))
+    tail = source.read()
+    source.seek(position)
+    _, bracket, end = tail.rpartition(b"\n  ]" if b"\n  ]" in tail else b"]")
+    bases = _BASE.findall(end.decode("utf-8", "replace")) if bracket else []
+    return int(bases[-1]) if bases else 0
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
 
 @contextmanager
 def _open_text(path: Path) -> Iterator[IO[str]]:
-    with path.open("rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path, "rt") if is_packed else path.open(encoding="utf-8", errors="replace") as text:
+    with gzip.open(path, "rt") if _is_packed(path) else path.open(encoding="utf-8", errors="replace") as text:
         yield text
 
 

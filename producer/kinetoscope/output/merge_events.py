@@ -14,7 +14,6 @@ This module doesn't import torch.
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from ..errors import SaveError
 from ..events import chrome_events, display_name
+from .chrome import base_after_events
 from .external_events import external_events
 from .metadata import KEY
 
@@ -33,7 +33,6 @@ _MAX_HEAD = _MAX_UNKNOWN = 256 << 20
 _BLANK = b" \t\r\n"
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(-?\d{1,19})\b')
-_TAIL = 1 << 20
 _CLOSED, _OPENED = b"\n  },\n", b"  {\n"
 _BETWEEN = _CLOSED + _OPENED
 _CLOSINGS = re.compile(rb"\n  \},\n(?=  \{\n|\Z)")
@@ -103,7 +102,7 @@ def merge_events(
     facts = {KEY: metadata, **(program_events or {}).get("metadata", {})}
     entry = json.dumps(facts, ensure_ascii=True, allow_nan=False)
     target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
-    base_ns = parsed["baseTimeNanoseconds"] if "baseTimeNanoseconds" in parsed else _base_after_events(source)
+    base_ns = parsed["baseTimeNanoseconds"] if "baseTimeNanoseconds" in parsed else _base_at_the_end(source)
     is_empty = _is_empty(source, rest)
     separator = b"\n"
     base_ns = base_ns if isinstance(base_ns, int) else 0
@@ -160,21 +159,12 @@ def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
     return b"", read
 
 
-def _base_after_events(source: BinaryIO) -> int:
-    """Return the `baseTimeNanoseconds` at the end of the file; 0 if there is none.
-
-    kineto writes it last; an event has no such line at the indentation of the file's own keys.
-    """
-    position = source.tell()
+def _base_at_the_end(source: BinaryIO) -> int:
+    """Return the `baseTimeNanoseconds` after the events; 0 if there is none, or if the source can't go back."""
     try:
-        size = source.seek(0, os.SEEK_END)
-        source.seek(max(0, size - _TAIL))
-        _, bracket, end = source.read().rpartition(b"\n  ]")
-        bases = _BASE.findall(end) if bracket else []
+        return base_after_events(source)
     except (OSError, ValueError):  # compressed: only writers of torch 2.13 and later do that, with the base first
-        bases = []
-    source.seek(position)
-    return int(bases[-1]) if bases else 0
+        return 0
 
 
 def _is_empty(source: BinaryIO, rest: bytearray) -> bool:

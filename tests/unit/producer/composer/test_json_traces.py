@@ -16,7 +16,7 @@ BASE = 1_790_857_026_000_000_000
 US = 1_000
 
 
-def torch_trace(path, *, pid=77, at_us=5.001, clock=None):
+def torch_trace(path, *, pid=77, at_us=5.001, clock=None, has_base_last=False, indent=2):
     """A trace as kineto writes it: times from a base, a GPU as process 0, texts for others."""
     values = {"kinetoscope": {"clock": {"offset_ns": clock, "error_ns": 9}}} if clock is not None else {}
     events = [
@@ -35,7 +35,9 @@ def torch_trace(path, *, pid=77, at_us=5.001, clock=None):
         {"ph": "X", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "x", "ts": 0.0, "dur": 20},
         {"ph": "i", "name": "of no thread", "pid": pid, "ts": 1},
     ]
-    text = json.dumps({**values, "baseTimeNanoseconds": BASE, "traceEvents": events}, indent=2).encode()
+    values |= {} if has_base_last else {"baseTimeNanoseconds": BASE}
+    after = {"ERROR": ["x"], "traceName": "t", "baseTimeNanoseconds": BASE} if has_base_last else {}
+    text = json.dumps({**values, "traceEvents": events, **after}, indent=indent).encode()
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
     return str(path)
 
@@ -211,3 +213,24 @@ def test_times_are_exact():
     assert nanoseconds(7_889_238_000_000.123) == 7_889_238_000_000_123
     assert shift_line('{"name": "x", "ts": 1790857026000000.001}', -2) == '{"name": "x", "ts": 1790857025999999.999}'
     assert shift_line('{"ph": "M"}', 5) == '{"ph": "M"}'
+
+
+@pytest.mark.parametrize("name", ["rank0.json", "rank0.json.gz"])
+@pytest.mark.parametrize("indent", [2, None])
+def test_the_base_is_found_after_the_events_where_torch_2_4_to_2_11_write_it(tmp_path, name, indent):
+    first, last = (
+        ChromeTrace(tmp_path / torch_trace(tmp_path / f"{is_last}-{name}", has_base_last=is_last, indent=indent))
+        for is_last in (False, True)
+    )
+    assert list(first.events()) == list(last.events()) != []
+    assert first.base_ns == last.base_ns == BASE
+
+
+def test_a_truncated_file_without_a_base_keeps_its_events(tmp_path):
+    path = tmp_path / "rank0.json.gz"
+    torch_trace(path, has_base_last=True)
+    path.write_bytes(path.read_bytes()[:-20])
+    trace = ChromeTrace(path)
+    with pytest.raises(EOFError):
+        list(trace.events())
+    assert trace.base_ns == 0
