@@ -4,7 +4,6 @@ Cases are shuffled, so that a part of them is a fair sample; `make fuzz` runs as
 """
 
 import functools
-import os
 import random
 
 import pytest
@@ -16,7 +15,6 @@ from support.fuzzing import case_numbers, named
 from support.questions import ask, file_questions, identity, questions, reading, run_questions
 
 GROUPS = 10
-SHARE = 1.0 if "KINETOSCOPE_FUZZ_CASES" in os.environ else 0.02
 _asked = set()
 
 
@@ -35,7 +33,7 @@ def shuffled():
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_everything_is_answered(group, tmp_path):
-    for case in case_numbers(group, GROUPS, SHARE):
+    for case in case_numbers(group, GROUPS, share=0.02):
         if case < len(cases()):
             path, value = cases()[shuffled()[case]]
             with named(case):

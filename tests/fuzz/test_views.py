@@ -2,7 +2,6 @@
 
 import functools
 import gzip
-import os
 import random
 
 import pytest
@@ -14,7 +13,6 @@ from support.fuzzing import case_numbers, damaged, named
 from support.questions import ask, file_questions, questions, reading, run_questions
 
 GROUPS = 5
-SHARE = 1.0 if "KINETOSCOPE_FUZZ_CASES" in os.environ else 0.015
 BYTES = 70_000  # of each file: the beginning of a larger one
 REAL = (
     "single/hta_backward_thread.json",
@@ -49,7 +47,7 @@ def undamaged(folder, number):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_what_opens_is_answered(group, traces, tmp_path):
-    for case in case_numbers(group, GROUPS, SHARE):
+    for case in case_numbers(group, GROUPS, share=0.015):
         numbers = random.Random(case)
         number = numbers.randrange(len(texts(traces)))
         with named(case):
