@@ -130,8 +130,8 @@ def build(library: Path, name: str = "", *, checked: bool = False) -> None:
 
 def _prototypes() -> str:
     """C that exports the digest, and the prototypes of all functions as text, by which Python calls them."""
-    found = [match for path in sorted(SOURCES.glob("*.c")) for match in _PROTOTYPE.findall(path.read_text())]
-    text = "".join(f'    "{name}({" ".join(arguments.split())})\\n"\n' for name, arguments in found)
+    prototypes = [match for path in sorted(SOURCES.glob("*.c")) for match in _PROTOTYPE.findall(path.read_text())]
+    text = "".join(f'    "{name}({" ".join(arguments.split())})\\n"\n' for name, arguments in prototypes)
     return f'#include "arrays.h"\nEXPORT const char prototypes[] =\n{text}    "{digest()}";\n'
 
 

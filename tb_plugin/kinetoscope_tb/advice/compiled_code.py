@@ -61,23 +61,23 @@ def compilations(facts: Facts) -> Compilations | None:
 
 def recompiles(facts: Facts) -> Iterator[Advice]:
     """torch.compile compiles in steps that aren't warm-up."""
-    found = compilations(facts)
-    if found is None or found.is_first:
+    cost = compilations(facts)
+    if cost is None or cost.is_first:
         return
-    frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in found.again.items()]
+    frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in cost.again.items()]
     named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
-    place = place_at(facts.trace, *_start(facts, int(found.rows[0])))
+    place = place_at(facts.trace, *_start(facts, int(cost.rows[0])))
     where = f" One is called at `{place.caller}`." if place and place.caller else ""
-    verb = "recompiles" if found.again else "compiles"
+    verb = "recompiles" if cost.again else "compiles"
     yield Advice(
         "recompiles",
-        f"torch.compile {verb} in {found.steps} of {text.times(facts.count, facts.noun)}, which takes "
-        f"{facts.percent(found.saving_ns)} of {facts.unit}.",
-        f"{text.times(found.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(found.saving_ns)}.{named}"
+        f"torch.compile {verb} in {cost.steps} of {text.times(facts.count, facts.noun)}, which takes "
+        f"{facts.percent(cost.saving_ns)} of {facts.unit}.",
+        f"{text.times(cost.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(cost.saving_ns)}.{named}"
         f"{where}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
-        found.saving_ns,
+        cost.saving_ns,
         "high",
         "operators",
         "re:dynamo_timed",
@@ -113,8 +113,8 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
     thread = host["thread"].to_numpy()
     is_own = np.isin(compiled, first) & (gather(thread, compiled) == thread[compilations])
     compiled = compiled[is_own]
-    found = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
-    return dict(sorted(each for each in found if each is not None))
+    identities = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
+    return dict(sorted(each for each in identities if each is not None))
 
 
 def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:

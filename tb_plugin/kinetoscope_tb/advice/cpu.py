@@ -108,11 +108,11 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
             yield cleared
         return
     saving = facts.mean(lengths)
-    found = places(facts.trace, time.thread, time.spans["waiting"])
-    named = _in_words(found)
+    shares = places(facts.trace, time.thread, time.spans["waiting"])
+    named = _in_words(shares)
     by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
     by_counters = _by_counters(facts, off)
-    what = waiting(found[0][0].frame) if by_frames else ""
+    what = waiting(shares[0][0].frame) if by_frames else ""
     yield Advice(
         "main_thread_waits",
         f"The main thread {what or 'waits for something unrecorded'} for {facts.percent(saving)} of {facts.every}.",
@@ -124,9 +124,9 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _in_words(found: list[tuple[Place, float]]) -> str:
+def _in_words(shares: list[tuple[Place, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
-    largest = [f"{text.percent(share)} in {place.words}" for place, share in found[:3] if share >= _MENTIONED]
+    largest = [f"{text.percent(share)} in {place.words}" for place, share in shares[:3] if share >= _MENTIONED]
     return text.listed(largest) if largest else ""
 
 
@@ -197,9 +197,9 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths, _LARGE):
         return
     size = facts.mean(lengths)
-    found = places(facts.trace, time.thread, time.spans["rest"])
-    if sum(share for _, share in found) >= _MOST:
-        yield _of_python(facts, lengths, found, off)
+    shares = places(facts.trace, time.thread, time.spans["rest"])
+    if sum(share for _, share in shares) >= _MOST:
+        yield _of_python(facts, lengths, shares, off)
         return
     share = facts.percent(size)
     yield Advice(
@@ -215,9 +215,9 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _of_python(facts: Facts, lengths: Ints, found: list[tuple[Place, float]], off: _OffProcessor | None) -> Advice:
+def _of_python(facts: Facts, lengths: Ints, shares: list[tuple[Place, float]], off: _OffProcessor | None) -> Advice:
     saving = facts.mean(lengths)
-    named = _in_words(found)
+    named = _in_words(shares)
     is_running = off is not None and off.use.cores >= 1 / _ALONE
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
     return Advice(

@@ -82,31 +82,31 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if facts.kernels.is_empty():
         return
     work = KernelWork.of(facts.replayed, facts.kernels)
-    found = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
-    yield from _unfused_attention(found)
+    kernels = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
+    yield from _unfused_attention(kernels)
     for family in _MATRICES:
-        yield from _below_roof(found, family)
-    yield from channels_last(facts, found.is_free)
-    found.claim(image_layouts(facts))
-    yield from mixed_precision(facts, found.is_free)
-    found.claim(found.is_slow_float)
-    yield from _elementwise(found)
-    yield from _moved(found, "cast")
-    yield from _moved(found, "layout")
-    yield from _below_roof(found, "memory")
-    yield from _rest(found)
+        yield from _below_roof(kernels, family)
+    yield from channels_last(facts, kernels.is_free)
+    kernels.claim(image_layouts(facts))
+    yield from mixed_precision(facts, kernels.is_free)
+    kernels.claim(kernels.is_slow_float)
+    yield from _elementwise(kernels)
+    yield from _moved(kernels, "cast")
+    yield from _moved(kernels, "layout")
+    yield from _below_roof(kernels, "memory")
+    yield from _rest(kernels)
 
 
-def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
+def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
     """Softmax between two matmuls."""
-    facts = found.facts
+    facts = kernels.facts
     attention = unfused_attention(facts.replayed, facts.kernels)
-    if attention is None or not facts.is_worth(found.lengths(attention.is_member), _LEAST):
+    if attention is None or not facts.is_worth(kernels.lengths(attention.is_member), _LEAST):
         return
-    running = found.lengths(attention.is_member)
-    groups = [found.work.groups[number] for number in np.unique(found.work.group[attention.is_member])]
-    found.claim(attention.is_member)
-    fused_ns = _fused_ns(found, attention, groups[0].device)
+    running = kernels.lengths(attention.is_member)
+    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[attention.is_member])]
+    kernels.claim(attention.is_member)
+    fused_ns = _fused_ns(kernels, attention, groups[0].device)
     time_ns = int(facts.kernels["dur_ns"].to_numpy()[attention.is_member].sum())
     saving = None if fused_ns is None else facts.mean((running * max(0.0, 1 - fused_ns / time_ns)).astype(np.int64))
     share = time_ns / max(int(facts.kernels["dur_ns"].sum()), 1)
@@ -123,7 +123,7 @@ def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
         f"matmuls, scores of {scores} are written to memory and read again.{at_best}",
         _use_fused(attention),
         saving or None,
-        found.confidence(groups) if saving else "medium",
+        kernels.confidence(groups) if saving else "medium",
         "kernels_by_op",
         "re:softmax|bmm",
         facts.mean(running),
@@ -131,9 +131,9 @@ def _unfused_attention(found: _Kernels) -> Iterator[Advice]:
     )
 
 
-def _fused_ns(found: _Kernels, attention: UnfusedAttention, device: int) -> float | None:
+def _fused_ns(kernels: _Kernels, attention: UnfusedAttention, device: int) -> float | None:
     """How long fused attention would take at the roof, over the steps that count; None: unknown."""
-    peaks, number_format = found.work.limits[device].peaks, attention.number_format
+    peaks, number_format = kernels.work.limits[device].peaks, attention.number_format
     if peaks is None or number_format is None:
         return None
     rate = peaks.roof(f"{number_format}_matrix") or peaks.roof(number_format)
@@ -174,26 +174,26 @@ _SUBJECTS = {**_MATRICES, "memory": "Memory-bound kernels"}
 _FILTERS = {"matmul": "re:mm|linear", "convolution": "conv", "attention": "attention"}
 
 
-def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
+def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Operators of a family that run below half of their roof."""
-    facts, groups = found.facts, found.work.groups
-    numbers = _far_below(found, family)
-    chosen = found.of_groups(numbers)
-    running = found.lengths(chosen)
+    facts, groups = kernels.facts, kernels.work.groups
+    numbers = _far_below(kernels, family)
+    chosen = kernels.of_groups(numbers)
+    running = kernels.lengths(chosen)
     if not numbers or not facts.is_worth(running, _LEAST):
         return
-    found.claim(chosen)
+    kernels.claim(chosen)
     named = [groups[number] for number in numbers]
     time_ns = sum(group.time_ns for group in named)
     roof_ns = sum(group.roof_ns or 0.0 for group in named)
     fraction = roof_ns / time_ns
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
-    taken = facts.percent(facts.mean(running))
+    share = facts.percent(facts.mean(running))
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {_SUBJECTS[family].lower()}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
-    why, action = _why(found, named)
-    shared = _shared(found, chosen)
+    why, action = _why(kernels, named)
+    shared = _shared(kernels, chosen)
     overlap = (
         f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
         if shared >= _MUCH_SHARED
@@ -201,13 +201,13 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
     )
     yield Advice(
         rule,
-        f"{which} run at {text.percent(fraction)} of {what}, and take {taken} of {facts.every}.",
+        f"{which} run at {text.percent(fraction)} of {what}, and take {share} of {facts.every}.",
         f"{facts.part(facts.mean(running))}{facts.recurs(running)}; at the roof they would take "
-        f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], found.work.limits)}). Most of it: "
+        f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], kernels.work.limits)}). Most of it: "
         f"{largest_groups(named, facts.count)}.{overlap} {why}",
         action,
         facts.mean((running * (1 - fraction)).astype(np.int64)),
-        "medium" if overlap else found.confidence(named),
+        "medium" if overlap else kernels.confidence(named),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),
@@ -215,11 +215,11 @@ def _below_roof(found: _Kernels, family: str) -> Iterator[Advice]:
     )
 
 
-def _shared(found: _Kernels, chosen: Mask) -> float:
+def _shared(kernels: _Kernels, chosen: Mask) -> float:
     """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
-    rows = found.facts.kernels.filter(pl.Series(chosen))
+    rows = kernels.facts.kernels.filter(pl.Series(chosen))
     mine = rows.select("device", "stream", "start_ns").with_columns(pl.lit(value=True).alias("is_mine"))
-    every = found.facts.trace.kernels.join(mine, ["device", "stream", "start_ns"], "left")
+    every = kernels.facts.trace.kernels.join(mine, ["device", "stream", "start_ns"], "left")
     shared = whole = 0
     for (device,), others in every.filter(pl.col("is_mine").is_null()).group_by("device"):
         start, end = intervals_of(rows.filter(pl.col("device") == device))
@@ -235,29 +235,31 @@ def _is_of(group: Group, family: str) -> bool:
     return group.family == family
 
 
-def _far_below(found: _Kernels, family: str) -> list[int]:
+def _far_below(kernels: _Kernels, family: str) -> list[int]:
     """The groups of a family that are worth naming, the longest first."""
-    in_float = set(np.unique(found.work.group[found.is_slow_float]).tolist())
-    free = set(np.unique(found.work.group[found.is_free]).tolist())
+    in_float = set(np.unique(kernels.work.group[kernels.is_slow_float]).tolist())
+    free = set(np.unique(kernels.work.group[kernels.is_free]).tolist())
     chosen = []
-    for number, group in enumerate(found.work.groups):
+    for number, group in enumerate(kernels.work.groups):
         fraction = group.roof_frac
         if number not in free or not _is_of(group, family) or fraction is None or group.call_ns < TINY_NS:
             continue
         # lower precision saves up to 1 - 1 / FASTER: more than the way to a roof that is nearer
         least = 1 / FASTER if number in in_float else _FAR_BELOW
-        could_pad = number not in in_float and fraction < _BELOW and misaligned(group, found.work.limits[group.device])
+        could_pad = (
+            number not in in_float and fraction < _BELOW and misaligned(group, kernels.work.limits[group.device])
+        )
         if fraction < least or could_pad:
             chosen.append(number)
     return chosen
 
 
-def _why(found: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
+def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
     """(the likely cause of most of the lost time, what to do about it)."""
     lost: dict[str, float] = {}
     first: dict[str, tuple[Group, Cause]] = {}
     for group in groups:
-        kind, cause = cause_of(group, found.work.limits[group.device]) or ("", None)
+        kind, cause = cause_of(group, kernels.work.limits[group.device]) or ("", None)
         lost[kind] = lost.get(kind, 0.0) + group.time_ns - (group.roof_ns or 0.0)
         if cause:
             first.setdefault(kind, (group, cause))
@@ -273,21 +275,23 @@ def _why(found: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
     return f"Likely cause{about}: {cause.sentence}.", cause.action
 
 
-def _elementwise(found: _Kernels) -> Iterator[Advice]:
+def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused."""
-    facts = found.facts
-    chosen = found.is_free & (found.family == "elementwise")
-    running = found.lengths(chosen)
-    spent = np.bincount(found.work.group[chosen], facts.kernels["dur_ns"].to_numpy()[chosen], len(found.work.groups))
-    groups = [found.work.groups[number] for number in np.flatnonzero(spent)]
+    facts = kernels.facts
+    chosen = kernels.is_free & (kernels.family == "elementwise")
+    running = kernels.lengths(chosen)
+    spent = np.bincount(
+        kernels.work.group[chosen], facts.kernels["dur_ns"].to_numpy()[chosen], len(kernels.work.groups)
+    )
+    groups = [kernels.work.groups[number] for number in np.flatnonzero(spent)]
     total = float(spent.sum())
     if not facts.is_worth(running, _MANY_FUSIBLE) or spent.max() > _ONE_OPERATOR * total:
         return
-    runs, fused_ns = _fused_runs(found, chosen)
+    runs, fused_ns = _fused_runs(kernels, chosen)
     saving = facts.mean((running * max(0.0, 1 - fused_ns / total)).astype(np.int64))
     if saving < _MOVED * facts.step_ns:
         return
-    found.claim(chosen)
+    kernels.claim(chosen)
     count = int(chosen.sum())
     yield Advice(
         "elementwise",
@@ -307,14 +311,14 @@ def _elementwise(found: _Kernels) -> Iterator[Advice]:
     )
 
 
-def _fused_runs(found: _Kernels, chosen: Mask) -> tuple[int, float]:
+def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
     """(runs of chosen kernels on a stream without others in between, the time that one kernel for each would take).
 
     A fused kernel takes at least as long as the longest of the run at the memory's bandwidth.
     """
-    groups = found.work.groups
-    fraction = np.array([min(1.0, 1.0 if g.roof_frac is None else g.roof_frac) for g in groups])[found.work.group]
-    rows = found.facts.kernels.select(
+    groups = kernels.work.groups
+    fraction = np.array([min(1.0, 1.0 if g.roof_frac is None else g.roof_frac) for g in groups])[kernels.work.group]
+    rows = kernels.facts.kernels.select(
         "device", "stream", "start_ns", least=pl.col("dur_ns") * pl.Series(fraction), chosen=pl.Series(chosen)
     ).sort("device", "stream", "start_ns")
     place = ["device", "stream"]
@@ -341,15 +345,15 @@ _MOVES = {
 }
 
 
-def _moved(found: _Kernels, family: str) -> Iterator[Advice]:
+def _moved(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Kernels that only convert or reorder; those for channels last have their own rule."""
-    facts = found.facts
-    chosen = found.is_free & (found.family == family)
-    running = found.lengths(chosen)
+    facts = kernels.facts
+    chosen = kernels.is_free & (kernels.family == family)
+    running = kernels.lengths(chosen)
     if not facts.is_worth(running, _MOVED):
         return
-    found.claim(chosen)
-    groups = [found.work.groups[number] for number in np.unique(found.work.group[chosen])]
+    kernels.claim(chosen)
+    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[chosen])]
     rule, what, action = _MOVES[family]
     saving = facts.mean(running)
     yield Advice(
@@ -366,13 +370,13 @@ def _moved(found: _Kernels, family: str) -> Iterator[Advice]:
     )
 
 
-def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
+def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
     """What is unknown of the kernels that no rule claimed, or how little of them is far below the roof."""
-    facts, groups = found.facts, found.work.groups
-    has_none = np.array([group.roof_ns is None for group in groups])[found.work.group]
-    unknown = found.lengths(found.is_free & has_none)
+    facts, groups = kernels.facts, kernels.work.groups
+    has_none = np.array([group.roof_ns is None for group in groups])[kernels.work.group]
+    unknown = kernels.lengths(kernels.is_free & has_none)
     if facts.share(facts.mean(unknown)) >= _LEAST:
-        largest = groups[np.unique(found.work.group[found.is_free & has_none])[0]]
+        largest = groups[np.unique(kernels.work.group[kernels.is_free & has_none])[0]]
         words = _unknown_in_words(facts, unknown, largest)
         topic = "how close kernels come to the device's limits"
         if largest.reason == NO_CAPTURE:
@@ -380,8 +384,8 @@ def _rest(found: _Kernels) -> Iterator[Cleared | Unknown]:
         else:
             yield Unknown(topic, words, facts.mean(unknown))
         return
-    below = [number for family in _SUBJECTS for number in _far_below(found, family)]
-    lengths = found.lengths(found.of_groups(below))
+    below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
+    lengths = kernels.lengths(kernels.of_groups(below))
     if cleared := facts.cleared("kernel efficiency", lengths, "in kernels far below their roof", _LEAST):
         yield cleared
 

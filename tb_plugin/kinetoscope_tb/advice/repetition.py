@@ -93,28 +93,28 @@ def _gap(facts: Facts, rows: pl.DataFrame, typical: float) -> Gap:
 
 def gaps_of_unknown_cause(facts: Facts) -> list[Gap]:
     """Those that repeated_gap reports instead of unexplained_idle: they recur, and make up most of it; else none."""
-    found = repeated_gaps(facts, UNKNOWN)
+    gaps = repeated_gaps(facts, UNKNOWN)
     total = sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
-    share = facts.share(sum(facts.mean(gap.lengths) for gap in found))
-    lengths = np.sum([gap.lengths for gap in found], axis=0) if found else np.zeros(facts.length.size, np.int64)
-    return found if facts.is_worth(lengths, _LARGE) and share >= _MOST * total else []
+    share = facts.share(sum(facts.mean(gap.lengths) for gap in gaps))
+    lengths = np.sum([gap.lengths for gap in gaps], axis=0) if gaps else np.zeros(facts.length.size, np.int64)
+    return gaps if facts.is_worth(lengths, _LARGE) and share >= _MOST * total else []
 
 
 def repeated_gap(facts: Facts) -> Iterator[Advice]:
     """The device stands idle in the same places of every step, and nothing recorded says why."""
     if not facts.has_device or facts.is_worth(facts.capturing):
         return
-    found = gaps_of_unknown_cause(facts)
-    if not found:
+    gaps = gaps_of_unknown_cause(facts)
+    if not gaps:
         return
-    lengths = np.sum([gap.lengths for gap in found], axis=0)
-    size, first = facts.mean(lengths), found[0]
+    lengths = np.sum([gap.lengths for gap in gaps], axis=0)
+    size, first = facts.mean(lengths), gaps[0]
     is_busy = "are" if facts.waits == "wait" else "is"
     yield Advice(
         "repeated_gap",
         f"{facts.subject} {is_busy} idle for {facts.percent(size)} of {facts.every} in gaps that recur: the largest "
         f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
-        f"{text.listed([_described(facts, gap) for gap in found[:_NAMED]])} recur{_others(facts, found)}"
+        f"{text.listed([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",
         f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a node "
         "of a graph), or a wait of the host. Record without graphs, or with Python stacks, to see it.",
@@ -126,8 +126,8 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _others(facts: Facts, found: list[Gap]) -> str:
-    rest = found[_NAMED:]
+def _others(facts: Facts, gaps: list[Gap]) -> str:
+    rest = gaps[_NAMED:]
     if not rest:
         return ""
     size = sum(facts.mean(gap.lengths) for gap in rest)

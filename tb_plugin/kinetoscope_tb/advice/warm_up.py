@@ -120,15 +120,15 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
 
 
 def _first_compilations(facts: Facts) -> Iterator[_Part]:
-    found = compilations(facts)
-    if found is None or not found.is_first:
+    cost = compilations(facts)
+    if cost is None or not cost.is_first:
         return
     yield _Part(
-        f"The recording holds warm-up: torch.compile compiles for {facts.percent(found.saving_ns)} of {facts.unit}.",
-        f"{text.times(found.rows.size, 'compilation')} in {'the recording' if facts.is_whole else 'one step'}: "
-        f"{facts.part(found.saving_ns)}; none is known to be a second one of its frame.",
-        found.saving_ns,
-        found.saving_ns,
+        f"The recording holds warm-up: torch.compile compiles for {facts.percent(cost.saving_ns)} of {facts.unit}.",
+        f"{text.times(cost.rows.size, 'compilation')} in {'the recording' if facts.is_whole else 'one step'}: "
+        f"{facts.part(cost.saving_ns)}; none is known to be a second one of its frame.",
+        cost.saving_ns,
+        cost.saving_ns,
         is_known=True,
     )
 

@@ -25,21 +25,21 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     for device, counters in sorted(by_device.items()):
         kernels = intervals_of(trace.kernels.filter(pl.col("device") == device))
         for clock in filter(is_sm_clock, counters):
-            found = throttling(clock, kernels)
-            if found and found.share >= _NOTICEABLE:
-                yield Diagnostic("clock_throttled", found.start.size, _words(device, found, counters), level="note")
+            slow = throttling(clock, kernels)
+            if slow and slow.share >= _NOTICEABLE:
+                yield Diagnostic("clock_throttled", slow.start.size, _words(device, slow, counters), level="note")
 
 
-def _words(device: int, found: Throttling, counters: Sequence[HardwareCounter]) -> str:
-    means = [(counter, counter.mean(found.start, found.end)) for counter in counters if counter.name in _CAUSES]
+def _words(device: int, slow: Throttling, counters: Sequence[HardwareCounter]) -> str:
+    means = [(counter, counter.mean(slow.start, slow.end)) for counter in counters if counter.name in _CAUSES]
     known = [f"{_CAUSES[one.name]} {mean:,.0f} {one.unit}" for one, mean in means if mean is not None]
     then = f" Then, on average: {text.listed(known)}." if known else ""
-    clocks = f"from {found.highest_mhz:,.0f} to {found.lowest_mhz:,.0f} MHz"
-    low = f"{100 * LOW:.0f} % of its earlier value for {text.time(found.length_ns)}"
-    kernels = f"{text.time(found.kernel_ns)} of kernel time ({text.percent(found.share)})"
+    clocks = f"from {slow.highest_mhz:,.0f} to {slow.lowest_mhz:,.0f} MHz"
+    low = f"{100 * LOW:.0f} % of its earlier value for {text.time(slow.length_ns)}"
+    kernels = f"{text.time(slow.kernel_ns)} of kernel time ({text.percent(slow.share)})"
     return (
         f"The SM clock of device {device} fell {clocks} while kernels ran. It was below {low}, first at "
-        f"{text.time(int(found.start[0]))}; {kernels} fell there.{then} A limit of power or heat, or a setting, lowers "
+        f"{text.time(int(slow.start[0]))}; {kernels} fell there.{then} A limit of power or heat, or a setting, lowers "
         "the clock: `nvidia-smi -q -d PERFORMANCE` names it during a run. Compare kernel times only between "
         "recordings with equal clocks."
     )

@@ -39,5 +39,5 @@ def roles_in_name(name: str) -> list[str]:
 
 def axis_of_group(description: str | None) -> str | None:
     """The axis of the job that a process group is along, such as `tp`; None if its description doesn't say one."""
-    found = [axis for axis in _AXES if description and _AXIS[axis].search(description)]
-    return found[0] if len(found) == 1 else None
+    axes = [axis for axis in _AXES if description and _AXIS[axis].search(description)]
+    return axes[0] if len(axes) == 1 else None

@@ -127,18 +127,18 @@ def _trace(
         start += block
     blocks = chain([start], stream)
     progress = _progress(report)
-    found: list[Diagnostic] = []
+    of_format: list[Diagnostic] = []
     samples = Samples()
     if begins_database(start):
-        ingested, found = ingest_nsight(path, progress)
+        ingested, of_format = ingest_nsight(path, progress)
     elif begins_perfetto(start):
-        ingested, found = ingest_perfetto(blocks, path, progress)
+        ingested, of_format = ingest_perfetto(blocks, path, progress)
     elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
         ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
     report("linking", None)
-    parts = build_parts(ingested, path, [*diagnostics, *found], samples.fingerprint())
+    parts = build_parts(ingested, path, [*diagnostics, *of_format], samples.fingerprint())
     return with_iterations_as_steps(assemble(parts))
 
 

@@ -40,8 +40,8 @@ def without_duplicates(frames: _Frames) -> tuple[_Frames, tuple[Diagnostic, ...]
         "Events were recorded twice, with the same name, place, time and number: the second copy of each is left out. "
         "Two profilers, or a tool that merged files, wrote both."
     )
-    found = Diagnostic("events_twice", int(offsets.size), words, int(offsets.min()))
-    return {**frames, **once, "collectives": metadata}, (found,)
+    diagnostic = Diagnostic("events_twice", int(offsets.size), words, int(offsets.min()))
+    return {**frames, **once, "collectives": metadata}, (diagnostic,)
 
 
 def _second_copies(rows: pl.DataFrame, columns: tuple[str, ...]) -> NDArray[np.bool_]:

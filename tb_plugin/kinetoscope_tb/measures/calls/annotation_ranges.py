@@ -155,9 +155,9 @@ class _OnMain:
         blank = np.flatnonzero((around == NONE) & self._waits_for[thread])
         blank = blank[np.argsort(start[blank], kind="stable")]
         none = np.zeros(self._start.size, np.int32)
-        found = innermost(none, self._start, self._end, np.zeros(blank.size, np.int32), start[blank])
+        enclosing = innermost(none, self._start, self._end, np.zeros(blank.size, np.int32), start[blank])
         filled = around.copy()
-        filled[blank] = np.where(gather(self._end, found) >= end[blank], found, NONE)
+        filled[blank] = np.where(gather(self._end, enclosing) >= end[blank], enclosing, NONE)
         return filled
 
 

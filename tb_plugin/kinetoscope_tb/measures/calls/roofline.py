@@ -62,8 +62,8 @@ def _limits(trace: Trace, index: int, devices: Devices) -> Limits:
         return Limits(peaks, reason, facts.name, multiprocessors=count, compute_capability=capability)
     rows = trace.device_events.filter(pl.col("device") == index)
     names = rows["name"].unique().cast(pl.String).drop_nulls()
-    found = {architecture for name in names if (architecture := architecture_of(name))}
-    shared = architecture_peaks(found.pop()) if len(found) == 1 else None
+    architectures = {architecture for name in names if (architecture := architecture_of(name))}
+    shared = architecture_peaks(architectures.pop()) if len(architectures) == 1 else None
     if shared is None:
         return Limits(None, NO_DEVICE_NAME, is_named=False)
     return Limits(shared, name=shared.name, is_named=False, multiprocessors=shared.multiprocessors)

@@ -130,11 +130,11 @@ def _launching_ops(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
 def _parents(trace: Trace, rows: NDArray[np.int64]) -> pl.Series:
     """The parents of host events and their parents."""
     parent = trace.host_events["parent"].to_numpy()
-    found: list[NDArray[np.int64]] = []
+    members: list[NDArray[np.int64]] = []
     for _ in range(3):
         rows = parent[rows[rows >= 0]].astype(np.int64)
-        found.append(rows[rows >= 0])
-    return pl.Series(np.unique(np.concatenate(found)), dtype=pl.Int64)
+        members.append(rows[rows >= 0])
+    return pl.Series(np.unique(np.concatenate(members)), dtype=pl.Int64)
 
 
 def _describe(name: str, shapes: str | None, types: str | None) -> _Shape:
@@ -213,6 +213,6 @@ def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     is_softmax[softmax[is_attention]] = True
     is_member |= is_softmax
     for at in touching.values():
-        found = at[is_attention]
-        is_member[found[found >= 0]] = True
+        members = at[is_attention]
+        is_member[members[members >= 0]] = True
     return is_member, is_softmax

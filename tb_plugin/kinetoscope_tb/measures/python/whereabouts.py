@@ -72,8 +72,8 @@ def places(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Place, flo
     place = cache(lambda row: _place(trace.python_calls, row))
     shares: dict[Place, float] = {}
     for row, count in zip(*np.unique(rows[rows != NONE], return_counts=True), strict=True):
-        found = place(int(row))
-        shares[found] = shares.get(found, 0.0) + float(count) / instants.size
+        location = place(int(row))
+        shares[location] = shares.get(location, 0.0) + float(count) / instants.size
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
 

@@ -61,9 +61,9 @@ def _within(
     until = np.append(since[1:], max(int(end.max(initial=0)), int(since[-1])))
     windows = merge([(start, end)])
     inside = [length_before(windows, at) for at in (since, until)]
-    held = np.where(np.isnan(value), 0, inside[1] - inside[0])
-    real = held > 0
+    known_ns = np.where(np.isnan(value), 0, inside[1] - inside[0])
+    real = known_ns > 0
     whole = int((end - start).sum())
-    if held.sum() < max(_LEAST_NS, _LEAST_KNOWN * whole):
+    if known_ns.sum() < max(_LEAST_NS, _LEAST_KNOWN * whole):
         return None
-    return value[real], held[real]
+    return value[real], known_ns[real]

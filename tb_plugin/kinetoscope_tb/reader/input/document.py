@@ -97,13 +97,13 @@ class Members:
 def walk_members(text: bytes | memoryview, i: int) -> Members:
     """The members of an object from offset i on."""
     data = np.frombuffer(text, np.uint8)
-    found = [np.empty((0, 4), np.int64)]
+    blocks = [np.empty((0, 4), np.int64)]
     count, has_ended = _MEMBERS_AT_ONCE, False
-    while count == _MEMBERS_AT_ONCE and not (len(found[-1]) and found[-1][-1, 3] < 0):
+    while count == _MEMBERS_AT_ONCE and not (len(blocks[-1]) and blocks[-1][-1, 3] < 0):
         places = np.empty((_MEMBERS_AT_ONCE, 4), np.int64)
         count, i, has_ended = members(data, i, len(text), places)
-        found.append(places[:count])
-    return Members(np.concatenate(found), i, has_ended)
+        blocks.append(places[:count])
+    return Members(np.concatenate(blocks), i, has_ended)
 
 
 def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:

@@ -52,5 +52,5 @@ def _shown(value: Any, kind: bytes) -> Any:
 
 def _text(connection: sqlite3.Connection, number: Any) -> str | None:
     query = f"SELECT value FROM {schema.STRINGS} WHERE id = ?"  # noqa: S608  # a name of ours
-    found = connection.execute(query, (number,)).fetchone()
-    return found[0].decode("utf-8", "replace") if found and isinstance(found[0], bytes) else None
+    row = connection.execute(query, (number,)).fetchone()
+    return row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else None

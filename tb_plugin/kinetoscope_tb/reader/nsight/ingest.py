@@ -79,9 +79,9 @@ class _Export:
 
     def name_of(self, numbers: Ints) -> Mapping[int, str]:
         """The texts of these numbers of StringIds, each looked up once."""
-        asked = [] if self.knows_all else [n for n in numbers.tolist() if n not in self.names and n != s.MISSING]
-        for first in range(0, len(asked), _NAMES_AT_ONCE):
-            some = asked[first : first + _NAMES_AT_ONCE]
+        unknown = [] if self.knows_all else [n for n in numbers.tolist() if n not in self.names and n != s.MISSING]
+        for first in range(0, len(unknown), _NAMES_AT_ONCE):
+            some = unknown[first : first + _NAMES_AT_ONCE]
             where = f"id IN ({', '.join('?' * len(some))}) AND typeof(value) = 'text'"
             query = f"SELECT id, value FROM {schema.STRINGS} WHERE {where}"  # noqa: S608  # names of ours
             try:

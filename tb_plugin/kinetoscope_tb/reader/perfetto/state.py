@@ -118,16 +118,16 @@ class State:
         table, rows = self._interned, self._sequences.array
         scope = rows[w.SEQ_SCOPE, self._sequence(sequence)]
         key = np.array([[scope], [kind], [signed(iid)]])
-        found = np.flatnonzero((table.array[:3, : table.count] == key).all(axis=0))
-        return self._token_at(int(table.array[w.TEXT_ENTRY, found[-1]])) if found.size else None
+        places = np.flatnonzero((table.array[:3, : table.count] == key).all(axis=0))
+        return self._token_at(int(table.array[w.TEXT_ENTRY, places[-1]])) if places.size else None
 
     def place(self, uuid: int) -> tuple[bytes, bytes]:
         """The tokens of a track's pid and tid."""
         table = self._tracks
-        found = np.flatnonzero(table.array[w.TRACK_UUID, : table.count] == signed(uuid))
-        if not found.size:
+        places = np.flatnonzero(table.array[w.TRACK_UUID, : table.count] == signed(uuid))
+        if not places.size:
             return b'""', b'""'
-        pid, tid = (int(table.array[row, found[-1]]) for row in (w.TRACK_PID, w.TRACK_TID))
+        pid, tid = (int(table.array[row, places[-1]]) for row in (w.TRACK_PID, w.TRACK_TID))
         return self._token_at(pid), self._token_at(tid)
 
     def _token_at(self, entry: int) -> bytes:

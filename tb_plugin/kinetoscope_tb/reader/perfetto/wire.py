@@ -131,16 +131,16 @@ _place_interned, _place_ids = Function("place_interned"), Function("place_ids")
 
 def varint(text: Array, i: int, end: int) -> tuple[int, int]:
     """(value as 64 signed bits, index after it); the index is -1 if there is none."""
-    found = np.empty(1, np.int64)
-    after = _varint(text, i, end, found)
-    return int(found[0]), after
+    value = np.empty(1, np.int64)
+    after = _varint(text, i, end, value)
+    return int(value[0]), after
 
 
 def field(text: Array, i: int, end: int) -> tuple[int, int, int]:
     """The field at i: (its tag, its value if it is a varint or else where it begins, the index after it or -1)."""
-    found = np.empty(2, np.int64)
-    after = _field(text, i, end, found)
-    return int(found[0]), int(found[1]), after
+    values = np.empty(2, np.int64)
+    after = _field(text, i, end, values)
+    return int(values[0]), int(values[1]), after
 
 
 def looks_like_packets(text: Array, i: int, end: int, *, is_last: bool) -> int:
