@@ -151,13 +151,9 @@ class TraceCache:
 
     def entry(self, file: TraceFile) -> TraceEntry:
         """The file's entry; reading starts at the first call."""
-        entry = self._entries.get(
-            _key(file),
-            lambda: self._start(file),
-            lambda entry: (
-                not entry.future.done() or (entry.version == file.version and self._has_captures(file, entry))
-            ),
-        )
+        known = self._entries.find(_key(file))  # files are looked at outside of the lock, since a disk may be slow
+        outdated = known if known is not None and not self._is_current(file, known) else None
+        entry = self._entries.get(_key(file), lambda: self._start(file), lambda entry: entry is not outdated)
         entry.requested_at = self._clock()
         return entry
 
@@ -167,6 +163,10 @@ class TraceCache:
         if entry is not None and entry.version == file.version and entry.future.done():
             return True
         return self._cache is not None and self._cache.holds(file.path, file.version)
+
+    def _is_current(self, file: TraceFile, entry: TraceEntry) -> bool:
+        """Whether the file is still what was read, or is being read."""
+        return not entry.future.done() or (entry.version == file.version and self._has_captures(file, entry))
 
     def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
         """Whether a search for captures of a local trace would come to the same again."""
@@ -184,7 +184,7 @@ class TraceCache:
         entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
         known = self._read_before(file)
         if known is not None:
-            entry.future.set_result(self._complete(file, entry, known))
+            entry.future = self._analysts.submit(self._complete, file, entry, known, about=file.path)
             return entry
         entry.future = self._readers.submit(
             partial(self._read_and_make_room, file, entry),

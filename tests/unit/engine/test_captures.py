@@ -13,7 +13,7 @@ import pytest
 
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady, read_trace
+from kinetoscope_tb.engine import Engine, NotReady, read_trace, trace_cache
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
@@ -23,6 +23,7 @@ from support.graphs import GraphRecording, Operator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kinetoscope_tb.discovery import TraceFile
     from kinetoscope_tb.reader import Progress
     from kinetoscope_tb.trace import Trace
 
@@ -185,3 +186,33 @@ def test_what_needs_no_capture_is_shown_while_captures_are_searched(trace: Path)
         engine.frame(VIEWS["graph_kernels"], file, {})
     may_read.set()
     assert set(answer("graph_kernels")["op"].drop_nulls()) == {"aten::mm", "aten::add"}
+
+
+def test_a_slow_listing_of_one_trace_s_folder_delays_no_other_trace(
+    trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = _write(trace.parent / "rank1.1.pt.trace.json.gz", GraphRecording("rocm").replayed(WORK, 1))
+    now, may_list, is_listing = [0.0], threading.Event(), threading.Event()
+    engine = Engine((Logdir(str(trace.parent)),), clock=lambda: now[0], patience_s=30)
+    files = {file.path: file for file in list_path(str(trace.parent)).files}
+    slow, quick = files[str(trace)], files[str(other)]
+    for file in (slow, quick):
+        assert engine.frame(VIEWS["overview"], file, {}) is not None
+    now[0] += 2 * LOOKS_EVERY_S
+    list_places = trace_cache.capture_places
+
+    def capture_places(file: TraceFile, profile: Trace) -> object:
+        if file.path == slow.path:
+            is_listing.set()
+            assert may_list.wait(60)
+        return list_places(file, profile)
+
+    monkeypatch.setattr(trace_cache, "capture_places", capture_places)
+    waiting = threading.Thread(target=engine.frame, args=(VIEWS["overview"], slow, {}))
+    waiting.start()
+    assert is_listing.wait(60)
+    assert engine.frame(VIEWS["overview"], quick, {}) is not None
+    assert waiting.is_alive()
+    may_list.set()
+    waiting.join(60)
+    assert not waiting.is_alive()
