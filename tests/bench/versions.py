@@ -1,6 +1,6 @@
 """The recorder's tests under each torch that is supported: an environment per version, and a row per version.
 
-A version takes some five minutes of a core. What doesn't depend on torch isn't in the selection.
+A version takes some three minutes of a core. What doesn't depend on torch isn't in the selection.
 
 Each environment has its own torch, with the packages that torch requires; everything else comes from the environment
 that runs this. A CUDA build takes some gigabytes; `PIP_EXTRA_INDEX_URL` may name an index with CPU builds.
