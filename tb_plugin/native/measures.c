@@ -132,3 +132,114 @@ EXPORT int64_t spread(IN(int32_t, rows), IN(int64_t, values), IN(int8_t, frame_o
     }
     return 0;
 }
+
+/* How many of sorted values are at most `most`; `near` is a guess, which a merge of two sorted arrays makes right. */
+static int64_t count_until(IN(int64_t, values), int64_t most, int64_t near) {
+    int64_t low = 0, high = near;
+    if (!near || AT(values, near - 1) <= most) {
+        int64_t stride = 1;
+        for (low = near; low + stride <= values_size && AT(values, low + stride - 1) <= most; stride *= 2) low += stride;
+        high = smaller(low + stride, values_size);
+    }
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (AT(values, middle) <= most)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Writes as many pieces as there is room for; returns how many there are. */
+EXPORT int64_t cut_at_spans(IN(int64_t, start), IN(int64_t, end), IN(int64_t, span_start), IN(int64_t, span_end),
+                            OUT(int64_t, piece), OUT(int64_t, begins), OUT(int64_t, ends), OUT(int32_t, span)) {
+    int64_t count = 0, begun = 0; /* spans that begin no later than the instant */
+    for (int64_t i = 0; i < start_size; i++) {
+        int64_t at = AT(start, i);
+        if (at >= AT(end, i)) continue;
+        for (begun = count_until(span_start, span_start_size, at, begun); at < AT(end, i); count++) {
+            while (begun < span_start_size && AT(span_start, begun) <= at) begun++;
+            bool is_inside = begun && at < AT(span_end, begun - 1);
+            int64_t stop = is_inside ? smaller(AT(end, i), AT(span_end, begun - 1)) : AT(end, i);
+            if (begun < span_start_size) stop = smaller(stop, AT(span_start, begun));
+            if (count < piece_size) {
+                AT(piece, count) = i;
+                AT(begins, count) = at;
+                AT(ends, count) = stop;
+                AT(span, count) = is_inside ? (int32_t)(begun - 1) : NONE;
+            }
+            at = stop;
+        }
+    }
+    return count;
+}
+
+/* A hash table with linear probing. `table`: -1 at first, its size is a power of two. Returns the number of distinct
+   values; -1 if there is no room for them in `first`. */
+EXPORT int64_t number_values(IN(int64_t, values), OUT(int32_t, table), OUT(int64_t, first), OUT(int32_t, numbers)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < values_size; i++) {
+        if (i && AT(values, i) == AT(values, i - 1)) {
+            AT(numbers, i) = AT(numbers, i - 1);
+            continue;
+        }
+        uint64_t hash = (uint64_t)AT(values, i) * 0x9E3779B97F4A7C15u; /* Fibonacci hashing */
+        int64_t slot = (int64_t)(hash >> 32) & (table_size - 1);
+        while (AT(table, slot) >= 0 && AT(values, AT(first, AT(table, slot))) != AT(values, i))
+            slot = (slot + 1) & (table_size - 1);
+        if (AT(table, slot) < 0) {
+            if (count == first_size) return NONE;
+            AT(first, count) = i;
+            AT(table, slot) = (int32_t)count++;
+        }
+        AT(numbers, i) = AT(table, slot);
+    }
+    return count;
+}
+
+/* Sums pieces of the same gap and culprit, which come gap by gap. `latest`: -1 at first. Returns the number of rows. */
+EXPORT int64_t sum_by_gap(IN(int32_t, gap), IN(int32_t, culprit), IN(int64_t, start), IN(int64_t, end),
+                          OUT(int32_t, latest), OUT(int32_t, first), OUT(int64_t, total)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < gap_size; i++) {
+        int64_t row = AT(latest, AT(culprit, i));
+        if (row < 0 || AT(gap, AT(first, row)) != AT(gap, i)) {
+            row = AT(latest, AT(culprit, i)) = (int32_t)count;
+            AT(first, count) = (int32_t)i;
+            AT(total, count++) = 0;
+        }
+        AT(total, row) += AT(end, i) - AT(start, i);
+    }
+    return count;
+}
+
+/* Sums the rows of sum_by_gap by culprit. `total`, `gaps`, `longest`: 0 at first; `largest`, the row of the longest:
+   -1; `is_alike`: true at first; whether the same name follows all gaps. */
+EXPORT int64_t sum_of_gaps(IN(int32_t, culprit), IN(int64_t, spent), IN(int64_t, name), OUT(int64_t, total),
+                           OUT(int64_t, gaps), OUT(int64_t, longest), OUT(int64_t, largest), OUT(uint8_t, is_alike)) {
+    for (int64_t row = 0; row < culprit_size; row++) {
+        int64_t c = AT(culprit, row);
+        if (AT(largest, c) >= 0 && AT(name, AT(largest, c)) != AT(name, row)) AT(is_alike, c) = false;
+        AT(total, c) += AT(spent, row);
+        AT(gaps, c)++;
+        if (AT(spent, row) > AT(longest, c)) {
+            AT(longest, c) = AT(spent, row);
+            AT(largest, c) = row;
+        }
+    }
+    return 0;
+}
+
+/* Sums the pieces within steps by culprit; those of a culprit come in the order of steps. `latest`: -1 at first. */
+EXPORT int64_t sum_in_steps(IN(int32_t, culprit), IN(int32_t, step), IN(int64_t, start), IN(int64_t, end),
+                            OUT(int32_t, latest), OUT(int64_t, total), OUT(int64_t, steps)) {
+    for (int64_t i = 0; i < culprit_size; i++) {
+        int64_t c = AT(culprit, i);
+        if (AT(step, i) < 0) continue;
+        AT(total, c) += AT(end, i) - AT(start, i);
+        if (AT(step, i) != AT(latest, c)) AT(steps, c)++;
+        AT(latest, c) = AT(step, i);
+    }
+    return 0;
+}

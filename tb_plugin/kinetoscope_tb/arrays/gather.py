@@ -9,6 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from .native import Function
+
+_number_values = Function("number_values")
+
 NONE = -1
 """The missing row number, and the missing value of any integer column."""
 
@@ -63,6 +67,21 @@ def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any
     occurs = np.zeros(most, bool)
     occurs[values] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
+
+
+def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return (the first row of each distinct value, in order; for each row the number of its value among these).
+
+    For few distinct values of any size; `factorize` is faster where values are small.
+    """
+    numbers = np.empty(values.size, np.int32)
+    room = 1 << 10
+    while True:
+        first = np.empty(room, np.int64)
+        count = _number_values(values, np.full(2 * room, NONE, np.int32), first, numbers)
+        if count >= 0:
+            return first[:count], numbers
+        room *= 8
 
 
 def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

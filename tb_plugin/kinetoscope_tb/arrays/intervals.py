@@ -11,6 +11,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .native import Function
+
+_cut_at_spans = Function("cut_at_spans")
+
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
 
@@ -102,19 +106,12 @@ def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], In
     Returns (interval, start, end, span) of each piece, in the order of the intervals and of time; span is -1 for a
     piece that lies in none. Empty intervals have no piece.
     """
-    borders = distinct(np.concatenate(spans))
-    first, last = np.searchsorted(borders, start, "right"), np.searchsorted(borders, end, "left")
-    count = np.maximum(last - first + 1, 0)  # one more than there are borders strictly inside
-    piece = np.repeat(np.arange(start.size), count)
-    nth = np.arange(piece.size) - np.repeat(np.cumsum(count) - count, count)
-    begins = np.where(nth == 0, start[piece], np.append(borders, 0)[first[piece] + nth - 1])
-    ends = np.append(begins[1:], 0)  # a piece ends where the next one begins, but for an interval's last
-    is_last = nth == count[piece] - 1
-    ends[is_last] = end[piece[is_last]]
-    span = np.searchsorted(spans[0], begins, "right") - 1
-    inside = (span >= 0) & (begins < np.append(spans[1], 0)[span])
-    real = ends > begins
-    return piece[real], begins[real], ends[real], np.where(inside, span, -1)[real].astype(np.int32)
+    nothing, numbers = np.empty(0, np.int64), np.empty(0, np.int32)
+    size = _cut_at_spans(start, end, *spans, nothing, nothing, nothing, numbers)
+    piece, begins, ends = (np.empty(size, np.int64) for _ in range(3))
+    span = np.empty(size, np.int32)
+    _cut_at_spans(start, end, *spans, piece, begins, ends, span)
+    return piece, begins, ends, span
 
 
 def without(united: Intervals, other: Intervals) -> Intervals:
