@@ -243,3 +243,35 @@ EXPORT int64_t sum_in_steps(IN(int32_t, culprit), IN(int32_t, step), IN(int64_t,
     }
     return 0;
 }
+
+/* The union of intervals that are sorted by start; returns how many intervals it has. Empty ones don't count. */
+EXPORT int64_t unite(IN(int64_t, start), IN(int64_t, end), OUT(int64_t, starts), OUT(int64_t, ends)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < start_size; i++) {
+        if (AT(end, i) <= AT(start, i)) continue;
+        if (count && AT(start, i) <= AT(ends, count - 1)) {
+            AT(ends, count - 1) = larger(AT(ends, count - 1), AT(end, i));
+            continue;
+        }
+        AT(starts, count) = AT(start, i);
+        AT(ends, count++) = AT(end, i);
+    }
+    return count;
+}
+
+/* `before`: the length of the union before each of its intervals, and at the end. */
+EXPORT int64_t length_before(IN(int64_t, start), IN(int64_t, end), IN(int64_t, before), IN(int64_t, at),
+                             OUT(int64_t, length)) {
+    int64_t begun = 0;
+    for (int64_t i = 0; i < at_size; i++) {
+        begun = count_until(start, start_size, AT(at, i), begun);
+        AT(length, i) = AT(before, begun) - (begun ? larger(AT(end, begun - 1) - AT(at, i), 0) : 0);
+    }
+    return 0;
+}
+
+EXPORT int64_t scatter_add(IN(int32_t, place), IN(int64_t, value), OUT(int64_t, total)) {
+    for (int64_t i = 0; i < place_size; i++)
+        if (AT(place, i) >= 0) AT(total, AT(place, i)) += AT(value, i);
+    return 0;
+}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .native import Function
 
 _number_values = Function("number_values")
+_scatter_add = Function("scatter_add")
 
 NONE = -1
 """The missing row number, and the missing value of any integer column."""
@@ -92,6 +93,5 @@ def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 def scatter_add(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
     """The sum of the values of each place; values at NONE are left out."""
     total = np.zeros(size, np.int64)
-    real = place >= 0
-    np.add.at(total, place[real], value[real])
+    _scatter_add(place.astype(np.int32, copy=False), value.astype(np.int64, copy=False), total)
     return total

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from .native import Function
 
 _cut_at_spans = Function("cut_at_spans")
+_length_before = Function("length_before")
+_unite = Function("unite")
 
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
@@ -21,15 +23,12 @@ Intervals: TypeAlias = tuple[Ints, Ints]
 
 def union(start: Ints, end: Ints) -> Intervals:
     """The instants that any of the intervals covers; touching intervals become one."""
-    real = end > start
-    start, end = start[real], end[real]
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    first = np.ones(start.size, bool)
-    first[1:] = start[1:] > reach[:-1]
-    last = np.ones(start.size, bool)
-    last[:-1] = first[1:]
-    return start[first], reach[last]
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    starts, ends = np.empty(start.size, np.int64), np.empty(start.size, np.int64)
+    size = _unite(start, end, starts, ends)
+    return (starts, ends) if size == start.size else (starts[:size].copy(), ends[:size].copy())
 
 
 def merge(parts: Sequence[Intervals]) -> Intervals:
@@ -42,12 +41,10 @@ def merge(parts: Sequence[Intervals]) -> Intervals:
 def length_before(united: Intervals, at: Ints) -> Ints:
     """How much of a union lies before each instant."""
     start, end = united
-    if not start.size:
-        return np.zeros(at.size, np.int64)
-    whole = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
-    begun = np.searchsorted(start, at, "right")
-    unfinished = np.where(begun > 0, np.maximum(end[np.maximum(begun, 1) - 1] - at, 0), 0)
-    return whole[begun] - unfinished
+    before, length = np.zeros(start.size + 1, np.int64), np.empty(at.size, np.int64)
+    np.cumsum(end - start, out=before[1:])
+    _length_before(start, end, before, at, length)
+    return length
 
 
 def length_within(united: Intervals, start: Ints, end: Ints) -> Ints:
