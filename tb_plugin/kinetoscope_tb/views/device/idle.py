@@ -97,8 +97,7 @@ class Idle(Table):
 
 
 _LATE = [name for name in Idle.schema() if name.startswith("late_")]
-_PLACE = ("device", "stream", "window")
-_GROUP = ("scope", *_PLACE)
+_GROUP = ("scope", "device", "stream", "window")
 _PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 
 
@@ -106,7 +105,8 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     """Devices, each before its streams, in the order of steps."""
     windows = Windows.of(trace, each=per == "step")
     scopes: tuple[Axis, ...] = ("device", "stream")
-    sums = [_all_sums(trace, scope, windows) for scope in scopes]
+    every = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
+    parts = pl.concat([gap_parts(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
     places = pl.DataFrame(
         [(scope, device, stream) for scope in scopes for device, stream, _ in axes(trace, scope)],
         schema={"scope": pl.String, "device": pl.Int32, "stream": pl.Int64},
@@ -114,8 +114,8 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     )
     spans = pl.DataFrame({"step": windows.names, "window_ns": windows.end - windows.start}).with_row_index("window")
     rows = places.join(spans.cast({"window": pl.Int32}), how="cross")
-    for every in map(pl.concat, zip(*sums, strict=True)):
-        rows = rows.join(every, _GROUP, how="left")
+    for sums in (_sums(every), _cause_sums(parts), _late_sums(trace, parts.filter(pl.col("cause") == "host late"))):
+        rows = rows.join(sums, _GROUP, how="left")
     rows = rows.sort("device", "scope", "stream", "window").with_columns(
         pl.col("device").cast(pl.Int64),
         pl.col("idle_ns", "gaps", *_PARTS, *_LATE).fill_null(0),
@@ -129,18 +129,10 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     )
 
 
-def _all_sums(trace: Trace, scope: Axis, windows: Windows) -> list[pl.DataFrame]:
-    """The sums of the gaps, of their causes, and of what the host did, of each place and window."""
-    parts = gap_parts(trace, scope, windows)
-    late = parts.filter(pl.col("cause") == "host late")
-    sums = _sums(gaps(trace, scope, windows)), _cause_sums(parts), _late_sums(trace, late)
-    return [each.with_columns(scope=pl.lit(scope)) for each in sums]
-
-
 def _sums(gaps: pl.DataFrame) -> pl.DataFrame:
     """What the gaps of each place and window add up to."""
     dur = pl.col("end_ns") - pl.col("start_ns")
-    return gaps.group_by(_PLACE).agg(
+    return gaps.group_by(_GROUP).agg(
         dur.sum().alias("idle_ns"), dur.max().alias("longest_ns"), pl.len().cast(pl.Int64).alias("gaps")
     )
 
@@ -148,16 +140,14 @@ def _sums(gaps: pl.DataFrame) -> pl.DataFrame:
 def _cause_sums(parts: pl.DataFrame) -> pl.DataFrame:
     """How much of the idle time of each place and window has each cause."""
     dur = pl.col("end_ns") - pl.col("start_ns")
-    each = parts.group_by(*_PLACE, "cause").agg(dur.sum().alias("dur_ns"))
-    dur = pl.col("dur_ns")
     sums = (dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True))
-    return each.group_by(_PLACE).agg(*sums)
+    return parts.group_by(_GROUP).agg(*sums)
 
 
 def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
     """What the host did while it was late."""
     spent = [pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)]
-    return late.with_columns(spent).group_by(_PLACE).agg(pl.col(_LATE).sum())
+    return late.with_columns(spent).group_by(_GROUP).agg(pl.col(_LATE).sum())
 
 
 VIEW = View(
