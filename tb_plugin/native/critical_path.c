@@ -148,6 +148,58 @@ EXPORT int64_t walk_back(IN(int32_t, driving_edge), IN(int32_t, predecessor), IN
     return count;
 }
 
+/* The events of the segment before each node; `in_call` and `of_launch`: the kinds (bits) of waits in calls, and of rows
+   that wait for their launch. Ranges up to `hosts` are host events, the others calls. */
+EXPORT int64_t segment_events(IN(int32_t, node), IN(int8_t, kind), IN(int32_t, inner), IN(int32_t, thread),
+                              IN(int64_t, holding_row), IN(int32_t, row_launch), IN(int32_t, call_host),
+                              IN(int32_t, call_thread), int64_t hosts, int64_t in_call, int64_t of_launch,
+                              OUT(int32_t, host_event), OUT(int32_t, launch), OUT(int32_t, device_event),
+                              OUT(int32_t, on)) {
+    int64_t rows = row_launch_size;
+    for (int64_t i = 0; i < node_size; i++) {
+        int64_t v = AT(node, i), range = v < inner_size ? AT(inner, v) : NONE, row = v - inner_size;
+        bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
+        bool is_in_call = in_call >> AT(kind, i) & 1;
+        if (is_row && !is_start) row -= rows;
+        int64_t call = is_row && (of_launch >> AT(kind, i) & 1) ? AT(row_launch, row) : NONE;
+        if (range >= hosts) call = range - hosts;
+        bool is_held = is_start && AT(holding_row, row) >= 0;
+        AT(launch, i) = (int32_t)call;
+        AT(host_event, i) = (int32_t)(range >= 0 && range < hosts ? range : call >= 0 ? AT(call_host, call) : NONE);
+        AT(device_event, i) = (int32_t)(is_in_call || !is_row ? NONE : is_held ? AT(holding_row, row) : row);
+        AT(on, i) = is_in_call ? (call >= 0 ? AT(call_thread, call) : NONE) : v < inner_size ? AT(thread, v) : NONE;
+    }
+    return 0;
+}
+
+/* Radix sort by 16 bits at a time, stable; `order` is the order before and after. `count`: room for 65,536. */
+EXPORT int64_t sort_by_time(IN(int64_t, time), OUT(int32_t, order), OUT(int32_t, other), OUT(int64_t, count)) {
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t i = 0; i < time_size; i++) {
+        least = smaller(least, AT(time, i));
+        most = larger(most, AT(time, i));
+    }
+    int32_t *from = order, *to = other;
+    for (int64_t shift = 0; time_size && shift < 64 && ((uint64_t)most - (uint64_t)least) >> shift; shift += 16) {
+        for (int64_t digit = 0; digit < count_size; digit++) AT(count, digit) = 0;
+        for (int64_t i = 0; i < time_size; i++) AT(count, ((uint64_t)AT(time, i) - (uint64_t)least) >> shift & 0xFFFF)++;
+        for (int64_t digit = 0, sum = 0; digit < count_size; digit++) {
+            sum += AT(count, digit);
+            AT(count, digit) = sum - AT(count, digit);
+        }
+        for (int64_t i = 0; i < time_size; i++) {
+            uint64_t key = ((uint64_t)AT(time, from[i]) - (uint64_t)least) >> shift & 0xFFFF;
+            to[AT(count, key)++] = from[i];
+        }
+        int32_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != order)
+        for (int64_t i = 0; i < time_size; i++) AT(order, i) = from[i];
+    return 0;
+}
+
 /* Store a path from a source if it arrives later than the stored one, or than the earliest of all slots. */
 static void store_path(int32_t *since, int64_t *over, int32_t *parent, int64_t slots, int64_t source, int64_t at,
                        int64_t way) {

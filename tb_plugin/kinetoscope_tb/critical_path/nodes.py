@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
+from ..arrays.native import Function
 from ..trace import Trace
 from .boundaries import HostBoundaries
 from .edges import Edges, Kind
+
+_sort_by_time = Function("sort_by_time")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -54,8 +57,8 @@ class Nodes:
         ends = boundaries.time.size + start.size
         rank[ends : ends + start.size][dur == 0] = 3
         time = np.concatenate(times)
-        by_rank = np.argsort(rank, kind="stable")
-        order = by_rank[np.argsort(time[by_rank], kind="stable")].astype(np.int32)
+        order = np.argsort(rank, kind="stable").astype(np.int32)
+        _sort_by_time(time, order, np.empty_like(order), np.empty(1 << 16, np.int64))
         place = np.empty(order.size, np.int32)
         place[order] = np.arange(order.size, dtype=np.int32)
         return cls(boundaries, start.size, trace.steps.height, time, order, place)
