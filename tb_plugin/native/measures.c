@@ -132,3 +132,169 @@ EXPORT int64_t spread(IN(int32_t, rows), IN(int64_t, values), IN(int8_t, frame_o
     }
     return 0;
 }
+
+/* How many of sorted values are at most `most`; `near` is a guess, which a merge of two sorted arrays makes right. */
+static int64_t count_until(IN(int64_t, values), int64_t most, int64_t near) {
+    int64_t low = 0, high = near;
+    if (!near || AT(values, near - 1) <= most) {
+        int64_t stride = 1;
+        for (low = near; low + stride <= values_size && AT(values, low + stride - 1) <= most; stride *= 2) low += stride;
+        high = smaller(low + stride, values_size);
+    }
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (AT(values, middle) <= most)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Writes as many pieces as there is room for; returns how many there are. */
+EXPORT int64_t cut_at_spans(IN(int64_t, start), IN(int64_t, end), IN(int64_t, span_start), IN(int64_t, span_end),
+                            OUT(int64_t, piece), OUT(int64_t, begins), OUT(int64_t, ends), OUT(int32_t, span)) {
+    int64_t count = 0, begun = 0; /* spans that begin no later than the instant */
+    for (int64_t i = 0; i < start_size; i++) {
+        int64_t at = AT(start, i);
+        if (at >= AT(end, i)) continue;
+        for (begun = count_until(span_start, span_start_size, at, begun); at < AT(end, i); count++) {
+            while (begun < span_start_size && AT(span_start, begun) <= at) begun++;
+            bool is_inside = begun && at < AT(span_end, begun - 1);
+            int64_t stop = is_inside ? smaller(AT(end, i), AT(span_end, begun - 1)) : AT(end, i);
+            if (begun < span_start_size) stop = smaller(stop, AT(span_start, begun));
+            if (count < piece_size) {
+                AT(piece, count) = i;
+                AT(begins, count) = at;
+                AT(ends, count) = stop;
+                AT(span, count) = is_inside ? (int32_t)(begun - 1) : NONE;
+            }
+            at = stop;
+        }
+    }
+    return count;
+}
+
+static int64_t hash_of(int64_t key) { return (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32); } /* Fibonacci */
+
+/* A hash table with linear probing. `table`: -1 at first, its size is a power of two. Returns the number of distinct
+   values; -1 if there is no room for them in `first`. */
+EXPORT int64_t number_values(IN(int64_t, values), OUT(int32_t, table), OUT(int64_t, first), OUT(int32_t, numbers)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < values_size; i++) {
+        if (i && AT(values, i) == AT(values, i - 1)) {
+            AT(numbers, i) = AT(numbers, i - 1);
+            continue;
+        }
+        int64_t slot = hash_of(AT(values, i)) & (table_size - 1);
+        while (AT(table, slot) >= 0 && AT(values, AT(first, AT(table, slot))) != AT(values, i))
+            slot = (slot + 1) & (table_size - 1);
+        if (AT(table, slot) < 0) {
+            if (count == first_size) return NONE;
+            AT(first, count) = i;
+            AT(table, slot) = (int32_t)count++;
+        }
+        AT(numbers, i) = AT(table, slot);
+    }
+    return count;
+}
+
+/* A trie of the sequences of codes of each call, up to each row; its node 0 is the empty sequence. `table`: -1 at first,
+   its size is a power of two. Returns the number of nodes; -1 if there is no room for them in `parent`. */
+EXPORT int64_t number_sequences(IN(int32_t, call), IN(int32_t, code), OUT(int32_t, table), OUT(int32_t, parent),
+                                OUT(int32_t, last), OUT(int32_t, sequence)) {
+    int64_t count = 1;
+    AT(parent, 0) = AT(last, 0) = NONE;
+    for (int64_t i = 0; i < call_size; i++) {
+        int64_t from = i && AT(call, i) == AT(call, i - 1) ? AT(sequence, i - 1) : 0, node;
+        int64_t slot = hash_of(from << 32 ^ AT(code, i)) & (table_size - 1);
+        while ((node = AT(table, slot)) >= 0 && (AT(parent, node) != from || AT(last, node) != AT(code, i)))
+            slot = (slot + 1) & (table_size - 1);
+        if (node < 0) {
+            if (count == parent_size) return NONE;
+            node = AT(table, slot) = (int32_t)count++;
+            AT(parent, node) = (int32_t)from;
+            AT(last, node) = AT(code, i);
+        }
+        AT(sequence, i) = (int32_t)node;
+    }
+    return count;
+}
+
+/* Sums pieces of the same gap and culprit, which come gap by gap. `latest`: -1 at first. Returns the number of rows. */
+EXPORT int64_t sum_by_gap(IN(int32_t, gap), IN(int32_t, culprit), IN(int64_t, start), IN(int64_t, end),
+                          OUT(int32_t, latest), OUT(int32_t, first), OUT(int64_t, total)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < gap_size; i++) {
+        int64_t row = AT(latest, AT(culprit, i));
+        if (row < 0 || AT(gap, AT(first, row)) != AT(gap, i)) {
+            row = AT(latest, AT(culprit, i)) = (int32_t)count;
+            AT(first, count) = (int32_t)i;
+            AT(total, count++) = 0;
+        }
+        AT(total, row) += AT(end, i) - AT(start, i);
+    }
+    return count;
+}
+
+/* Sums the rows of sum_by_gap by culprit. `total`, `gaps`, `longest`: 0 at first; `largest`, the row of the longest:
+   -1; `is_alike`: true at first; whether the same name follows all gaps. */
+EXPORT int64_t sum_of_gaps(IN(int32_t, culprit), IN(int64_t, spent), IN(int64_t, name), OUT(int64_t, total),
+                           OUT(int64_t, gaps), OUT(int64_t, longest), OUT(int64_t, largest), OUT(uint8_t, is_alike)) {
+    for (int64_t row = 0; row < culprit_size; row++) {
+        int64_t c = AT(culprit, row);
+        if (AT(largest, c) >= 0 && AT(name, AT(largest, c)) != AT(name, row)) AT(is_alike, c) = false;
+        AT(total, c) += AT(spent, row);
+        AT(gaps, c)++;
+        if (AT(spent, row) > AT(longest, c)) {
+            AT(longest, c) = AT(spent, row);
+            AT(largest, c) = row;
+        }
+    }
+    return 0;
+}
+
+/* Sums the pieces within steps by culprit; those of a culprit come in the order of steps. `latest`: -1 at first. */
+EXPORT int64_t sum_in_steps(IN(int32_t, culprit), IN(int32_t, step), IN(int64_t, start), IN(int64_t, end),
+                            OUT(int32_t, latest), OUT(int64_t, total), OUT(int64_t, steps)) {
+    for (int64_t i = 0; i < culprit_size; i++) {
+        int64_t c = AT(culprit, i);
+        if (AT(step, i) < 0) continue;
+        AT(total, c) += AT(end, i) - AT(start, i);
+        if (AT(step, i) != AT(latest, c)) AT(steps, c)++;
+        AT(latest, c) = AT(step, i);
+    }
+    return 0;
+}
+
+/* The union of intervals that are sorted by start; returns how many intervals it has. Empty ones don't count. */
+EXPORT int64_t unite(IN(int64_t, start), IN(int64_t, end), OUT(int64_t, starts), OUT(int64_t, ends)) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < start_size; i++) {
+        if (AT(end, i) <= AT(start, i)) continue;
+        if (count && AT(start, i) <= AT(ends, count - 1)) {
+            AT(ends, count - 1) = larger(AT(ends, count - 1), AT(end, i));
+            continue;
+        }
+        AT(starts, count) = AT(start, i);
+        AT(ends, count++) = AT(end, i);
+    }
+    return count;
+}
+
+/* `before`: the length of the union before each of its intervals, and at the end. */
+EXPORT int64_t length_before(IN(int64_t, start), IN(int64_t, end), IN(int64_t, before), IN(int64_t, at),
+                             OUT(int64_t, length)) {
+    int64_t begun = 0;
+    for (int64_t i = 0; i < at_size; i++) {
+        begun = count_until(start, start_size, AT(at, i), begun);
+        AT(length, i) = AT(before, begun) - (begun ? larger(AT(end, begun - 1) - AT(at, i), 0) : 0);
+    }
+    return 0;
+}
+
+EXPORT int64_t scatter_add(IN(int32_t, place), IN(int64_t, value), OUT(int64_t, total)) {
+    for (int64_t i = 0; i < place_size; i++)
+        if (AT(place, i) >= 0) AT(total, AT(place, i)) += AT(value, i);
+    return 0;
+}

@@ -1,5 +1,8 @@
 """The graph of waits against the recorded times, against programs whose truth is known, and against a slow search."""
 
+from unittest.mock import patch
+
+import numpy as np
 import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -23,14 +26,50 @@ parts = st.one_of(
 program_lists = st.lists(parts, min_size=1, max_size=25)
 
 
+def slow_times(graph, own, lag, since):
+    """When each node happens with these delays and lags: those that happened by `since` stay, predecessors come first."""
+    times = graph.nodes.time.tolist()
+    for node in graph.nodes.order.tolist():
+        edges = range(graph.first[node], graph.first[node + 1])
+        if edges and graph.nodes.time[node] > since:
+            times[node] = max(times[graph.predecessor[e]] + lag[e] for e in edges) + own[node]
+    return times
+
+
 @few
 @given(builders())
 def test_unchanged_delays_give_the_recorded_times(builder):
-    trace = builder.build()
-    graph = Graph.of(trace)
-    again = graph.times(graph.own, graph.lag, trace.steps["start_ns"].to_numpy())
-    assert again.tolist() == graph.nodes.time.tolist()
+    graph = Graph.of(builder.build())
+    again = slow_times(graph, graph.own.tolist(), graph.lag.tolist(), graph.nodes.time.min() - 1)
+    assert again == graph.nodes.time.tolist()
     assert (graph.own >= 0).all()
+
+
+@few
+@given(builders(), st.sampled_from([10, 50, 100]), st.integers(1, 5))
+def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, together):
+    trace = builder.build()
+    explained = Explanation.of(trace)
+    graph, what_if = explained.graph, explained.what_if
+    size = max(1, int(np.diff(what_if.window).max()))
+    with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
+        saved = what_if.saved_by_part(percent)
+    starts = trace.steps["start_ns"].to_list()
+    edges = [(node, e) for node in range(graph.own.size) for e in range(graph.first[node], graph.first[node + 1])]
+    for part, own_saved in enumerate(saved.tolist()):
+        own = [
+            ns - (ns * percent // 100 if of == part else 0)
+            for ns, of in zip(graph.own.tolist(), what_if.part.tolist(), strict=True)
+        ]
+        lag = [
+            ns - (ns * percent // 100 if what_if.part[node] == what_if.lag_part[e] == part else 0)
+            for (node, e), ns in zip(edges, graph.lag.tolist(), strict=True)
+        ]
+        for step, (start, length, ns) in enumerate(zip(starts, what_if.recorded.tolist(), own_saved, strict=True)):
+            end = graph.nodes.step_ends.start + step
+            is_inside = start < graph.nodes.time[end] <= min([*starts[step + 1 :], graph.nodes.time[end]])
+            earlier = int(graph.nodes.time[end]) - slow_times(graph, own, lag, start)[end]
+            assert not is_inside or ns == min(earlier, length)
 
 
 @few

@@ -9,6 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from .native import Function
+
+_number_values = Function("number_values")
+_scatter_add = Function("scatter_add")
+
 NONE = -1
 """The missing row number, and the missing value of any integer column."""
 
@@ -65,6 +70,21 @@ def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any
     return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
 
 
+def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return (the first row of each distinct value, in order; for each row the number of its value among these).
+
+    For few distinct values of any size; `factorize` is faster where values are small.
+    """
+    numbers = np.empty(values.size, np.int32)
+    room = 1 << 10
+    while True:
+        first = np.empty(room, np.int64)
+        count = _number_values(values, np.full(2 * room, NONE, np.int32), first, numbers)
+        if count >= 0:
+            return first[:count], numbers
+        room *= 8
+
+
 def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     """`part` ÷ `whole`; missing where `whole` is 0."""
     return pl.when(whole > 0).then(part / whole)
@@ -73,6 +93,5 @@ def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 def scatter_add(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
     """The sum of the values of each place; values at NONE are left out."""
     total = np.zeros(size, np.int64)
-    real = place >= 0
-    np.add.at(total, place[real], value[real])
+    _scatter_add(place.astype(np.int32, copy=False), value.astype(np.int64, copy=False), total)
     return total

@@ -11,21 +11,24 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from .native import Function
+
+_cut_at_spans = Function("cut_at_spans")
+_length_before = Function("length_before")
+_unite = Function("unite")
+
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
 
 
 def union(start: Ints, end: Ints) -> Intervals:
     """The instants that any of the intervals covers; touching intervals become one."""
-    real = end > start
-    start, end = start[real], end[real]
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    first = np.ones(start.size, bool)
-    first[1:] = start[1:] > reach[:-1]
-    last = np.ones(start.size, bool)
-    last[:-1] = first[1:]
-    return start[first], reach[last]
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    starts, ends = np.empty(start.size, np.int64), np.empty(start.size, np.int64)
+    size = _unite(start, end, starts, ends)
+    return (starts, ends) if size == start.size else (starts[:size].copy(), ends[:size].copy())
 
 
 def merge(parts: Sequence[Intervals]) -> Intervals:
@@ -38,12 +41,10 @@ def merge(parts: Sequence[Intervals]) -> Intervals:
 def length_before(united: Intervals, at: Ints) -> Ints:
     """How much of a union lies before each instant."""
     start, end = united
-    if not start.size:
-        return np.zeros(at.size, np.int64)
-    whole = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - start)])
-    begun = np.searchsorted(start, at, "right")
-    unfinished = np.where(begun > 0, np.maximum(end[np.maximum(begun, 1) - 1] - at, 0), 0)
-    return whole[begun] - unfinished
+    before, length = np.zeros(start.size + 1, np.int64), np.empty(at.size, np.int64)
+    np.cumsum(end - start, out=before[1:])
+    _length_before(start, end, before, at, length)
+    return length
 
 
 def length_within(united: Intervals, start: Ints, end: Ints) -> Ints:
@@ -102,19 +103,12 @@ def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], In
     Returns (interval, start, end, span) of each piece, in the order of the intervals and of time; span is -1 for a
     piece that lies in none. Empty intervals have no piece.
     """
-    borders = distinct(np.concatenate(spans))
-    first, last = np.searchsorted(borders, start, "right"), np.searchsorted(borders, end, "left")
-    count = np.maximum(last - first + 1, 0)  # one more than there are borders strictly inside
-    piece = np.repeat(np.arange(start.size), count)
-    nth = np.arange(piece.size) - np.repeat(np.cumsum(count) - count, count)
-    begins = np.where(nth == 0, start[piece], np.append(borders, 0)[first[piece] + nth - 1])
-    ends = np.append(begins[1:], 0)  # a piece ends where the next one begins, but for an interval's last
-    is_last = nth == count[piece] - 1
-    ends[is_last] = end[piece[is_last]]
-    span = np.searchsorted(spans[0], begins, "right") - 1
-    inside = (span >= 0) & (begins < np.append(spans[1], 0)[span])
-    real = ends > begins
-    return piece[real], begins[real], ends[real], np.where(inside, span, -1)[real].astype(np.int32)
+    nothing, numbers = np.empty(0, np.int64), np.empty(0, np.int32)
+    size = _cut_at_spans(start, end, *spans, nothing, nothing, nothing, numbers)
+    piece, begins, ends = (np.empty(size, np.int64) for _ in range(3))
+    span = np.empty(size, np.int32)
+    _cut_at_spans(start, end, *spans, piece, begins, ends, span)
+    return piece, begins, ends, span
 
 
 def without(united: Intervals, other: Intervals) -> Intervals:

@@ -95,9 +95,9 @@ def inner_before(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     thread, inner = boundaries.thread.copy(), np.full(boundaries.inner.size, NONE, np.int32)
     inner[1:] = boundaries.inner[:-1]
     inner[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
-    edge = graph.driving_edge[: inner.size]
-    forked = np.flatnonzero(edge >= 0)
-    forked = forked[graph.kind[edge[forked]] == Kind.FORK]
-    forker = graph.predecessor[edge[forked]]
+    edge = np.flatnonzero(graph.kind == Kind.FORK).astype(np.int32)
+    forked = np.searchsorted(graph.first, edge, "right") - 1
+    is_driving = graph.driving_edge[forked] == edge
+    forked, forker = forked[is_driving], graph.predecessor[edge[is_driving]]
     inner[forked], thread[forked] = boundaries.inner[forker], boundaries.thread[forker]
     return inner, thread

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
 
@@ -63,18 +64,19 @@ REASONS = {
 class Edges:
     """Pairs of nodes: `successor` begins no earlier than `lag` after `predecessor`."""
 
-    predecessor: Ints
-    successor: Ints
+    predecessor: Rows
+    successor: Rows
     lag: Ints
     kind: NDArray[np.int8]
 
     @classmethod
     def of(cls, predecessor: NDArray[Any], successor: NDArray[Any], kind: Kind | NDArray[np.int8]) -> Edges:
         """Return the pairs with two known (non-negative) sides, without lag."""
-        predecessor, successor = np.asarray(predecessor, np.int64), np.asarray(successor, np.int64)
+        predecessor, successor = np.asarray(predecessor, np.int32), np.asarray(successor, np.int32)
         kinds = np.broadcast_to(np.asarray(kind, np.int8), predecessor.shape)
+        edges = cls(predecessor, successor, np.zeros(predecessor.size, np.int64), kinds)
         real = (predecessor >= 0) & (successor >= 0)
-        return cls(predecessor[real], successor[real], np.zeros(int(real.sum()), np.int64), kinds[real])
+        return edges if real.all() else edges.select(real)
 
     @classmethod
     def joined(cls, parts: list[Edges]) -> Edges:
@@ -85,3 +87,8 @@ class Edges:
     def select(self, where: NDArray[Any]) -> Edges:
         """Some of them, or all in another order."""
         return Edges(self.predecessor[where], self.successor[where], self.lag[where], self.kind[where])
+
+    def durations(self, where: NDArray[Any], time: Ints) -> Ints:
+        """How long after their predecessors the successors of some edges happened."""
+        lengths: Ints = time[self.successor[where]] - time[self.predecessor[where]]
+        return lengths

@@ -45,8 +45,10 @@ from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges
 
 _find_driving_edges = Function("driving_edges")
-_node_times = Function("node_times")
+_find_latest_arrivals = Function("latest_arrivals")
+_group_edges = Function("group_edges")
 
+Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min // 2
 _BY_LAUNCH = (Kind.LAUNCH, Kind.CALL, Kind.COPY_CALL)
@@ -63,17 +65,20 @@ class Graph:
 
     Attributes:
         nodes: The instants.
-        own: Each node's own delay.
         first: For each node its first edge in `predecessor`, `lag` and `kind`, and the number of edges at the end.
         predecessor: The node that each edge comes from; likewise `lag`, its least duration, and `kind`, its Kind.
+        driving_edge: For each node the edge that it waited for longest, or NONE; of equals the one whose predecessor is
+            later.
+        own: Each node's own delay.
     """
 
     nodes: Nodes
-    own: Ints
-    first: Ints
-    predecessor: Ints
+    first: Rows
+    predecessor: Rows
     lag: Ints
     kind: NDArray[np.int8]
+    driving_edge: Rows
+    own: Ints
 
     @classmethod
     def of(cls, trace: Trace) -> Graph:
@@ -82,13 +87,12 @@ class Graph:
         edges = _edges(trace, nodes, streams)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
-        since = np.where(is_held, nodes.time[nodes.starts], _arrivals(edges, nodes.time)[nodes.starts])
+        since = np.where(is_held, nodes.time[nodes.starts], _arrivals(edges, nodes))
         late = coincidence_edges(trace, streams, since)
         edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
-        edges = edges.select(np.argsort(edges.successor, kind="stable"))
-        first = np.searchsorted(edges.successor, np.arange(nodes.time.size + 1))
-        own = nodes.time - _arrivals(edges, nodes.time)
-        return cls(nodes, own, first, edges.predecessor, edges.lag, edges.kind)
+        first, predecessor, lag, kind = _grouped(edges, nodes.time.size)
+        driving_edge, own = _driving_edges(first, predecessor, lag, nodes.time)
+        return cls(nodes, first, predecessor, lag, kind, driving_edge, own)
 
     @cached_property
     def holding_row(self) -> Ints:
@@ -96,7 +100,7 @@ class Graph:
         nodes = self.nodes
         holding = np.full(nodes.rows, NONE, np.int64)
         first, last = self.first[nodes.starts.start], self.first[nodes.starts.stop]
-        overlaps = first + np.flatnonzero(self.kind[first:last] == Kind.OVERLAP)
+        overlaps = first + np.flatnonzero(self.kind[first:last] == Kind.OVERLAP).astype(np.int32)
         row = np.searchsorted(self.first, overlaps, "right") - 1 - nodes.starts.start
         before = self.predecessor[overlaps]
         begun = nodes.time[nodes.starts][row]
@@ -107,31 +111,10 @@ class Graph:
         holding[row[waits]] = before[waits] - nodes.starts.start
         return holding
 
-    @cached_property
-    def driving_edge(self) -> Ints:
-        """For each node the edge that it waited for longest, or NONE; of equals the one whose predecessor is later."""
-        edges: Ints = _driving_edges(self.first, self.predecessor, self.lag, self.nodes.time)
-        return edges
-
-    def since(self, starts: Ints) -> Ints:
-        """For each node the start of its step, if the steps start then; before the first, a time beyond all."""
-        step = np.searchsorted(starts, self.nodes.time, "left") - 1
-        return np.where(step >= 0, starts[step], np.iinfo(np.int64).max)
-
-    def times(self, own: Ints, lag: Ints, since: Ints) -> Ints:
-        """When each node would happen with these delays and lags, if each step began at its recorded time.
-
-        Steps are simulated separately: nodes before a step's start keep their times. `since` is what the method of this
-        name returns.
-        """
-        nodes = self.nodes
-        simulated: Ints = _times(nodes.order, self.first, self.predecessor, lag, nodes.time, own, since)
-        return simulated
-
 
 def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
     boundaries = nodes.boundaries
-    row = np.arange(nodes.rows)
+    row = np.arange(nodes.rows, dtype=np.int32)
     start, end = row + nodes.starts.start, row + nodes.ends.start
     launched, kinds = launch_boundaries(trace, boundaries)
     held_by = overlapped_rows(streams, nodes.rows)
@@ -141,7 +124,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
         Edges.of(start, end, Kind.SEQUENCE),
         _chains(boundaries),
         Edges.of(launched, start, kinds),
-        nodes.between_rows((row.astype(np.int32), stream_order(streams, nodes.rows)), Kind.STREAM),
+        nodes.between_rows((row, stream_order(streams, nodes.rows)), Kind.STREAM),
         Edges.of(start[held_by[is_held]], start[is_held], Kind.OVERLAP),
         Edges.of(end[held_by[is_held]], end[is_held], Kind.OVERLAP),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
@@ -154,7 +137,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
     for waits in sync_edges(trace, streams):
         predecessor = np.where(waits.at_start, start[waits.row], end[waits.row])
         parts.append(Edges.of(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
-    return _with_lags(nodes.possible(Edges.joined(parts)), nodes.time, nodes.starts)
+    return _with_lags(nodes.possible(Edges.joined(parts)), nodes)
 
 
 def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
@@ -183,58 +166,69 @@ def _chains(boundaries: HostBoundaries) -> Edges:
     return Edges.of(predecessor, predecessor + 1, Kind.SEQUENCE)
 
 
-def _with_lags(edges: Edges, time: Ints, starts: slice) -> Edges:
+def _with_lags(edges: Edges, nodes: Nodes) -> Edges:
     """The edges with the lags of launches and of streams, none longer than recorded."""
-    took = time[edges.successor] - time[edges.predecessor]
-    lag = np.where(edges.kind == Kind.CALL, took, 0)
-    reached = {}
-    for kinds in (_BY_LAUNCH, (Kind.STREAM,)):
-        these = np.isin(edges.kind, kinds)
-        reached[kinds] = np.full(time.size, _NEVER)
-        np.maximum.at(reached[kinds], edges.successor[these], time[edges.predecessor[these]])
-    waits = np.zeros(time.size, bool)
-    waits[edges.successor[np.isin(edges.kind, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH))]] = True
+    time, starts = nodes.time, nodes.starts
+    lag = np.zeros(edges.kind.size, np.int64)
+    calls = np.flatnonzero(edges.kind == Kind.CALL)
+    lag[calls] = edges.durations(calls, time)
+    reached = {kinds: _reached(edges, nodes, kinds) for kinds in (_BY_LAUNCH, (Kind.STREAM,))}
+    waits = _reached(edges, nodes, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH)) > _NEVER
     for kind, others, margin in _TYPICAL:
-        these = edges.kind == kind
-        alone = these & (reached[others][edges.successor] + margin <= time[edges.predecessor]) & ~waits[edges.successor]
+        these = np.flatnonzero(edges.kind == kind)
+        row, took = edges.successor[these] - starts.start, edges.durations(these, time)
+        alone = (reached[others][row] + margin <= time[edges.predecessor[these]]) & ~waits[row]
         typical = min(int(np.median(took[alone])), QUEUED_NS) if alone.any() else 0
-        lag[these] = np.minimum(took[these], typical)
-    held = _held_lags(edges, time, lag, starts)
-    return Edges(edges.predecessor, edges.successor, held, edges.kind)
+        lag[these] = np.minimum(took, typical)
+    _hold(edges, nodes, lag)
+    return Edges(edges.predecessor, edges.successor, lag, edges.kind)
 
 
-def _held_lags(edges: Edges, time: Ints, lag: Ints, starts: slice) -> Ints:
-    """The lags, with those of rows that begin while the previous one on their stream runs.
+def _hold(edges: Edges, nodes: Nodes, lag: Ints) -> None:
+    """Set the lags of rows that begin while the previous one on their stream runs.
 
     If nothing else was over just before, such a row began when the previous one let it, a while after that one's start.
     """
-    overlaps = edges.kind == Kind.OVERLAP
-    overlaps &= (edges.successor >= starts.start) & (edges.successor < starts.stop)
-    is_held = np.zeros(time.size, bool)
-    is_held[edges.successor[overlaps]] = True
-    others = ~np.isin(edges.kind, (Kind.STREAM, Kind.OVERLAP))
-    reached = np.full(time.size, _NEVER)
-    np.maximum.at(reached, edges.successor[others], time[edges.predecessor[others]])
-    took = time[edges.successor] - time[edges.predecessor]
-    was_ready = reached[edges.successor] + QUEUED_NS <= time[edges.successor]
-    lag = np.where(overlaps & was_ready, took, lag)
-    return np.where((edges.kind == Kind.STREAM) & is_held[edges.successor], 0, lag)
+    time, starts = nodes.time, nodes.starts
+    overlaps = np.flatnonzero(edges.kind == Kind.OVERLAP)
+    overlaps = overlaps[(edges.successor[overlaps] >= starts.start) & (edges.successor[overlaps] < starts.stop)]
+    if not overlaps.size:
+        return
+    row = edges.successor[overlaps] - starts.start
+    is_held = np.zeros(nodes.rows, bool)
+    is_held[row] = True
+    others = tuple(kind for kind in Kind if kind not in (Kind.STREAM, Kind.OVERLAP))
+    was_ready = _reached(edges, nodes, others)[row] + QUEUED_NS <= time[starts][row]
+    lag[overlaps[was_ready]] = edges.durations(overlaps[was_ready], time)
+    streams = np.flatnonzero(edges.kind == Kind.STREAM)
+    lag[streams[is_held[edges.successor[streams] - starts.start]]] = 0
 
 
-def _arrivals(edges: Edges, time: Ints) -> Ints:
-    """When all predecessors of each node were over; its own time if it has none."""
-    arrival = np.full(time.size, _NEVER)
-    np.maximum.at(arrival, edges.successor, time[edges.predecessor] + edges.lag)
-    return np.where(arrival == _NEVER, time, arrival)
+def _reached(edges: Edges, nodes: Nodes, kinds: tuple[Kind, ...], lag: Ints | None = None) -> Ints:
+    """When the predecessors of each row's start by edges of some kinds were over; _NEVER if there are none."""
+    reached = np.full(nodes.rows, _NEVER)
+    lags = np.empty(0, np.int64) if lag is None else lag
+    columns = edges.predecessor, edges.successor, edges.kind, lags, nodes.time
+    _find_latest_arrivals(*columns, sum(1 << kind for kind in kinds), nodes.starts.start, reached)
+    return reached
 
 
-def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) -> Array:
-    edges = np.empty(time.size, np.int64)
-    _find_driving_edges(first, predecessor, lag, time, edges)
-    return edges
+def _arrivals(edges: Edges, nodes: Nodes) -> Ints:
+    """When all predecessors of each row's start were over; its own time if it has none."""
+    arrival = _reached(edges, nodes, tuple(Kind), edges.lag)
+    return np.where(arrival == _NEVER, nodes.time[nodes.starts], arrival)
 
 
-def _times(order: Array, first: Array, predecessor: Array, lag: Array, time: Array, own: Array, since: Array) -> Array:
-    times = np.empty(time.size, np.int64)
-    _node_times(order, first, predecessor, lag, time, own, since, times)
-    return times
+def _grouped(edges: Edges, nodes: int) -> tuple[Array, Array, Array, Array]:
+    """For each node its first edge, and predecessor, lag and kind of the edges in the order of their successors."""
+    first = np.zeros(nodes + 1, np.int32)
+    columns = tuple(np.empty(edges.kind.size, dtype) for dtype in (np.int32, np.int64, np.int8))
+    _group_edges(edges.predecessor, edges.successor, edges.lag, edges.kind, first, columns)
+    predecessor, lag, kind = columns
+    return first, predecessor, lag, kind
+
+
+def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) -> tuple[Array, Array]:
+    edges, own = np.empty(time.size, np.int32), np.empty(time.size, np.int64)
+    _find_driving_edges(first, predecessor, lag, time, edges, own)
+    return edges, own

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
+from ..arrays.native import Function
 from ..trace import Trace
 from .boundaries import HostBoundaries
 from .edges import Edges, Kind
+
+_sort_by_time = Function("sort_by_time")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -29,13 +32,15 @@ class Nodes:
         steps: Number of steps.
         time: When each node happened.
         order: The nodes in topological order: each after everything that it may wait for.
+        place: The place of each node in that order.
     """
 
     boundaries: HostBoundaries
     rows: int
     steps: int
     time: Ints
-    order: Ints
+    order: Rows
+    place: Rows
 
     @classmethod
     def of(cls, trace: Trace) -> Nodes:
@@ -52,9 +57,11 @@ class Nodes:
         ends = boundaries.time.size + start.size
         rank[ends : ends + start.size][dur == 0] = 3
         time = np.concatenate(times)
-        by_rank = np.argsort(rank, kind="stable")
-        order = by_rank[np.argsort(time[by_rank], kind="stable")]
-        return cls(boundaries, start.size, trace.steps.height, time, order)
+        order = np.argsort(rank, kind="stable").astype(np.int32)
+        _sort_by_time(time, order, np.empty_like(order), np.empty(1 << 16, np.int64))
+        place = np.empty(order.size, np.int32)
+        place[order] = np.arange(order.size, dtype=np.int32)
+        return cls(boundaries, start.size, trace.steps.height, time, order, place)
 
     def _part(self, part: int) -> slice:
         sizes = (self.boundaries.time.size, self.rows, self.rows, self.steps, self.steps)
@@ -82,13 +89,11 @@ class Nodes:
 
     def between_rows(self, pairs: tuple[Rows, Rows] | tuple[Ints, Ints], kind: Kind) -> Edges:
         """Edges from (rows that wait, rows whose ends they wait for)."""
-        successor, predecessor = (np.asarray(side, np.int64) for side in pairs)
-        return Edges.of(
-            np.where(predecessor >= 0, predecessor + self.ends.start, NONE), successor + self.starts.start, kind
-        )
+        successor, predecessor = (np.asarray(side, np.int32) for side in pairs)
+        ended = np.where(predecessor >= 0, predecessor + np.int32(self.ends.start), np.int32(NONE))
+        return Edges.of(ended, successor + np.int32(self.starts.start), kind)
 
     def possible(self, edges: Edges) -> Edges:
         """Only the edges whose predecessor comes first."""
-        place = np.empty(self.order.size, np.int64)
-        place[self.order] = np.arange(self.order.size)
-        return edges.select(place[edges.predecessor] < place[edges.successor])
+        is_possible = self.place[edges.predecessor] < self.place[edges.successor]
+        return edges if is_possible.all() else edges.select(is_possible)

@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather
+from ..arrays.gather import gather
 from ..arrays.native import Array, Function
 from ..trace import Trace
 from .classes import inner_before, own_classes
 from .edges import IN_CALLS, Kind
 from .graph import Graph
 
+_find_segment_events = Function("segment_events")
 _walk = Function("walk_back")
 
 Ints = NDArray[np.int64]
@@ -75,26 +76,19 @@ def trace_back(
 
 def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
     """The events in which the segment before each node runs."""
-    starts, ends, boundaries = graph.nodes.starts, graph.nodes.ends, graph.nodes.boundaries
-    hosts = trace.host_events.height
-    point = np.where(node < boundaries.time.size, node, NONE)
-    inners, threads = inner_before(graph)
-    inner = gather(inners, point)
-    row = np.where(node >= ends.start, node - ends.start, node - starts.start)
-    row = np.where((node >= starts.start) & (node < ends.stop), row, NONE)
-    holding = gather(graph.holding_row, np.where(node < ends.start, row, NONE))
-    is_call = np.isin(kind, IN_CALLS)
-    is_launch = (row >= 0) & ((kind == Kind.LAUNCH) | is_call)
-    called = np.where(is_launch, gather(trace.device_events["launch"].to_numpy(), row), NONE)
-    launch = np.where(inner >= hosts, inner - hosts, called)
-    around = gather(trace.launches["host"].to_numpy(), launch)
-    thread = gather(threads, point)
-    return {
-        "host_event": np.where((inner >= 0) & (inner < hosts), inner, around).astype(np.int32),
-        "launch": launch.astype(np.int32),
-        "device_event": np.where(is_call, NONE, np.where(holding >= 0, holding, row)).astype(np.int32),
-        "thread": np.where(is_call, gather(trace.launches["thread"].to_numpy(), launch), thread).astype(np.int32),
-    }
+    names = ("host_event", "launch", "device_event", "thread")
+    columns = {name: np.empty(node.size, np.int32) for name in names}
+    launched = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
+    in_call = sum(1 << kind for kind in IN_CALLS)
+    _find_segment_events(
+        (node.astype(np.int32), kind, *inner_before(graph), graph.holding_row),
+        tuple(column.to_numpy() for column in launched),
+        trace.host_events.height,
+        in_call,
+        in_call | 1 << Kind.LAUNCH,
+        tuple(columns.values()),
+    )
+    return columns
 
 
 def _merge_equal_neighbors(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE
+from ..arrays.gather import NONE, gather
+from ..arrays.native import Function
 from ..trace import Trace
-from .classes import BETWEEN_ROWS, CALL, LAUNCH, own_classes
+from .classes import BETWEEN_ROWS, CALL, CLASSES, LAUNCH, own_classes
 from .edges import Kind
 from .graph import Graph
 
+_simulate_steps = Function("simulate_steps")
+
+Codes = NDArray[np.int8]
 Ints = NDArray[np.int64]
 
 LAGS = {
@@ -30,68 +34,82 @@ LAGS = {
 """The class that the lag of a wait belongs to; that of an OVERLAP belongs to the work of the row before."""
 
 
+_MOST_VALUES = 1 << 24
+"""Of one simulation of several variants: a step with more nodes is simulated for fewer of them at a time."""
+
+
 @dataclass(frozen=True)
 class WhatIf:
     """A trace whose steps can be simulated with other delays.
 
     Attributes:
         graph: Its graph.
-        starts: When each step's window begins.
         recorded: Length of each step's window.
         part: The class of each node's own delay.
         lag_part: The class of each edge's lag, or NONE.
-        successor: The node that each edge leads to.
-        since: The start of each node's step, as Graph.since returns it; the same in every simulation.
+        window: Where each step begins in the graph's order of nodes, and the number of nodes at the end.
     """
 
     graph: Graph
-    starts: Ints
     recorded: Ints
-    part: NDArray[np.int8]
-    lag_part: NDArray[np.int8]
-    successor: Ints
-    since: Ints
+    part: Codes
+    lag_part: Codes
+    window: Ints
 
     @classmethod
-    def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> WhatIf:
+    def of(cls, trace: Trace, graph: Graph, parts: Codes | None = None) -> WhatIf:
         """Return the what-if of a trace; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
         part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
-        successor = np.repeat(np.arange(graph.nodes.time.size), np.diff(graph.first))
         own = own_classes(trace, graph) if parts is None else parts
-        of_lag = np.where(graph.kind == Kind.OVERLAP, own[successor], part_of_kind[graph.kind])
-        return cls(graph, start, end - start, own, of_lag, successor, graph.since(start))
+        of_lag = part_of_kind[graph.kind]
+        overlaps = np.flatnonzero(graph.kind == Kind.OVERLAP).astype(np.int32)
+        of_lag[overlaps] = own[np.searchsorted(graph.first, overlaps, "right") - 1]
+        nodes = graph.nodes
+        window = np.append(np.searchsorted(nodes.time[nodes.order], start, "right"), nodes.time.size)
+        return cls(graph, end - start, own, of_lag, window)
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path."""
-        delay, edge = self.graph.own.copy(), self.graph.driving_edge
-        waits = np.flatnonzero(edge >= 0)
-        delay[waits] += self.graph.lag[edge[waits]]
-        return delay
+        delays: Ints = self.graph.own + gather(self.graph.lag, self.graph.driving_edge, missing=0)
+        return delays
 
-    def saved_by_part(self, part: int, percent: int) -> Ints:
-        """How much shorter each step would be if all of a class took `percent` less."""
-        return self.saved(self.part == part, percent)
+    def saved_by_part(self, percent: int) -> NDArray[np.int64]:
+        """How much shorter each step would be if all of a class took `percent` less: [class, step]."""
+        return self.saved_by_variant(self.part, len(CLASSES), percent)
 
     def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
-        return self.saved_together(np.where(nodes, percent, 0))
+        return self.saved_together(np.where(nodes, np.uint8(percent), np.uint8(0)))
 
-    def saved_together(self, percents: Ints) -> Ints:
+    def saved_together(self, percents: NDArray[np.uint8]) -> Ints:
         """How much shorter each step would be if the delay of each node took its own `percents` less, 0 to 100."""
-        graph = self.graph
-        if not percents.any():
-            return np.zeros_like(self.recorded)
-        of_edges = np.where(self.lag_part == self.part[self.successor], percents[self.successor], 0)
-        times = graph.times(_less(graph.own, percents), _less(graph.lag, of_edges), self.since)
-        earlier = (graph.nodes.time - times)[graph.nodes.step_ends]
-        saved: Ints = np.minimum(earlier, self.recorded)
+        saved: Ints = self._simulated(np.zeros(percents.size, np.int8), 1, percents)[0]
         return saved
 
+    def saved_by_variant(self, variant: Codes, variants: int, percent: int) -> NDArray[np.int64]:
+        """How much shorter each step would be in some variants: [variant, step].
 
-def _less(values: Ints, percents: Ints) -> Ints:
-    less = values.copy()
-    some = np.flatnonzero(percents)
-    chosen, percent = values[some], percents[some]
-    less[some] -= chosen // 100 * percent + chosen % 100 * percent // 100  # of any size without overflow
-    return less
+        In each, the delays of its own nodes take `percent` less.
+
+        Args:
+            variant: The number of the variant that each node belongs to, or NONE.
+            variants: How many there are.
+            percent: 0 to 100.
+        """
+        return self._simulated(variant, variants, np.full(variant.size, percent, np.uint8))
+
+    def _simulated(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+        graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
+        longest = int(np.diff(self.window).max(initial=1))
+        together = max(1, min(_MOST_VALUES // longest, variants))
+        earlier = np.empty(longest * together, np.int64)
+        of_graph = nodes.order, nodes.place, graph.first, graph.predecessor, graph.lag, nodes.time, graph.own
+        of_variants = self.part, self.lag_part, variant, percents, self.window
+        saved = np.zeros((variants, steps), np.int64)
+        for first in range(0, variants, together):
+            some = np.zeros((steps, min(together, variants - first)), np.int64)
+            ends = nodes.step_ends.start
+            _simulate_steps(of_graph, of_variants, first, some.shape[1], ends, earlier, some.ravel())
+            saved[first : first + together] = some.T
+        return np.minimum(saved, self.recorded)

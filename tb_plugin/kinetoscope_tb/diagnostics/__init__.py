@@ -23,6 +23,7 @@ reports of missing ranks is `discovery/manifest_notes.py`, since the listing nee
 from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
+from ..trace.memo import once_per_trace
 from . import autograd, clocks, device, distributed, names, physics, recording, steps, syncs, throttling
 
 __all__ = ["LEVELS", "diagnose"]
@@ -33,5 +34,10 @@ _RULES = (device, physics, clocks, throttling, steps, autograd, syncs, names, di
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
     """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes."""
+    return [*_diagnostics(trace)]
+
+
+@once_per_trace
+def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
     diagnostics = [*trace.diagnostics, *(diagnostic for rules in _RULES for diagnostic in rules.diagnose(trace))]
-    return sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level))
+    return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))

@@ -32,7 +32,7 @@ from .trace_cache import MOST_RESULTS, TraceCache
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     import polars as pl
@@ -189,6 +189,15 @@ class Engine:
         question = self._shared(file, trace, view.shares), compute, view, trace, arguments
         result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
+
+    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
+        """Begin in the background what the next questions about a large trace will need; does nothing for others.
+
+        Args:
+            file: A file whose trace is in memory.
+            shares: Returns what views begin with (`View.shares`), in the order in which it may be needed.
+        """
+        self._traces.prepare(file, shares)
 
     def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
         return None if make is None else self._traces.shared(file, trace, make)

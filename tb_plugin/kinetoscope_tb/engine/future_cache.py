@@ -121,6 +121,13 @@ class FutureCache(Generic[Key, CachedItem]):
                     break
                 del self._items[key]
 
+    def room(self) -> float:
+        """How much memory may be added before items are dropped."""
+        if self._capacity_bytes is None:
+            return float("inf")
+        with self._lock:
+            return self._capacity_bytes() - sum(item.held_bytes for item in self._items.values())
+
     def _drop_failed(self, key: Key, item: CachedItem, future: Future[Any]) -> None:
         error = future.exception()
         if error is not None and self._is_transient is not None and self._is_transient(error):

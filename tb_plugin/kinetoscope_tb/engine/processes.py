@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 IDLE_S = 60.0
-BACKGROUND = 10
-"""The niceness of work that must not slow the answers of a server down."""
 _LENGTH_BYTES = 8
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[2:]; from kinetoscope_tb.engine.processes import work; work(int(sys.argv[1]))"

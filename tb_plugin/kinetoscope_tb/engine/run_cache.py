@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .answers import LoadingProgress, NotReady, compute, result_within
 from .future_cache import FutureCache, Pending
-from .processes import BACKGROUND, Processes
+from .processes import Processes
 from .read_queue import LARGE_BYTES
 from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of, span_place
-from .workers import Workers, is_done
+from .workers import BACKGROUND, Workers, is_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -21,10 +21,10 @@ from .captures import CapturePlaces, capture_places, search_captures, with_other
 from .files import open_or_arrange, open_or_read, write_to_cache
 from .future_cache import FutureCache, Pending
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
-from .workers import Workers
+from .workers import BACKGROUND, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
     from ..discovery import TraceFile
     from ..reader import Progress
@@ -42,6 +42,7 @@ POLLED_WITHIN_S = 300.0  # a waiting page polls; in a background tab once a minu
 POLLED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
 LOOKS_EVERY_S = 1.0  # how often to check that the file still exists
 MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # a trace with slow views must leave threads to the others
+PREPARED_EVENTS = 1_000_000  # from which on what views share takes longer than a moment
 MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each stays in memory until then
 
 
@@ -63,6 +64,7 @@ class TraceEntry:
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
         result_bytes: How much of it is results, and what was computed for them and may be needed again.
+        is_prepared: Whether what its views share is computed in the background, or was.
         places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
     """
 
@@ -75,6 +77,7 @@ class TraceEntry:
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
     result_bytes: int = 0
+    is_prepared: bool = False
     places: CapturePlaces | None = None
     places_at: float = 0.0
     stage: str = "waiting"
@@ -142,6 +145,7 @@ class TraceCache:
         self._readers, self._writers = ReadQueue(clock), Workers(1)
         self._analysts = Workers(MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE)
         self._searchers = Workers(2)
+        self._preparers, self._background = Workers(1), Workers(1, niceness=BACKGROUND)
         self._writes: deque[Future[None]] = deque(maxlen=MOST_WRITES)
         self._lock = threading.Lock()
         self._entries: FutureCache[Hashable, TraceEntry] = FutureCache(
@@ -251,9 +255,37 @@ class TraceCache:
         """An intermediate result that questions share, started at the first call and evicted with the trace."""
         return self._of_entry(file, make, self._make, make, trace)
 
-    def _of_entry(self, file: TraceFile, key: Hashable, compute: Callable[..., Any], *args: object) -> Future[Any]:
+    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
+        """Compute the timeline of a large trace, and what its views share, in the background, for the next questions.
+
+        One trace and one result at a time, at low priority, while there is room for them. A question that needs a
+        result joins its computation if it has begun; if not, it doesn't wait for those before it.
+        """
+        entry = self._entries.find(_key(file))
+        if entry is None or entry.is_prepared or not entry.future.done() or entry.future.exception() is not None:
+            return
+        entry.is_prepared = True
+        if entry.future.result().meta.events >= PREPARED_EVENTS:
+            self._preparers.submit(self._prepare, file, entry, shares)
+
+    def _prepare(
+        self, file: TraceFile, entry: TraceEntry, shares: Callable[[], Iterable[Callable[..., Shared]]]
+    ) -> None:
+        trace = entry.future.result()
+        steps = [partial(self._of_entry, file, make, self._make, make, trace) for make in shares()]
+        steps.insert(
+            1, partial(self._of_entry, file, _TIMELINE, self._arrange, file, trace)
+        )  # what advice needs is first
+        for step in steps:
+            if self._entries.find(_key(file)) is not entry or self._entries.room() < entry.held_bytes:
+                return
+            step(workers=self._background).exception()  # raised where the result is used
+
+    def _of_entry(
+        self, file: TraceFile, key: Hashable, compute: Callable[..., Any], *args: object, workers: Workers | None = None
+    ) -> Future[Any]:
         entry = self._loaded(file)
-        start = partial(self._analysts.submit, compute, entry, *args, about=file.path)
+        start = partial((workers or self._analysts).submit, compute, entry, *args, about=file.path)
         return entry.shared.get(key, lambda: Pending(start())).future
 
     def _loaded(self, file: TraceFile) -> TraceEntry:

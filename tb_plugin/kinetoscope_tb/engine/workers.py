@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections import Counter, deque
 from concurrent.futures import Future
@@ -18,6 +20,9 @@ Result = TypeVar("Result")
 IDLE_S = 1.0
 """How long an idle thread waits for a job before it ends."""
 
+BACKGROUND = 10
+"""The niceness of work that must not slow the answers of a server down."""
+
 
 class Workers:
     """A few daemon threads that start with jobs and end when idle.
@@ -27,9 +32,11 @@ class Workers:
     Args:
         most: Limit of the number of threads.
         most_alike: Limit of the threads that run jobs about the same thing; the rest is for others.
+        niceness: How much lower their priority is than that of this process, where threads have one: on Linux.
     """
 
-    def __init__(self, most: int, most_alike: int | None = None) -> None:
+    def __init__(self, most: int, most_alike: int | None = None, niceness: int = 0) -> None:
+        self._niceness = niceness
         self._most, self._most_alike = most, most if most_alike is None else most_alike
         self._changed = threading.Condition()
         self._waiting: deque[tuple[Hashable, Callable[[], None]]] = deque()
@@ -63,6 +70,8 @@ class Workers:
             self._changed.notify()
 
     def _work(self) -> None:
+        if self._niceness and sys.platform == "linux":
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
         while True:
             with self._changed:
                 at = self._changed.wait_for(self._next, IDLE_S)

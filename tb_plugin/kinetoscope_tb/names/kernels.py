@@ -7,6 +7,7 @@ tests/unit/names/test_kernels.py holds a real name for each of them.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
 _OVERLOAD = re.compile(r"(\w+::\w+)\.\w+$")
@@ -100,6 +101,7 @@ def is_data_loading(name: str) -> bool:
     return name.startswith(DATA_LOADING)
 
 
+@lru_cache(maxsize=1 << 16)
 def step_number(name: str) -> str | None:
     """N of `ProfilerStep#N`, or None."""
     match = STEP.fullmatch(name.strip())

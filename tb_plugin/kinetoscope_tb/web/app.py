@@ -18,7 +18,7 @@ from .responses import Handler, answer_response, file_response, page_file
 if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..trace import Trace
-    from ..view import View
+    from ..view import Shared, View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 
@@ -89,8 +89,17 @@ def _view(engine: Engine, request: Request) -> object:
     view = _find_view(query["view"])
     arguments = view.arguments({k: v for k, v in query.items() if k not in ("view", "capture", *NAMES)})
     file = file_of(engine, query)
-    compute = engine.frame if view.scope == "recording" else engine.run_frame
-    return encode.view_answer(view, compute(view, file, arguments))
+    if view.scope != "recording":
+        return encode.view_answer(view, engine.run_frame(view, file, arguments))
+    frame = engine.frame(view, file, arguments)
+    engine.prepare(file, _shared_results)
+    return encode.view_answer(view, frame)
+
+
+def _shared_results() -> list[Callable[..., Shared]]:
+    """What views begin with, in the order of the page."""
+    shares = [view.shares for view in _catalogue().values() if view.scope == "recording"]
+    return list(dict.fromkeys(make for make in shares if make is not None))
 
 
 def _compare(engine: Engine, request: Request) -> object:

@@ -45,7 +45,7 @@ class Reader:
 
 class Columns:
     def __init__(self, rows):
-        self.rows = rows
+        self.rows, self.meta = rows, SimpleNamespace(events=rows.height)
 
     def holds(self, part):
         return part in vars(self) and not getattr(self, part).is_empty()
@@ -146,6 +146,77 @@ def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_he
         frames = [pool.submit(engine.frame, view, file(), {"n": n}) for n, view in enumerate(views)]
     assert [frame.exception() for frame in frames] == [None] * 6
     assert engine._traces.entry(file()).held_bytes >= 7_000
+
+
+@pytest.fixture
+def every_trace_is_large(monkeypatch):
+    monkeypatch.setattr("kinetoscope_tb.engine.trace_cache.PREPARED_EVENTS", 0)
+
+
+class Shares:
+    """What views of a trace share: counts how often it is made, and may be held up."""
+
+    def __init__(self, size=7_000):
+        self.made, self.size, self.begun, self.may_end = [], size, threading.Event(), threading.Event()
+        self.may_end.set()
+
+    def __call__(self, trace):
+        self.made.append(threading.current_thread())
+        self.begun.set()
+        assert self.may_end.wait(LONG_S)
+        return SimpleNamespace(held_bytes=self.size)
+
+    def view(self):
+        return View(counted, table=Counted, title="Counted", entry="Operators", shares=self)
+
+
+@pytest.mark.usefixtures("every_trace_is_large")
+def test_behind_the_first_answer_what_the_next_ones_share_is_made_once_and_counts_as_held():
+    first, second = Shares(), Shares()
+    engine = make_engine(Reader())
+    engine.frame(VIEW, file(), {})
+    for _ in range(2):
+        engine.prepare(file(), lambda: [first, second])
+    assert first.begun.wait(LONG_S)
+    assert second.begun.wait(LONG_S)
+    assert len(engine.frame(second.view(), file(), {})) == 1
+    assert (len(first.made), len(second.made)) == (1, 1)
+    assert engine._traces.entry(file()).held_bytes >= 14_000
+
+
+@pytest.mark.usefixtures("every_trace_is_large")
+def test_a_question_joins_what_is_being_prepared_and_does_not_wait_for_what_is_before_it():
+    slow, asked = Shares(), Shares()
+    slow.may_end.clear()
+    engine = make_engine(Reader())
+    engine.frame(VIEW, file(), {})
+    engine.prepare(file(), lambda: [slow, asked])
+    assert slow.begun.wait(LONG_S)
+    assert len(engine.frame(asked.view(), file(), {})) == 1
+    with ThreadPoolExecutor(1) as pool:
+        joined = pool.submit(engine.frame, slow.view(), file(), {})
+        slow.may_end.set()
+        assert len(joined.result(LONG_S)) == 1
+    assert (len(slow.made), len(asked.made)) == (1, 1)
+
+
+@pytest.mark.usefixtures("every_trace_is_large")
+def test_nothing_is_prepared_that_would_evict_other_traces():
+    large, other = Shares(size=10_000_000), Shares()
+    engine = make_engine(Reader(), capacity_bytes=10_000_000)
+    engine.frame(VIEW, file(), {})
+    engine.prepare(file(), lambda: [large, other])
+    assert large.begun.wait(LONG_S)
+    engine._traces._preparers.submit(lambda: None).result(LONG_S)  # after it
+    assert not other.made
+
+
+def test_nothing_is_prepared_for_a_small_trace():
+    share, engine = Shares(), make_engine(Reader())
+    engine.frame(VIEW, file(), {})
+    engine.prepare(file(), lambda: [share])
+    engine._traces._preparers.submit(lambda: None).result(LONG_S)
+    assert not share.made
 
 
 def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten():

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from kinetoscope_tb.engine import local_executors
-from kinetoscope_tb.engine.processes import BACKGROUND, Processes
+from kinetoscope_tb.engine.processes import Processes
+from kinetoscope_tb.engine.workers import BACKGROUND
 from kinetoscope_tb.errors import TraceError
 from support.waiting import wait_for
 

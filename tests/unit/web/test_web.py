@@ -133,7 +133,7 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False),
+        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=SimpleNamespace(events=1)),
         patience_s=LONG_S,
     )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
@@ -168,7 +168,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False),
+        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=SimpleNamespace(events=1)),
         patience_s=LONG_S,
     )
     client = Client(routes(engine)["/view"])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, factorize, gather, map_categories
 from ...arrays.nesting import nearest
+from ...trace.memo import once_per_trace
 from ...trace.model import LIGHTNING, Trace
 from ...trace.row_filters import Events
 from .backward import forward_ops
@@ -61,7 +62,11 @@ class ModuleCalls:
 
     @classmethod
     def of(cls, trace: Trace) -> ModuleCalls:
-        """The modules of a trace."""
+        """The modules of a trace: computed at the first call and cached as long as the trace exists."""
+        return _module_calls(trace)
+
+    @classmethod
+    def _of(cls, trace: Trace) -> ModuleCalls:
         host = trace.host_events
         is_op = (host["kind"] == "operator").to_numpy()
         is_hook = map_categories(host["name"], lambda name: name.startswith(LIGHTNING))
@@ -93,6 +98,9 @@ class ModuleCalls:
         rows &= gather(np.array(is_chosen, bool), node, missing=False)
         python = np.where(forest.is_python, forest.row, NONE)[rows]
         return {"python_calls": python, "host_events": forest.host[rows]}
+
+
+_module_calls = once_per_trace(ModuleCalls._of)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, gather, map_categories, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
@@ -102,22 +102,36 @@ class HostStack:
         parent: Rows = nest(self.thread, self.start, self.end)[0]
         return parent
 
-    def descriptions(self, trace: Trace) -> pl.DataFrame:
-        """What each row is: `host`, `kind`, `op` (the operator around a runtime call) and `source`, as enums or null.
+    def descriptions(self, trace: Trace) -> tuple[Rows, pl.DataFrame]:
+        """What each row is: the number of its description, and the descriptions.
 
-        The source is the innermost frame of the program around the row; without any, the innermost one with a file.
+        These are `host`, `kind`, `op` (the operator around a runtime call) and `source`, as texts or null. The source
+        is the innermost frame of the program around the row; without any, the innermost one with a file.
         """
-        is_op = self._kinds(trace) == KINDS.index("operator")
-        around = np.where(self.frame == _CALL, gather(nearest(is_op, self.parent), self.parent), NONE).astype(np.int32)
-        op = np.where(around == NONE, NONE, gather(self.row, around)).astype(np.int32)
-        return pl.DataFrame(
+        place, texts = functions(trace.python_calls["name"])
+        frames = parsed(pl.Series(texts, dtype=pl.String))
+        kinds = self._kinds(trace)
+        ops = trace.host_events["name"]
+        op = gather(_codes(ops), self._operators(kinds))
+        source = self._sources(place, texts, frames)
+        names = [
+            frames["function"].str.strip_prefix(_MODULE),
+            *(frame["name"].dtype.categories for frame in (trace.host_events, trace.launches)),  # type: ignore[attr-defined]
+        ]
+        name = self._names(trace, place, [part.len() for part in names])
+        many = ops.dtype.categories.len() + 1, len(texts) + 1  # type: ignore[attr-defined]
+        first, number = number_alike(((name * len(KINDS) + kinds) * many[0] + op + 1) * many[1] + source + 1)
+        described = pl.DataFrame(
             {
-                "host": self._names(trace),
-                "kind": pl.Series(KINDS, dtype=pl.Enum(KINDS)).gather(self._kinds(trace)),
-                "op": trace.host_events["name"].gather(pl.Series(op).replace(NONE, None)).cast(pl.Categorical),
-                "source": self._sources(trace),
+                "host": pl.concat(names).gather(pl.Series(name[first]).replace(NONE, None)),
+                "kind": pl.Series(KINDS, dtype=pl.String).gather(kinds[first]),
+                "op": ops.dtype.categories.gather(pl.Series(op[first], dtype=pl.Int64).replace(NONE, None)),  # type: ignore[attr-defined]
+                "source": frames.select(pl.format("{}:{} {}", "file", "line", "function"))
+                .to_series()
+                .gather(pl.Series(source[first], dtype=pl.Int64).replace(NONE, None)),
             }
         )
+        return number, described
 
     def _kinds(self, trace: Trace) -> NDArray[np.int64]:
         """The number of each row's kind."""
@@ -127,27 +141,33 @@ class HostStack:
         kind: NDArray[np.int64] = np.choose(self.frame, [np.where(module, 1, 0), np.where(is_op, 2, 3), 4])
         return kind
 
-    def _names(self, trace: Trace) -> pl.Series:
-        """The name of each row; a Python function's without its file."""
-        place, texts = functions(trace.python_calls["name"])
-        names = parsed(pl.Series(texts, dtype=pl.String))["function"].str.strip_prefix(_MODULE)
-        parts = [names.gather(pl.Series(place[self.row[self.frame == _PYTHON]]).replace(NONE, None))]
-        for frame, rows in ((_HOST, trace.host_events), (_CALL, trace.launches)):
-            parts.append(rows["name"].gather(self.row[self.frame == frame]).cast(pl.String))
-        order = np.argsort(np.argsort(self.frame, kind="stable"), kind="stable")
-        return pl.concat(parts).gather(order).cast(pl.Categorical)
+    def _operators(self, kinds: NDArray[np.int64]) -> Rows:
+        """The row of host_events of the operator around each runtime call; NONE for other rows."""
+        around = gather(nearest(kinds == KINDS.index("operator"), self.parent), self.parent)
+        return gather(self.row, np.where(self.frame == _CALL, around, np.int32(NONE)))
 
-    def _sources(self, trace: Trace) -> pl.Series:
-        """`file.py:12 function` of the frame of the program around each row, or null."""
-        place, texts = functions(trace.python_calls["name"])
-        frames = parsed(pl.Series(texts, dtype=pl.String))
+    def _names(self, trace: Trace, place: Rows, sizes: list[int]) -> NDArray[np.int64]:
+        """The number of each row's name: of functions, then of host events, then of calls; NONE without a name."""
+        number = np.full(self.row.size, NONE, np.int64)
+        of_frames = (place, _codes(trace.host_events["name"]), _codes(trace.launches["name"]))
+        for frame, codes in enumerate(of_frames):
+            rows = np.flatnonzero(self.frame == frame)
+            code = codes[self.row[rows]]
+            number[rows] = np.where(code == NONE, NONE, code + sum(sizes[:frame]))
+        return number
+
+    def _sources(self, place: Rows, texts: list[str], frames: pl.DataFrame) -> Rows:
+        """The function of the frame of the program around each row, or NONE."""
         has_file = np.append(frames["file"].is_not_null().to_numpy(), False)
         is_own = has_file & np.array([not is_of_library(text) for text in texts] + [False])
-        code = np.where(self.frame == _PYTHON, gather(place, np.where(self.frame == _PYTHON, self.row, NONE)), NONE)
+        code = gather(place, np.where(self.frame == _PYTHON, self.row, np.int32(NONE)))
         own, any_file = (nearest(answer[code], self.parent) for answer in (is_own, has_file))
-        row = np.where(own == NONE, any_file, own).astype(np.int32)
-        text = frames.select(pl.format("{}:{} {}", "file", "line", "function")).to_series()
-        return text.gather(pl.Series(gather(code, row)).replace(NONE, None)).cast(pl.Categorical)
+        return gather(code, np.where(own == NONE, any_file, own))
+
+
+def _codes(names: pl.Series) -> Rows:
+    """The number of each name among the categories, or NONE."""
+    return names.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
 
 
 def _overlapping(frame: pl.DataFrame, threads: Rows, within: Intervals) -> Rows:

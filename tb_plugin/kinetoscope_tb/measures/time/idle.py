@@ -106,6 +106,7 @@ def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     return order, np.flatnonzero(np.diff(number[order], prepend=-1))
 
 
+@once_per_trace
 def finest_alike(trace: Trace, axis: Axis) -> Axis:
     """The finest axis with the same groups, in the same order: a device with one stream is that stream."""
     devices = trace.device_events["device"].n_unique()

@@ -13,20 +13,27 @@ and graph launches.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE, gather
+from ...arrays.gather import NONE, gather, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, merge, union, without
+from ...arrays.native import Function
+from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from .host_activity import HOST_ACTIVITIES, host_activities
-from .host_stack import Doing, HostStack, Rows
+from .host_stack import FRAMES, Doing, HostStack, Rows
 from .idle import Windows, gaps
-from .idle_causes import gap_parts
+from .idle_causes import CAUSES, gap_parts
 from .threads import main_thread
+
+_sum_by_gap = Function("sum_by_gap")
+_sum_of_gaps = Function("sum_of_gaps")
+_sum_in_steps = Function("sum_in_steps")
 
 MOST_DEVICES = 64
 WITH_HOST = ("host late", "blocked copy", "graph launch", "not shown")
@@ -38,7 +45,7 @@ PIECES: dict[str, type[pl.DataType] | pl.DataType] = {
     "after": pl.Int32,  # the row of device_events that ended the gap, or NONE
     "start_ns": pl.Int64,
     "end_ns": pl.Int64,
-    "cause": pl.String,
+    "cause": pl.Enum(CAUSES),
     "activity": pl.Enum(HOST_ACTIVITIES),  # of the host, where it was late; else null
     "step": pl.Int32,  # index into `steps`, or NONE
     "stack_row": pl.Int32,  # what the host did: a row of the HostStack, or NONE
@@ -57,43 +64,180 @@ class Culprits(NamedTuple):
     stack: HostStack
 
 
-def culprits(trace: Trace, *, device: int | None, span: tuple[int | None, int | None] = (None, None)) -> Culprits:
-    """The pieces of the gaps of all devices or of one, within a span of time; they add up to the gaps exactly."""
+def culprits(trace: Trace, *, device: int | None) -> Culprits:
+    """The pieces of the gaps of all devices or of one; they add up to the gaps exactly."""
     windows = Windows.of(trace, each=False)
-    parts = gap_parts(trace, "device", windows).with_columns(pl.col("cause").cast(pl.String))
-    parts = parts.join(gaps(trace, "device", windows).select("gap", "after"), "gap", how="left", maintain_order="left")
-    parts = _within(_of_devices(parts) if device is None else parts.filter(pl.col("device") == device), span)
-    parts = _cut(parts, "step", (trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()))
-    parts = _with_activity(trace, parts)
-    thread = _launching_thread(trace, parts)
-    start, end = (parts[side].to_numpy() for side in ("start_ns", "end_ns"))
+    parts = gap_parts(trace, "device", windows)
+    parts = _of_devices(parts) if device is None else parts.filter(pl.col("device") == device)
+    after = _after(gaps(trace, "device", windows), parts)
+    causes = parts["cause"].to_physical().to_numpy()
+    steps = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
+    part, start, end, step = cut(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy(), steps)
+    active, activities = _activities(trace)
+    piece, start, end, span = cut(start, end, active)
+    part, step = part[piece], step[piece]
+    activity = gather(activities, span, missing=len(HOST_ACTIVITIES) - 1)
+    thread = _launching_thread(trace, causes, after)[part]
     main = main_thread(trace)
     stack = HostStack.of(trace, np.append(np.unique(thread), np.int32(main)), union(start, end))
     doing = _doing(stack, thread, main, start, end)
-    pieces = parts[doing.interval].with_columns(
-        start_ns=pl.Series(doing.start), end_ns=pl.Series(doing.end), stack_row=pl.Series(doing.row, dtype=pl.Int32)
+    part, step, activity = part[doing.interval], step[doing.interval], activity[doing.interval]
+    is_late = causes[part] == CAUSES.index("host late")
+    names = pl.Series(HOST_ACTIVITIES, dtype=PIECES["activity"])
+    columns = (
+        parts["device"].to_numpy()[part],
+        parts["gap"].to_numpy()[part],
+        after[part],
+        doing.start,
+        doing.end,
+        parts["cause"].gather(part),
+        names.gather(pl.Series(np.where(is_late, activity, NONE)).replace(NONE, None)),
+        step,
+        doing.row,
     )
-    return Culprits(pieces.select(pl.col(name).cast(dtype) for name, dtype in PIECES.items()), stack)
+    return Culprits(pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema_overrides=PIECES), stack)
 
 
-def pieces_by_culprit(
-    trace: Trace, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
-) -> pl.DataFrame:
-    """The pieces of gaps (PIECES) with the columns that say who was to blame, `dur_ns` and the name of `after`."""
-    found = culprits(trace, device=device, span=(from_ns, to_ns))
-    row = found.pieces["stack_row"].replace(NONE, None)
-    who = found.stack.descriptions(trace)
-    pieces = found.pieces.with_columns(
-        pl.col("activity").cast(pl.String),
-        *(who[name].gather(row).cast(pl.String) for name in who.columns),
-        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
-        name=trace.device_events["name"].gather(found.pieces["after"].replace(NONE, None)),
-        frame=pl.Series(gather(found.stack.frame.astype(np.int8), found.pieces["stack_row"].to_numpy())),
-        frame_row=pl.Series(gather(found.stack.row, found.pieces["stack_row"].to_numpy())),
-    )
-    named = pieces.select(WHO).unique()
-    hashes = pl.Series([_hash(row) for row in named.iter_rows()], dtype=pl.String)
-    return pieces.join(named.with_columns(culprit=hashes), WHO, how="left", nulls_equal=True, maintain_order="left")
+@dataclass(frozen=True)
+class CulpritPieces:
+    """Pieces of gaps, each with its culprit.
+
+    Attributes:
+        pieces: The columns of PIECES but for cause and activity, in the same order, and `culprit`: a row of `who`.
+        who: The culprits: WHO, and the hash of these as `culprit`.
+        frame: For each row of the stack its frame, an index of FRAMES.
+        row: Its row there.
+    """
+
+    pieces: pl.DataFrame
+    who: pl.DataFrame
+    frame: np.ndarray
+    row: Rows
+
+    @classmethod
+    def of(cls, trace: Trace) -> CulpritPieces:
+        """Return the pieces of all devices: computed at the first call and cached as long as the trace exists."""
+        return _of_all_devices(trace)
+
+    @classmethod
+    def within(
+        cls, trace: Trace, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
+    ) -> CulpritPieces:
+        """Return the pieces of all devices or of one, clipped to a span of time."""
+        every = cls.of(trace)
+        if device is not None and every.pieces["device"].n_unique() >= MOST_DEVICES:
+            every = _of_device(trace, device)
+        pieces = every.pieces.lazy()
+        if device is not None:
+            pieces = pieces.filter(pl.col("device") == device)
+        if from_ns is not None or to_ns is not None:
+            pieces = pieces.with_columns(
+                start_ns=pl.max_horizontal("start_ns", pl.lit(from_ns, pl.Int64)),
+                end_ns=pl.min_horizontal("end_ns", pl.lit(to_ns, pl.Int64)),
+            ).filter(pl.col("end_ns") > pl.col("start_ns"))
+        return cls(pieces.collect(), every.who, every.frame, every.row)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it uses."""
+        return int(self.pieces.estimated_size()) + self.frame.nbytes + self.row.nbytes
+
+    def of_culprit(self, culprit: str | None) -> CulpritPieces:
+        """The pieces of one culprit, by its hash."""
+        number = pl.arg_where(pl.col("culprit").eq_missing(pl.lit(culprit, pl.String)))
+        rows = self.who.select(number).to_series()
+        pieces = self.pieces.filter(pl.col("culprit").is_in(rows.implode()))
+        return CulpritPieces(pieces, self.who, self.frame, self.row)
+
+    def of_gaps(self, gaps: pl.Series) -> CulpritPieces:
+        """The pieces of some gaps, by their numbers."""
+        pieces = self.pieces.filter(pl.col("gap").is_in(gaps.implode()))
+        return CulpritPieces(pieces, self.who, self.frame, self.row)
+
+    def events(self) -> dict[str, np.ndarray]:
+        """What the host was doing, as rows of frames; where it delayed nothing, the work that ended the gap."""
+        row = np.unique(self.pieces["stack_row"].to_numpy())
+        row = row[row != NONE]
+        events = {name: np.unique(self.row[row[self.frame[row] == frame]]) for frame, name in enumerate(FRAMES)}
+        after = self.pieces.filter(pl.col("stack_row") == NONE)["after"]
+        return {**events, "device_events": after.unique().sort().to_numpy()}
+
+    def by_gap(self) -> pl.DataFrame:
+        """The sums of the pieces of each gap and culprit.
+
+        Columns: `device`, `gap`, `after` and `culprit`; `step`: that of the first piece, or NONE; `dur_ns`.
+        """
+        return _by_gap(self.pieces, self.who.height)
+
+    def by_function(self, activity: str) -> pl.DataFrame:
+        """The idle time during an activity by what the host did: `host`, `source`, `dur_ns`; the longest last."""
+        length = pl.col("end_ns") - pl.col("start_ns")
+        total = self.pieces.group_by("culprit").agg(dur_ns=length.sum()).rename({"culprit": "number"})
+        who = self.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
+        who = who.filter(pl.col("activity") == activity).join(total, "number")
+        return who.group_by("host", "source").agg(pl.col("dur_ns").sum()).sort("dur_ns", "host", "source")
+
+    def sums(self, trace: Trace) -> pl.DataFrame:
+        """The sums of the pieces of each device and culprit.
+
+        Columns: `device`, `culprit`, `total_ns`; `gaps`: in how many; `longest_ns`: in one gap; `after`: the row of
+        device_events that ends that gap, or NONE; `follows`: whether the same name follows all; `in_steps_ns` and
+        `steps`: in how many, or null if in none.
+        """
+        numbers = len(self.who) * self.pieces["device"].cast(pl.Int64) + self.pieces["culprit"]
+        first, number = number_alike(numbers.to_numpy())
+        pieces = self.pieces.with_columns(culprit=pl.Series(number))
+        rows = _by_gap(pieces, first.size)
+        after = rows["after"].to_numpy()
+        codes = trace.device_events["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+        total, count, longest = (np.zeros(first.size, np.int64) for _ in range(3))
+        largest, is_alike = np.full(first.size, NONE, np.int64), np.ones(first.size, np.bool_)
+        sums = total, count, longest, largest, is_alike
+        _sum_of_gaps(rows["culprit"].to_numpy(), rows["dur_ns"].to_numpy(), gather(codes, after), sums)
+        in_steps, steps = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
+        columns = (pieces[name].to_numpy() for name in ("culprit", "step", "start_ns", "end_ns"))
+        _sum_in_steps(*columns, np.full(first.size, NONE, np.int32), in_steps, steps)
+        return self.pieces.select("device", "culprit")[first].with_columns(
+            total_ns=pl.Series(total),
+            gaps=pl.Series(count),
+            longest_ns=pl.Series(longest),
+            after=pl.Series(after[largest]),
+            follows=pl.Series(is_alike),
+            in_steps_ns=pl.Series(in_steps),
+            steps=pl.Series(steps).replace(0, None),
+        )
+
+
+def _by_gap(pieces: pl.DataFrame, culprits: int) -> pl.DataFrame:
+    """See CulpritPieces.by_gap."""
+    gap, culprit, start, end = (pieces[name].to_numpy() for name in ("gap", "culprit", "start_ns", "end_ns"))
+    first, total = np.empty(gap.size, np.int32), np.empty(gap.size, np.int64)
+    size = _sum_by_gap(gap, culprit, start, end, np.full(culprits, NONE, np.int32), first, total)
+    rows = pieces.select("device", "gap", "after", "culprit", "step")[first[:size]]
+    return rows.with_columns(dur_ns=pl.Series(total[:size]))
+
+
+@once_per_trace
+def _of_all_devices(trace: Trace) -> CulpritPieces:
+    return _of_device(trace, None)
+
+
+def _of_device(trace: Trace, device: int | None) -> CulpritPieces:
+    """The pieces of one device, or of all."""
+    pieces, stack = culprits(trace, device=device)
+    number, described = stack.descriptions(trace)
+    cause, activity = (pieces[name].to_physical().cast(pl.Int64).fill_null(NONE) for name in ("cause", "activity"))
+    kinds = (cause * (len(HOST_ACTIVITIES) + 1) + activity + 1).to_numpy()
+    of_row = gather(number, pieces["stack_row"].to_numpy()).astype(np.int64)
+    first, culprit = number_alike(kinds * (described.height + 1) + of_row + 1)
+    who = pieces.select(pl.col("cause", "activity").cast(pl.String))[first]
+    row = pl.Series(of_row[first], dtype=pl.Int64).replace(NONE, None)
+    who = who.hstack(described.select(pl.all().gather(row)).get_columns())
+    who = who.with_columns(culprit=pl.Series([_hash(row) for row in who.select(WHO).iter_rows()], dtype=pl.String))
+    alike, same = number_alike(who["culprit"].rank("dense").cast(pl.Int64).to_numpy())
+    columns = pieces.select("device", "gap", "after", "start_ns", "end_ns", "step", "stack_row")
+    with_culprits = columns.with_columns(culprit=pl.Series(same[culprit]))
+    return CulpritPieces(with_culprits, who[alike], stack.frame, stack.row)
 
 
 def _hash(who: tuple[str | None, ...]) -> str:
@@ -109,43 +253,32 @@ def _of_devices(parts: pl.DataFrame) -> pl.DataFrame:
     return parts.filter(pl.col("device").is_in(most.implode()))
 
 
-def _within(parts: pl.DataFrame, span: tuple[int | None, int | None]) -> pl.DataFrame:
-    """The parts, clipped to a span of time."""
-    begin, end = span
-    clipped = parts.with_columns(
-        start_ns=pl.max_horizontal("start_ns", pl.lit(begin, pl.Int64)),
-        end_ns=pl.min_horizontal("end_ns", pl.lit(end, pl.Int64)),
-    )
-    return clipped.filter(pl.col("end_ns") > pl.col("start_ns"))
+def _after(whole: pl.DataFrame, parts: pl.DataFrame) -> Rows:
+    """The row of device_events that ended the gap of each part, or NONE."""
+    gap = whole["gap"].to_numpy()
+    after: Rows = np.full(int(gap.max(initial=0)) + 1, NONE, np.int32)
+    after[gap] = whole["after"].to_numpy()
+    return gather(after, parts["gap"].to_numpy())
 
 
-def _cut(parts: pl.DataFrame, name: str, spans: Intervals) -> pl.DataFrame:
-    """The parts, cut where the spans begin and end, with the number of the span that each lies in."""
-    piece, start, end, span = cut(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy(), spans)
-    return parts[piece].with_columns(
-        pl.Series("start_ns", start), pl.Series("end_ns", end), pl.Series(name, span, dtype=pl.Int32)
-    )
-
-
-def _with_activity(trace: Trace, parts: pl.DataFrame) -> pl.DataFrame:
-    """The parts, with the host's activity where the host was late; each instant has the first that applies."""
-    active = host_activities(trace)
-    covered = merge([])
-    number = pl.lit(len(HOST_ACTIVITIES) - 1, pl.Int32)
-    for place, name in enumerate(HOST_ACTIVITIES[:-1]):
-        parts = _cut(parts, f"in_{place}", without(active[name], covered))
+def _activities(trace: Trace) -> tuple[Intervals, Rows]:
+    """When the host did any of HOST_ACTIVITIES but the last, and which: without overlaps, the first that applies."""
+    active, covered = host_activities(trace), merge([])
+    spans: list[Intervals] = []
+    for name in HOST_ACTIVITIES[:-1]:
+        spans.append(without(active[name], covered))
         covered = merge([covered, active[name]])
-        number = pl.when(pl.col(f"in_{place}") != NONE).then(pl.lit(place, pl.Int32)).otherwise(number)
-    which = parts.select(number).to_series()
-    names = pl.Series(HOST_ACTIVITIES, dtype=pl.Enum(HOST_ACTIVITIES)).gather(which)
-    return parts.with_columns(activity=pl.when(pl.col("cause") == "host late").then(names))
+    start, end = (np.concatenate(side) for side in zip(*spans, strict=True))
+    number = np.repeat(np.arange(len(spans), dtype=np.int32), [side.size for side, _ in spans])
+    order = np.argsort(start, kind="stable")
+    return (start[order], end[order]), number[order]
 
 
-def _launching_thread(trace: Trace, parts: pl.DataFrame) -> Rows:
+def _launching_thread(trace: Trace, causes: np.ndarray, after: Rows) -> Rows:
     """The thread that launched the work which ended each part's gap, else the main thread; NONE for device causes."""
-    launch = gather(trace.device_events["launch"].to_numpy(), parts["after"].to_numpy())
+    launch = gather(trace.device_events["launch"].to_numpy(), after)
     thread = gather(trace.launches["thread"].to_numpy(), launch)
-    by_host = parts["cause"].is_in(WITH_HOST).to_numpy()
+    by_host = np.isin(causes, [CAUSES.index(cause) for cause in WITH_HOST])
     return np.where(by_host, np.where(thread == NONE, main_thread(trace), thread), NONE).astype(np.int32)
 
 
@@ -153,14 +286,16 @@ def _doing(stack: HostStack, thread: Rows, main: int, start: Ints, end: Ints) ->
     """What each thread did in each interval; what the main thread did while a thread has nothing recorded."""
     own = stack.pieces(thread, start, end)
     launcher = thread[own.interval]
-    is_blank = (own.row == NONE) & (launcher != NONE) & (launcher != main)
-    blank = np.flatnonzero(is_blank)
+    blank = np.flatnonzero((own.row == NONE) & (launcher != NONE) & (launcher != main))
+    if not blank.size:
+        return own
     filled = stack.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
-    filled = filled._replace(interval=own.interval[blank][filled.interval])
-    both = [
-        np.concatenate([first[~is_blank], second])
-        for first, second in ((own.interval, filled.interval), (own.start, filled.start), (own.end, filled.end))
-    ]
-    row = np.concatenate([own.row[~is_blank], filled.row])
-    order = np.lexsort((both[1], both[0]))
-    return Doing(both[0][order], both[1][order], both[2][order], row[order])
+    count = np.ones(own.row.size, np.int64)
+    count[blank] = np.bincount(filled.interval, minlength=blank.size)
+    piece = np.repeat(np.arange(count.size), count)
+    is_filled = np.zeros(count.size, np.bool_)
+    is_filled[blank] = True
+    place = np.flatnonzero(is_filled[piece])
+    columns = Doing(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
+    columns.start[place], columns.end[place], columns.row[place] = filled.start, filled.end, filled.row
+    return columns

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, texts
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_causes import SharedParts
-from ...measures.time.idle_culprits import pieces_by_culprit
+from ...measures.time.idle_culprits import CulpritPieces
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
 from ...view import Detail, RowTime, Slices, View
 
+MOST_ROWS = 5_000
+
 
 class CulpritGaps(Table):
-    """The gaps that a culprit has a part in, the largest part first."""
+    """The gaps that a culprit has a part in, the largest part first: at most 5 000."""
 
     key, weight = ("device", "culprit", "start_ns"), "culprit_ns"
 
@@ -31,22 +32,22 @@ class CulpritGaps(Table):
 
 def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None = None) -> pl.DataFrame:
     """The gaps by how much of them the culprit has; of all culprits if none is given."""
-    pieces = pieces_by_culprit(trace, device)
-    pieces = pieces if culprit is None else pieces.filter(pl.col("culprit") == culprit)
-    parts = pieces.group_by("device", "culprit", "gap").agg(
-        pl.col("step").sort_by("start_ns").first().replace(NONE, None), culprit_ns=pl.col("dur_ns").sum()
-    )
-    whole = gaps(trace, "device", Windows.of(trace, each=False)).select("gap", "start_ns", "end_ns", "before", "after")
-    rows = parts.join(whole, "gap", how="left")
+    pieces = CulpritPieces.within(trace, device)
+    pieces = pieces if culprit is None else pieces.of_culprit(culprit)
+    whole = gaps(trace, "device", Windows.of(trace, each=False))
+    rows = pieces.by_gap().rename({"culprit": "number", "dur_ns": "culprit_ns"})
+    rows = rows.filter(pl.col("culprit_ns") >= pl.col("culprit_ns").top_k(MOST_ROWS).min())  # with equal ones
     names, steps = trace.device_events["name"], trace.steps["name"].replace("all", None)
-    rows = rows.with_columns(
+    whole = whole.filter(pl.col("gap").is_in(rows["gap"].implode())).select("gap", "start_ns", "end_ns", "before")
+    rows = rows.join(whole, "gap", how="left", maintain_order="left").with_columns(
         pl.col("device").cast(pl.Int64),
-        step=steps.gather(rows["step"]),
+        culprit=pieces.who["culprit"].gather(rows["number"]),
+        step=steps.gather(rows["step"].replace(NONE, None)),
         dur_ns=pl.col("end_ns") - pl.col("start_ns"),
-        before=names.gather(rows["before"].replace(NONE, None)).cast(pl.String),
-        after=names.gather(rows["after"].replace(NONE, None)).cast(pl.String),
     )
     rows = rows.sort("culprit_ns", "device", "start_ns", "culprit", descending=[True, False, False, False])
+    rows = rows.head(MOST_ROWS)
+    rows = rows.with_columns(texts(names, rows[side].to_numpy()).alias(side) for side in ("before", "after"))
     return CulpritGaps.of(rows.select(CulpritGaps.schema().names()))
 
 
@@ -67,7 +68,7 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("idle_culprits"),
-    shares=SharedParts.of,
+    shares=CulpritPieces.of,
     slices=Slices(events_of_row, are_highlighted=False),
     time=RowTime("start_ns", length="dur_ns"),
 )

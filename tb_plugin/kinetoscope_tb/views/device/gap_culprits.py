@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...arrays.gather import NONE, fraction
-from ...measures.time.host_stack import FRAMES
+from ...arrays.gather import fraction
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_causes import SharedParts
-from ...measures.time.idle_culprits import WHO, pieces_by_culprit
+from ...measures.time.idle_culprits import CulpritPieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Detail, Slices, View
 
+MOST_GAPS = 5_000
+
 
 class GapCulprits(Table):
-    """Why a device was idle in a gap, and what the host was doing then; the rows of a gap add up to it."""
+    """Why a device was idle in a gap, and what the host was doing then; the rows of a gap add up to it.
+
+    Without a gap, those of the 5 000 longest.
+    """
 
     key, weight = ("device", "start_ns", "culprit"), "culprit_ns"
 
@@ -39,31 +42,32 @@ class GapCulprits(Table):
 
 def gap_culprits(trace: Trace, *, device: int | None = None, start_ns: int | None = None) -> pl.DataFrame:
     """The largest part of each gap first; with start_ns only of the gaps that begin then."""
-    pieces = _pieces(trace, device, start_ns)
-    rows = pieces.group_by("device", "start_ns", "culprit").agg(
-        pl.col(WHO).first(), pl.col("gap_ns").first(), culprit_ns=pl.col("dur_ns").sum()
-    )
+    pieces, whole = _pieces(trace, device, start_ns)
+    who = pieces.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
+    rows = pieces.by_gap().rename({"culprit": "number", "dur_ns": "culprit_ns"})
+    rows = rows.join(who, "number", how="left").join(whole, "gap", how="left")
     rows = rows.with_columns(pl.col("device").cast(pl.Int64), gap_frac=fraction(pl.col("culprit_ns"), pl.col("gap_ns")))
     rows = rows.sort("device", "start_ns", "culprit_ns", "culprit", descending=[False, False, True, False])
     return GapCulprits.of(rows.select(GapCulprits.schema().names()))
 
 
-def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> pl.DataFrame:
-    """The pieces of all gaps, or of those that begin at one time, with the start and the length of their gap."""
+def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> tuple[CulpritPieces, pl.DataFrame]:
+    """The pieces of the longest gaps, or of those that begin at one time, and `start_ns` and `gap_ns` of each `gap`."""
+    every = CulpritPieces.within(trace, device)
     whole = gaps(trace, "device", Windows.of(trace, each=False))
-    whole = whole.select("gap", "start_ns", "end_ns", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
-    whole = whole if start_ns is None else whole.filter(pl.col("start_ns") == start_ns)
-    ends = (None, None) if start_ns is None else (start_ns, max(whole["end_ns"].to_list(), default=start_ns))
-    pieces = pieces_by_culprit(trace, device, *ends).drop("start_ns", "end_ns")
-    return pieces.join(whole, "gap", how="inner", maintain_order="left")
+    whole = whole if device is None else whole.filter(pl.col("device") == device)
+    whole = whole.select("gap", "start_ns", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
+    if start_ns is not None:
+        whole = whole.filter(pl.col("start_ns") == start_ns)
+    elif whole.height > MOST_GAPS:
+        whole = whole.sort("gap_ns", "gap", descending=[True, False]).head(MOST_GAPS)
+    return every.of_gaps(whole["gap"]), whole
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """What the host was doing in the gap; where it delayed nothing, the work that ended it."""
-    pieces = _pieces(trace, key["device"], key["start_ns"]).filter(pl.col("culprit").eq_missing(pl.lit(key["culprit"])))
-    events = {name: pieces.filter(pl.col("frame") == frame)["frame_row"] for frame, name in enumerate(FRAMES)}
-    events["device_events"] = pieces.filter(pl.col("frame") == NONE)["after"]
-    return {name: rows.unique().to_numpy() for name, rows in events.items()}
+    pieces, _ = _pieces(trace, key["device"], key["start_ns"])
+    return pieces.of_culprit(key["culprit"]).events()
 
 
 VIEW = View(
@@ -75,6 +79,6 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("gaps"),
-    shares=SharedParts.of,
+    shares=CulpritPieces.of,
     slices=Slices(events_of_row),
 )

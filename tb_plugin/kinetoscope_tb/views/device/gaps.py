@@ -69,7 +69,8 @@ def gaps(
         gaps_of(trace, "device", windows).filter(predicates).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
     )
     rows = rows.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_ROWS)
-    rows = rows.join(_causes(gap_parts(trace, "device", windows)), "gap", how="left", maintain_order="left")
+    parts = gap_parts(trace, "device", windows).filter(pl.col("gap").is_in(rows["gap"].implode()))
+    rows = rows.join(_causes(parts), "gap", how="left", maintain_order="left")
     return Gaps.of(_described(trace, rows).select(Gaps.schema().names()))
 
 

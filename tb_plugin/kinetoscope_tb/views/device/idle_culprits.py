@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...arrays.gather import NONE, fraction
-from ...measures.time.host_stack import FRAMES
+from ...arrays.gather import fraction, texts
 from ...measures.time.idle import Windows
-from ...measures.time.idle_causes import SharedParts
-from ...measures.time.idle_culprits import WHO, pieces_by_culprit
+from ...measures.time.idle_culprits import CulpritPieces
 from ...measures.time.step_subset import has_steps
 from ...names.kernel_labels import kernel_label
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
@@ -69,8 +67,8 @@ def idle_culprits(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The largest first; with from_ns or to_ns only the idle time within; of at most MOST_DEVICES devices."""
-    pieces, steps = pieces_by_culprit(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0
-    rows = _sums(pieces, steps, step_noun(trace.steps))
+    pieces, steps = CulpritPieces.within(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0
+    rows = _described(trace, pieces, steps)
     window = Windows.of(trace, each=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
     end = min(int(window.end[-1]), window.end[-1] if to_ns is None else to_ns)
@@ -83,47 +81,35 @@ def idle_culprits(
     return IdleCulprits.of(rows.select(IdleCulprits.schema().names()))
 
 
-def _sums(pieces: pl.DataFrame, steps: int, noun: str) -> pl.DataFrame:
+def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
     """The rows: one per device and culprit, without shares."""
-    who = ["device", "culprit"]
-    by_gap = pieces.group_by(*who, "gap").agg(pl.col(*WHO, "name").first(), pl.col("dur_ns").sum())
-    rows = by_gap.group_by(who).agg(
-        pl.col(WHO).first(),
-        total_ns=pl.col("dur_ns").sum(),
-        gaps=pl.len().cast(pl.Int64),
-        longest_ns=pl.col("dur_ns").max(),
-        after=pl.col("name").sort_by("dur_ns", "gap", descending=[False, True]).last().cast(pl.String),
-        follows=pl.col("name").n_unique(),
+    who = pieces.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
+    rows = pieces.sums(trace).rename({"culprit": "number"}).join(who, "number", how="left", maintain_order="left")
+    rows = rows.with_columns(
+        mean_ns=pl.col("total_ns") // pl.col("gaps"),
+        per_step_ns=pl.when(pl.lit(steps) > 0, pl.col("steps") > 0).then(pl.col("in_steps_ns") // max(steps, 1)),
+        steps=pl.when(pl.lit(steps) > 0).then("steps"),
+        after=texts(trace.device_events["name"], rows["after"].to_numpy()),
     )
-    in_steps = pieces.filter(pl.col("step") != NONE) if steps else pieces.clear()
-    by_step = in_steps.group_by(who).agg(
-        per_step_ns=pl.col("dur_ns").sum() // max(steps, 1), steps=pl.col("step").n_unique().cast(pl.Int64)
-    )
-    rows = rows.join(by_step, who, how="left").with_columns(mean_ns=pl.col("total_ns") // pl.col("gaps"))
-    patterns = (
-        _pattern(steps, f"{noun}s", *row) for row in rows.select("steps", "gaps", "follows", "after").iter_rows()
-    )
+    noun = f"{step_noun(trace.steps)}s"
+    each = rows.select("steps", "gaps", pl.when("follows").then("after"))
+    patterns = [_pattern(steps, noun, *row) for row in each.iter_rows()]
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 
 
-def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, follows: int, after: str | None) -> str | None:
+def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, always_before: str | None) -> str | None:
     """In how many steps a culprit occurs, and which work follows its gaps if that is always the same."""
     parts = []
     if steps and all_steps > 1:
         parts.append(f"in each of {all_steps} {nouns}" if steps == all_steps else f"in {steps} of {all_steps} {nouns}")
-    if gaps > 1 and follows == 1 and after is not None:
-        parts.append(f"always before {kernel_label(after)}")
+    if gaps > 1 and always_before is not None:
+        parts.append(f"always before {kernel_label(always_before)}")
     return ", ".join(parts) or None
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """What the host was doing; where it delayed nothing, the work that ended the gaps."""
-    pieces = pieces_by_culprit(trace, key["device"]).filter(pl.col("culprit").eq_missing(pl.lit(key["culprit"])))
-    events = {
-        name: pieces.filter(pl.col("frame") == frame)["frame_row"].unique().to_numpy()
-        for frame, name in enumerate(FRAMES)
-    }
-    return {**events, "device_events": pieces.filter(pl.col("frame") == NONE)["after"].unique().to_numpy()}
+    return CulpritPieces.within(trace, key["device"]).of_culprit(key["culprit"]).events()
 
 
 VIEW = View(
@@ -136,5 +122,5 @@ VIEW = View(
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Part("idle"),
     slices=Slices(events_of_row),
-    shares=SharedParts.of,
+    shares=CulpritPieces.of,
 )

@@ -11,13 +11,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
+from ...arrays.gather import NONE, gather, number_alike, scatter_add
+from ...arrays.native import Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
 from ...measures.graphs.attribution import with_replayed_calls
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Detail, View
+
+_number_sequences = Function("number_sequences")
 
 MOST_SEQUENCES = 1000
 MOST_NAMES = 50  # that the text of a sequence lists
@@ -78,29 +81,48 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np
     """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
     call, row = _launched(trace, is_call)
     call, row = call[is_selected[call]], row[is_selected[call]]
-    device = trace.device_events
-    pairs = pl.DataFrame(
+    device, names = trace.device_events, trace.host_events["name"]
+    pairs = pl.DataFrame({"call": call, "launch": device["launch"].gather(row), "row": row}).sort(
+        "call", "launch", "row"
+    )
+    call, row = pairs["call"].to_numpy(), pairs["row"].to_numpy()
+    codes = device["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    sequence, parent, code = _numbered(call, codes[row])
+    first = np.flatnonzero(np.diff(call, prepend=NONE))
+    last = np.append(first[1:], call.size)[: first.size] - 1
+    name = names.to_physical().cast(pl.Int64).gather(call[first]).fill_null(NONE).to_numpy()
+    alike, number = number_alike((name + 1) * parent.size + sequence[last])
+    spent = device["dur_ns"].to_numpy()[row]
+    sums = pl.DataFrame(
         {
-            "call": call,
-            "launch": device["launch"].gather(row),
-            "row": row,
-            "code": device["name"].to_physical().gather(row).cast(pl.String),
-            "dur_ns": device["dur_ns"].gather(row),
-        }
-    ).sort("call", "launch", "row")
-    each = pairs.group_by("call", maintain_order=True).agg(
-        pl.col("code").str.join(",").alias("codes"), pl.len().alias("device_events"), pl.col("dur_ns").sum()
+            "name": names.gather(call[first][alike]).cast(pl.String),
+            "codes": [_codes(node, parent, code) for node in sequence[last][alike].tolist()],
+            "calls": np.bincount(number, minlength=alike.size),
+            "device_events": scatter_add(number, last - first + 1, alike.size),
+            "device_total_ns": scatter_add(np.repeat(number, last - first + 1), spent, alike.size),
+        },
+        schema_overrides={"codes": pl.String, "calls": pl.Int64},
     )
-    named = each.with_columns(name=trace.host_events["name"].gather(each["call"]).cast(pl.String))
-    return (
-        named.group_by("name", "codes")
-        .agg(
-            pl.len().cast(pl.Int64).alias("calls"),
-            pl.col("device_events").sum().cast(pl.Int64),
-            pl.col("dur_ns").sum().alias("device_total_ns"),
-        )
-        .sort("device_total_ns", "name", "codes", descending=[True, False, False])
-    )
+    return sums.sort("device_total_ns", "name", "codes", descending=[True, False, False])
+
+
+def _numbered(call: Array, code: Array) -> tuple[Array, Array, Array]:
+    """The sequences of codes of each call as nodes of a trie: up to each row; each node's parent and code."""
+    sequence, room = np.empty(call.size, np.int32), 1 << 10
+    while True:
+        parent, last = np.empty(room, np.int32), np.empty(room, np.int32)
+        count = _number_sequences(call, code, np.full(2 * room, NONE, np.int32), parent, last, sequence)
+        if count >= 0:
+            return sequence, parent[:count], last[:count]
+        room *= 8
+
+
+def _codes(node: int, parent: Array, last: Array) -> str:
+    codes: list[str] = []
+    while node > 0:
+        codes += [str(last[node])] if last[node] != NONE else []
+        node = parent[node]
+    return ",".join(reversed(codes))
 
 
 def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -63,7 +63,7 @@ def critical_path(
     """Steps in order; within each, the most time on the path first."""
     explanation = Explanation.of(trace)
     what_if, path = explanation.what_if, explanation.path
-    saved = np.array([what_if.saved_by_part(part, int(percent)) for part in range(len(CLASSES))])
+    saved = what_if.saved_by_part(int(percent))
     spent, counts = np.zeros_like(saved), np.zeros_like(saved)
     at = path["class"].to_numpy(), path["step"].to_numpy()
     np.add.at(spent, at, (path["end_ns"] - path["start_ns"]).to_numpy())

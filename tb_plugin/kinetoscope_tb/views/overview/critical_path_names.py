@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import fraction
+from ...arrays.gather import NONE, fraction
 from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, path_events, places_of_nodes
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
@@ -67,19 +67,17 @@ def critical_path_names(
     np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
     order = np.argsort(-spent, kind="stable")
     of_nodes = _keys(names, places_of_nodes(trace), what_if.part, by)
-    whole = np.zeros(unique_keys.size, np.int64)
-    on_path = np.flatnonzero(np.isin(of_nodes, unique_keys))
-    np.add.at(whole, np.searchsorted(unique_keys, of_nodes[on_path]), what_if.delays()[on_path])
+    place = np.full(int(max(of_nodes.max(initial=0), keys.max(initial=0))) + 1, NONE, np.int32)
+    place[unique_keys] = np.arange(unique_keys.size)
+    key = place[of_nodes]
+    whole, on_path = np.zeros(unique_keys.size, np.int64), np.flatnonzero(key >= 0)
+    np.add.at(whole, key[on_path], what_if.delays()[on_path])
     whole = np.maximum(whole, spent)  # without known predecessors, a path has time that isn't in any delay
-    saved = [
-        int(
-            np.minimum(
-                what_if.saved(of_nodes == unique_keys[k], int(percent)),
-                _share(path.filter(pl.Series(number == k)), trace, percent),
-            ).sum()
-        )
-        for k in order[:MOST_ESTIMATED]
-    ]
+    rank = np.full(unique_keys.size + 1, NONE, np.int8)
+    rank[order[:MOST_ESTIMATED]] = np.arange(min(order.size, MOST_ESTIMATED))
+    estimated = min(order.size, MOST_ESTIMATED)
+    saved = what_if.saved_by_variant(rank[key], estimated, int(percent))
+    saved = np.minimum(saved, _shares(path, rank[number], estimated, trace, int(percent))).sum(axis=1)
     rows = pl.DataFrame(
         {
             "name": names.text((unique_keys[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
@@ -87,17 +85,19 @@ def critical_path_names(
             "path_ns": spent[order],
             "segments": counts[order],
             "whole_ns": whole[order],
-            "saved": pl.Series(saved + [None] * (order.size - len(saved)), dtype=pl.Int64),
+            "saved": pl.Series(saved).extend_constant(None, order.size - estimated),
         }
     )
     return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
 
 
-def _share(segments: pl.DataFrame, trace: Trace, percent: str) -> NDArray[np.int64]:
-    """That share of the length of some segments in each step: 0 in steps that aren't counted."""
-    spent = np.zeros(trace.steps.height, np.int64)
-    np.add.at(spent, segments["step"].to_numpy(), (segments["end_ns"] - segments["start_ns"]).to_numpy())
-    return spent * int(percent) // 100
+def _shares(path: pl.DataFrame, rank: NDArray[np.int8], ranks: int, trace: Trace, percent: int) -> NDArray[np.int64]:
+    """That share of the length of the segments of each rank in each step: [rank, step], 0 in steps that don't count."""
+    spent = np.zeros((ranks, trace.steps.height), np.int64)
+    some = np.flatnonzero(rank >= 0)
+    length = (path["end_ns"] - path["start_ns"]).to_numpy()
+    np.add.at(spent, (rank[some], path["step"].to_numpy()[some]), length[some])
+    return spent * percent // 100
 
 
 def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:

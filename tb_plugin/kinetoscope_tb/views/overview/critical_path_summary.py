@@ -54,35 +54,37 @@ class CriticalPathSummary(Table):
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
     steps = counted_steps(trace)
-    path = Explanation.of(trace).path.filter(pl.col("step").is_in(steps)).sort("step", "start_ns")
+    path = Explanation.of(trace).path.filter(pl.col("step").is_in(steps))
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    named = Names.of(trace)
-    names = named.text(named.named(Places.of_path(path))).fill_null(NAMELESS)
-    path = path.with_columns(name=names, is_host=~pl.col("class").is_in(list(ON_DEVICE)))
+    names = Names.of(trace)
+    path = path.with_columns(
+        name=pl.Series(names.named(Places.of_path(path))), is_host=~pl.col("class").is_in(list(ON_DEVICE))
+    )
     spent = np.bincount(path["class"].to_numpy(), path["dur_ns"].to_numpy(), len(CLASSES))
-    rows = [_row(trace, path, spent, len(steps))] if spent.any() else []
+    rows = [_row(trace, path, names, spent, len(steps))] if spent.any() else []
     return CriticalPathSummary.of(pl.DataFrame(rows, schema=CriticalPathSummary.schema(), orient="row"))
 
 
-def _row(trace: Trace, path: pl.DataFrame, spent: np.ndarray, steps: int) -> tuple[object, ...]:
+def _row(trace: Trace, path: pl.DataFrame, names: Names, spent: np.ndarray, steps: int) -> tuple[object, ...]:
+    """The columns of CriticalPathSummary; `name` of the path is a number of the names."""
     device = "GPU" if vendor_terms(trace).vendor else "device"
     words = [_PARTS[part][0].format(device=device) for part in CLASSES]
     most, *others = np.argsort(-spent, kind="stable").tolist()
     shares = spent / spent.sum()
     named = [f"{text.percent(shares[part])} {words[part]}" for part in others if shares[part] >= _LEAST]
-    sentences = [_largest_name(trace, path.filter(pl.col("class") == most), steps)]
+    sentences = [_largest_name(trace, path.filter(pl.col("class") == most), names, steps)]
     if named:
         sentences.append(f"Then {text.listed(named[:_MOST_NAMED])}.")
     if trace.device_events.height and path["is_host"].any():
-        sentences.append(_longest_on_host(trace, path))
+        sentences.append(_longest_on_host(trace, path, names))
     title = f"{text.percent(shares[most])} of the critical path is {words[most]}."
     color = _PARTS[CLASSES[most]][1]
     confidence = "low" if CLASSES[most] == "unexplained wait" else "high"
     return color, title, " ".join(sentences), None, None, None, confidence, "advice"
 
 
-def _largest_name(trace: Trace, part: pl.DataFrame, steps: int) -> str:
-    name, spent = _most(part)
+def _largest_name(trace: Trace, part: pl.DataFrame, names: Names, steps: int) -> str:
+    name, spent = _most(part, names)
     each = f"{text.time(spent / steps)} per step" if steps > 1 else text.time(spent)
     share = spent / int(part["dur_ns"].sum())
     if name == NAMELESS:
@@ -91,14 +93,14 @@ def _largest_name(trace: Trace, part: pl.DataFrame, steps: int) -> str:
     return f"{'All' if share == 1 else text.percent(share)} of that is {before}{_quoted(trace, name)}: {each}."
 
 
-def _longest_on_host(trace: Trace, path: pl.DataFrame) -> str:
+def _longest_on_host(trace: Trace, path: pl.DataFrame, names: Names) -> str:
     """The longest time in which the path doesn't leave the host, and what takes most of it."""
     changes = (pl.col("is_host") != pl.col("is_host").shift(1)) | (pl.col("step") != pl.col("step").shift(1))
     runs = path.with_columns(run=changes.fill_null(value=False).cum_sum()).filter(pl.col("is_host"))
     lengths = runs.group_by("run").agg(pl.col("dur_ns").sum(), pl.col("start_ns").min())
     longest = lengths.sort("dur_ns", "start_ns", descending=[True, False]).row(0, named=True)
     inside = runs.filter(pl.col("run") == longest["run"])
-    name, _ = _most(inside)
+    name, _ = _most(inside, names)
     step = trace.steps["name"][inside["step"][0]]
     where = "" if step == "all" else f" in step {step}"
     length = text.time(longest["dur_ns"])
@@ -106,9 +108,10 @@ def _longest_on_host(trace: Trace, path: pl.DataFrame) -> str:
     return f"The longest time in a row on the host is {length}{where}; {what}."
 
 
-def _most(segments: pl.DataFrame) -> tuple[str, int]:
+def _most(segments: pl.DataFrame, names: Names) -> tuple[str, int]:
     """The name with most time, and that time."""
     sums = segments.group_by("name").agg(pl.col("dur_ns").sum())
+    sums = sums.with_columns(name=names.text(sums["name"].to_numpy()).fill_null(NAMELESS))
     name, spent = sums.sort("dur_ns", "name", descending=[True, False]).row(0)
     return name, spent
 

@@ -108,11 +108,11 @@ def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
     explained, places = Explanation.of(trace), places_of_nodes(trace)
     path = explained.path
-    of_nodes, of_path = np.zeros(places.row.size, np.int64), np.zeros(path.height, np.int64)
+    of_nodes, of_path = np.zeros(places.row.size, np.uint8), np.zeros(path.height, np.int64)
     on_path = np.zeros(path.height, bool)
     for rule, percent in percents.items():
         inside = targets[rule].is_in(explained.what_if.part, places.row)
-        of_nodes[inside] = np.maximum(of_nodes[inside], percent)
+        of_nodes[inside] = np.maximum(of_nodes[inside], np.uint8(percent))
         inside = targets[rule].is_in(path["class"].to_numpy(), path["device_event"].to_numpy())
         of_path[inside] = np.maximum(of_path[inside], percent)
         on_path |= inside
