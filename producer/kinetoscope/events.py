@@ -71,6 +71,12 @@ class _Ring:
         self.lost = 0
 
 
+class _Local(threading.local):
+    """Each thread's ring."""
+
+    ring: _Ring | None = None
+
+
 class EventLog:
     """The events of a process. Any thread may add events; none waits for another.
 
@@ -80,43 +86,45 @@ class EventLog:
 
     def __init__(self, size: int = MAX_PER_THREAD) -> None:
         self._size = size
-        self._local = threading.local()
+        self._local = _Local()
         self._rings: list[_Ring] = []
         self._open: dict[int, Event] = {}
         self._since_ns = 0
         self.listener: Callable[[Event], None] | None = None
-        """Called with each event, on the thread that adds it."""
+        """Called with each event on the thread that adds it; of its args, only with a counter's numbers."""
 
     def tid(self) -> int:
         """Return this thread's native id, without a system call after the first time."""
-        return self._ring().tid
+        return (self._local.ring or self._new_ring()).tid
 
-    def begin(self, event: Event) -> bool:
-        """Register an open range: until it is added, `window_events` returns it with its duration so far.
+    def begin(self, name: str, categories: tuple[str, ...], args: dict[str, Any] | None) -> Event | None:
+        """Open a range of this thread: until it is ended, `window_events` returns it with its duration so far.
 
-        Returns False if so many are open that they are evidently never ended.
+        Returns None if so many are open that they are evidently never ended.
         """
         if len(self._open) >= MAX_OPEN:
-            return False
+            return None
+        tid = (self._local.ring or self._new_ring()).tid
+        event = new_event(Event, (RANGE, name, categories, tid, time.time_ns(), 0, args))
         self._open[id(event)] = event
-        return True
+        return event
 
     def end(self, event: Event, kind: str) -> None:
         """Add the range that `begin` registered, which ends now."""
         self._open.pop(id(event), None)
         _kind, name, categories, tid, start_ns, _dur_ns, args = event
-        dur_ns = max(0, time.time_ns() - start_ns)
-        self.add(new_event(Event, (kind, name, categories, tid, start_ns, dur_ns, args)))
+        dur_ns = time.time_ns() - start_ns
+        self.add(new_event(Event, (kind, name, categories, tid, start_ns, dur_ns if dur_ns > 0 else 0, args)))
 
     def add(self, event: Event) -> None:
         """Add an event; if there are too many, the thread's oldest one is dropped."""
-        ring = self._ring()
+        ring = self._local.ring or self._new_ring()
         events = ring.events
         if len(events) == self._size and events[0].end_ns >= self._since_ns:
             ring.lost += 1
         events.append(event)
         if self.listener is not None:
-            self.listener(event)
+            self.listener(event if event.args is None else _without_objects(event))
 
     def begin_window(self, since_ns: int) -> None:
         """Drop events that ended before `since_ns`."""
@@ -152,14 +160,19 @@ class EventLog:
             "dropped": sum(ring.lost for ring in list(self._rings)),
         }
 
-    def _ring(self) -> _Ring:
-        ring: _Ring | None = getattr(self._local, "ring", None)
-        if ring is None:
-            ring = self._local.ring = _Ring(self._size)
-            if len(self._rings) >= _MAX_RINGS:  # threads that have ended; running ones keep theirs
-                self._rings = [r for r in self._rings if r.thread.is_alive()][-_MAX_RINGS + 1 :]
-            self._rings.append(ring)
+    def _new_ring(self) -> _Ring:
+        ring = self._local.ring = _Ring(self._size)
+        if len(self._rings) >= _MAX_RINGS:  # threads that have ended; running ones keep theirs
+            self._rings = [r for r in self._rings if r.thread.is_alive()][-_MAX_RINGS + 1 :]
+        self._rings.append(ring)
         return ring
+
+
+def _without_objects(event: Event) -> Event:
+    """Return an event without the program's objects. A tensor on a device isn't read for this, to avoid waiting."""
+    if event.kind != COUNTER or event.args is None:
+        return event._replace(args=None)
+    return event._replace(args={k: v if isinstance(v, int | float) else None for k, v in event.args.items()})
 
 
 def _copy_ring(events: deque[Event]) -> list[Event]:

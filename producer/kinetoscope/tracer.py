@@ -95,7 +95,8 @@ class Tracer:
         activities: Like the next five, as in torch.profiler.profile.
         record_shapes: Sizes of the operators' inputs.
         profile_memory: Allocations and releases.
-        with_stack: Python calls, and each operator's call stack; makes traces many times larger.
+        with_stack: Python calls, and so each operator's call stack; makes traces many times larger. The file has the
+            stacks as text, too, if the program may read torch's events (`keep_events`, a callback), and `with_modules`.
         with_flops: Estimated FLOPs of matrix products and convolutions.
         with_modules: Names of modules (TorchScript only).
         profiler: Further arguments of torch.profiler.profile: `experimental_config`, `execution_trace_observer`,

@@ -3,6 +3,7 @@
     make bench                                      about 45 minutes, nearly all of it the peers'
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
+    make bench ARGS="--first"                       first content after installation, memory after thirty traces, nothing else
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
     make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
@@ -11,15 +12,16 @@
     make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 20 million slices, nothing else
     make bench ARGS="--page"                        the page in Chromium: first contents, frames; nothing else; some 20 minutes
     make bench ARGS="--page --quick"                the same, small: function, not figures
-    make bench ARGS="--quick"                       commands, scanning, a large trace in small: within two minutes
-    make bench ARGS="--speed"                       the same with more events and rounds, nothing else
-    make bench ARGS="--producer"                    what recording costs a training, nothing else; two minutes
+    make bench ARGS="--quick"                       all but peers and pages in small: within two minutes
+    make bench ARGS="--speed"                       commands, scanning and a large trace, nothing else
+    make bench ARGS="--producer"                    what recording costs a training, nothing else; four minutes
     make bench ARGS="--versions"                    the recorder's tests under each supported torch, nothing else
     make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
 
+Every line is the median of its rounds with quartiles and its ratio to a bound; the last lines list the bounds missed.
 The peers get a virtual environment of their own, since their dependencies are theirs.
 """
 
@@ -43,8 +45,11 @@ from typing import Any
 
 import indexing
 import priorities
+import thirty
 import timelines
 import training
+from bounds import line, report_missed
+from first import report_first
 from forms import report_forms
 from generate import write
 from graph_replays import report_graphs
@@ -58,7 +63,8 @@ MOST_S = 900  # after which a peer is stopped: torch-tb-profiler needs more than
 
 SIZES = (13, 340, 1600)
 BARS_AT = 340  # megabytes that the bars are set at
-FASTER = {"torch-tb-profiler": 40, "hta": 22}
+FASTER = {"torch-tb-profiler": 40, "hta": 25}
+FASTER_WARM = 60  # than torch-tb-profiler, in a server that has read a trace before
 LEAST_MB_PER_S, MOST_TIMES_THE_FLOOR = 300, 3
 PEAK_MB, PEAK_BYTES_PER_EVENT = 150, 120
 REOPEN_S_PER_MILLION = 0.2
@@ -66,6 +72,8 @@ VIEWS_AT = 260  # megabytes of the made-up training: a million events
 VIEW_S, AGAIN_MS = 1, 50
 SPEED_AT = 780  # megabytes: three million events
 QUICK = 65, 3  # megabytes and rounds
+FIRST_ROUNDS, THIRTY_MB = 3, 65
+QUICK_THIRTY_MB, QUICK_PRODUCER = 13, (4, 20)  # the latter in pairs and steps
 PAIRS_A_ROUND = 10  # of the recorder's loops, which are short
 
 
@@ -115,13 +123,6 @@ def ours(path: Path, *options: str) -> Measured:
     return measured([sys.executable, str(HERE / "ours.py"), str(path), *options])
 
 
-def verdict(value: float, bar: float, unit: str, *, at_most: bool = False) -> str:
-    """The value beside its bar."""
-    reached = value <= bar if at_most else value >= bar
-    limit = "at most" if at_most else "at least"
-    return f"{value:.3g}{unit} (bar: {limit} {bar:g}{unit}: {'reached' if reached else 'NOT reached'})"
-
-
 def report_ours(path: Path, size: float, rounds: int) -> Measured:
     """Print what reading costs, beside the least that it could; returns the run of median time.
 
@@ -136,32 +137,48 @@ def report_ours(path: Path, size: float, rounds: int) -> Measured:
     middle = sorted(runs, key=lambda run: run.said["read_s"])[len(runs) // 2]
     million = middle.said["events"] / 1e6
     first, warm = middle.said["read_s"], statistics.median(said["warm_s"] for said in again)
-    reopen = statistics.median(said["reopen_s"] for said in again)
-    times_floor = statistics.median(said["warm_s"] / floor for said, floor in zip(again, floors, strict=True))
+    times_floor = [said["warm_s"] / floor for said, floor in zip(again, floors, strict=True)]
     print(f"  read in {warm:.2f} s, {warm / million:.2f} µs an event; the first in a process in {first:.2f} s,")
     print(f"  with imports, `steps` and `operators` {middle.said['all_s']:.2f} s")
-    print(f"  speed         {verdict(size / warm, LEAST_MB_PER_S, ' MB/s')}, first {size / first:.0f} MB/s")
-    print(f"  × the floor   {verdict(times_floor, MOST_TIMES_THE_FLOOR, '', at_most=True)}")
+    print(
+        line(
+            "speed of a second reading",
+            [size / said["warm_s"] for said in again],
+            LEAST_MB_PER_S,
+            "MB/s",
+            at_least=True,
+        )
+    )
+    print(line("reading / unpacking and counting", times_floor, MOST_TIMES_THE_FLOOR, "×"))
     most_mb = PEAK_MB + PEAK_BYTES_PER_EVENT * million
-    peak = verdict(middle.said["read_mb"], most_mb, " MB", at_most=True)
-    print(f"  peak memory   reading {peak}, with the views {middle.megabytes:.0f} MB")
-    print(f"  from cache    {verdict(reopen / million, REOPEN_S_PER_MILLION, ' s a million events', at_most=True)}")
+    print(line("peak memory of reading", [run.said["read_mb"] for run in runs], most_mb, "MB"))
+    print(f"  with the views {middle.megabytes:.0f} MB")
+    reopened = [said["reopen_s"] / million for said in again]
+    print(line("from the cache, a million events", reopened, REOPEN_S_PER_MILLION, "s"))
     return Measured(middle.seconds, middle.megabytes, {**middle.said, "warm_s": warm})
 
 
 def report_peer(peer: str, path: Path, rounds: int, *, has_bar: bool) -> None:
     """Print how many times faster ours is, and with how much less memory."""
     command = [peers_python(), str(HERE / "peers.py"), peer, str(path)]
-    pairs = [(ours(path), measured(command, most_s=MOST_S)) for _ in range(rounds)]
-    faster = statistics.median(theirs.seconds / our.seconds for our, theirs in pairs)
+    pairs, warm = [], []
+    for _ in range(rounds):
+        pairs.append((ours(path), measured(command, most_s=MOST_S)))
+        warm.append(ours(path, "--again").said["warm_s"])
+    faster = [theirs.seconds / our.seconds for our, theirs in pairs]
     smaller = statistics.median(theirs.megabytes / our.megabytes for our, theirs in pairs)
     sides = (
         f"{statistics.median(m.seconds for m in side):.2f} s, {statistics.median(m.megabytes for m in side):.0f} MB"
         for side in zip(*pairs, strict=True)
     )
-    said = verdict(faster, FASTER[peer], "×") if has_bar else f"{faster:.3g}×"
     at_least = "" if all(theirs.is_whole for _, theirs in pairs) else "stopped there; at least "
-    print(f"  {peer:<18} {' against '.join(sides)}: {at_least}{said} faster, {smaller:.1f}× less memory")
+    ratio = f"{at_least}{statistics.median(faster):.3g}× faster, {smaller:.1f}× less memory"
+    print(f"  {peer:<18} {' against '.join(sides)}: {ratio}")
+    if has_bar:
+        print(line(f"faster than {peer}", faster, FASTER[peer], "×", at_least=True))
+    if has_bar and peer == "torch-tb-profiler":
+        in_server = [theirs.seconds / seconds for (_, theirs), seconds in zip(pairs, warm, strict=True)]
+        print(line("  in a warm server", in_server, FASTER_WARM, "×", at_least=True))
 
 
 def report_views(folder: Path) -> None:
@@ -196,8 +213,8 @@ def report_timelines(folder: Path, arguments: argparse.Namespace) -> None:
     if arguments.pictures:
         arguments.pictures.mkdir(exist_ok=True)
     megabytes = (arguments.megabytes or [BARS_AT])[0]
-    timelines.report_opening(folder, megabytes, arguments.rounds, verdict, arguments.pictures)
-    timelines.report_ranks(folder, arguments.slices, arguments.rounds, verdict, measured, arguments.pictures)
+    timelines.report_opening(folder, megabytes, arguments.rounds, arguments.pictures)
+    timelines.report_ranks(folder, arguments.slices, arguments.rounds, measured, arguments.pictures)
 
 
 def report_verdicts(arguments: argparse.Namespace) -> None:
@@ -224,10 +241,11 @@ def main() -> None:
     )
     parser.add_argument("--page", action="store_true", help="measure nothing but the page in Chromium")
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
+    parser.add_argument("--first", action="store_true", help="measure nothing but first contents, and thirty traces")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
     parser.add_argument("--priorities", action="store_true", help="measure nothing but views during background work")
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
-    parser.add_argument("--quick", action="store_true", help="the same, small")
+    parser.add_argument("--quick", action="store_true", help="all but peers and pages, small")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
@@ -237,7 +255,7 @@ def main() -> None:
     parser.add_argument("--only", help="cause or name of the recordings that advice is judged by")
     parser.add_argument("--write", type=Path, help="where to keep the recordings that advice is judged by")
     parser.add_argument("--steps", type=int, default=50, help="of each loop that the recorder is measured with")
-    parser.add_argument("--slices", type=int, default=20_000_000, help="of the timeline of many ranks")
+    parser.add_argument("--slices", type=int, default=50_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()
     if arguments.verdicts:
@@ -252,64 +270,76 @@ def main() -> None:
 
         with tempfile.TemporaryDirectory() as folder:
             report_page(Path(folder), is_quick=arguments.quick)
-        return
-    if arguments.speed or arguments.quick:
-        megabytes, rounds = QUICK if arguments.quick else (SPEED_AT, arguments.rounds)
+    else:
         with tempfile.TemporaryDirectory() as folder:
-            report_speed(Path(folder), megabytes, rounds, measured, compressed)
-        return
-    if arguments.timeline:
-        with tempfile.TemporaryDirectory() as folder:
-            report_timelines(Path(folder), arguments)
-        return
-    if arguments.producer:
-        from recording import report_recording
+            report_parts(Path(folder), arguments)
+    report_missed()
 
-        report_recording(arguments.rounds * PAIRS_A_ROUND, arguments.steps)
+
+def report_parts(folder: Path, arguments: argparse.Namespace) -> None:
+    """Print the parts that were chosen, or all in small, or all."""
+    parts = {
+        "first": lambda: report_start(folder / "first", FIRST_ROUNDS, THIRTY_MB),
+        "speed": lambda: report_speed(folder, SPEED_AT, arguments.rounds, measured, compressed),
+        "views": lambda: report_views(folder),
+        "graphs": lambda: report_graphs(arguments.rounds * PAIRS_A_ROUND),
+        "forms": lambda: report_forms(arguments.rounds * PAIRS_A_ROUND),
+        "timeline": lambda: report_timelines(folder, arguments),
+        "ranks": lambda: indexing.report_indexing(folder / "ranks", arguments.rounds, measured),
+        "priorities": lambda: priorities.report_priorities(folder / "priorities", measured),
+        "producer": lambda: report_producer(arguments.rounds * PAIRS_A_ROUND, arguments.steps),
+    }
+    chosen = [name for name in parts if getattr(arguments, name)]
+    if arguments.quick:
+        report_quick(folder)
         return
-    if arguments.ranks:
-        with tempfile.TemporaryDirectory() as folder:
-            indexing.report_indexing(Path(folder), arguments.rounds, verdict, measured)
-        return
-    if arguments.forms:
-        report_forms(arguments.rounds * PAIRS_A_ROUND)
-        return
-    if arguments.priorities:
-        with tempfile.TemporaryDirectory() as folder:
-            priorities.report_priorities(Path(folder), verdict, measured)
-        return
-    if arguments.graphs:
-        report_graphs(arguments.rounds * PAIRS_A_ROUND)
-        return
-    if arguments.views:
-        with tempfile.TemporaryDirectory() as folder:
-            report_views(Path(folder))
-        return
+    if not chosen:
+        report_sizes(folder, arguments)
+    for name in chosen or parts:
+        parts[name]()
+        sys.stdout.flush()
+
+
+def report_quick(folder: Path) -> None:
+    """Print all but peers and pages, in small."""
+    report_start(folder / "first", 1, QUICK_THIRTY_MB)
+    report_speed(folder, *QUICK, measured, compressed)
+    priorities.report_priorities(folder / "priorities", measured, priorities.QUICK)
+    report_producer(*QUICK_PRODUCER)
+
+
+def report_start(folder: Path, rounds: int, megabytes: int) -> None:
+    """Print how soon the first content is there, and what a server takes after thirty traces."""
+    report_first(folder / "one", rounds)
+    thirty.report_thirty(folder / "thirty", megabytes, rounds, measured)
+
+
+def report_producer(pairs: int, steps: int) -> None:
+    """Print what recording costs a training."""
+    from recording import report_recording
+
+    report_recording(pairs, steps)
+
+
+def report_sizes(folder: Path, arguments: argparse.Namespace) -> None:
+    """Print what reading costs at each size, beside the peers."""
     per_event = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for megabytes in arguments.megabytes or SIZES:
-            path = Path(folder, f"rank0.{megabytes}.pt.trace.json")
-            events = write(path, megabytes)
-            size = path.stat().st_size / 1e6
-            for file in (path, compressed(path)):
-                print(f"\n{size:.0f} MB, {events:,} events, {'gzip' if file.suffix == '.gz' else 'JSON'}")
-                middle = report_ours(file, size, arguments.rounds)
-                if file is path:
-                    per_event[megabytes] = middle.said["warm_s"] / middle.said["events"] * 1e6
-                is_large = megabytes > LARGE
-                rounds = 1 if is_large or file is not path else arguments.rounds
-                for peer in () if arguments.without_peers or (is_large and file is not path) else FASTER:
-                    report_peer(peer, file, rounds, has_bar=megabytes == BARS_AT)
-                if file is not path:
-                    file.unlink()
-            path.unlink()
-        report_speed(Path(folder), SPEED_AT, arguments.rounds, measured, compressed)
-        report_views(Path(folder))
-        report_graphs(arguments.rounds * PAIRS_A_ROUND)
-        report_forms(arguments.rounds * PAIRS_A_ROUND)
-        report_timelines(Path(folder), arguments)
-        indexing.report_indexing(Path(folder, "ranks"), arguments.rounds, verdict, measured)
-        priorities.report_priorities(Path(folder, "priorities"), verdict, measured)
+    for megabytes in arguments.megabytes or SIZES:
+        path = folder / f"rank0.{megabytes}.pt.trace.json"
+        events = write(path, megabytes)
+        size = path.stat().st_size / 1e6
+        for file in (path, compressed(path)):
+            print(f"\n{size:.0f} MB, {events:,} events, {'gzip' if file.suffix == '.gz' else 'JSON'}")
+            middle = report_ours(file, size, arguments.rounds)
+            if file is path:
+                per_event[megabytes] = middle.said["warm_s"] / middle.said["events"] * 1e6
+            is_large = megabytes > LARGE
+            rounds = 1 if is_large or file is not path else arguments.rounds
+            for peer in () if arguments.without_peers or (is_large and file is not path) else FASTER:
+                report_peer(peer, file, rounds, has_bar=megabytes == BARS_AT)
+            if file is not path:
+                file.unlink()
+        path.unlink()
     print("\ntime per event: " + ", ".join(f"{us:.2f} µs at {mb} MB" for mb, us in per_event.items()))
 
 

@@ -21,6 +21,7 @@ sys.path.insert(0, str(HERE.parent))  # where the simulation is
 from isal import igzip  # noqa: E402
 
 import ranks  # noqa: E402
+from bounds import line  # noqa: E402
 
 RANKS, MEGABYTES = 64, 20
 LEAST_EFFICIENCY, PROCESSES = 0.8, 2
@@ -29,7 +30,7 @@ MOST_GROWTH = 1.2  # of the peak memory, from a quarter of the ranks to all
 SLICES_A_MEGABYTE = 7_300  # of what `ranks` writes
 
 
-def report_indexing(folder: Path, rounds: int, verdict: Callable[..., str], measured: Callable[..., object]) -> None:
+def report_indexing(folder: Path, rounds: int, measured: Callable[..., object]) -> None:
     """Print what indexing costs, and what opening a run of many ranks does."""
     few, many = folder / "few", folder / "many"
     _write(many)
@@ -45,16 +46,15 @@ def report_indexing(folder: Path, rounds: int, verdict: Callable[..., str], meas
             times[processes].append(seconds)
         efficiencies.append(times[1][-1] / times[PROCESSES][-1] / PROCESSES)
     one, several = (statistics.median(found) for found in times.values())
-    efficiency = statistics.median(efficiencies)
     print(f"\nindexing {RANKS} ranks of {MEGABYTES} MB: {one:.1f} s by 1 process, {several:.1f} s by {PROCESSES}")
-    print(f"  efficiency    {verdict(efficiency, LEAST_EFFICIENCY, '')}")
+    print(line(f"efficiency of {PROCESSES} processes", efficiencies, LEAST_EFFICIENCY, "×", at_least=True))
     for who in ("parent", "worker"):
         fewer, more = (peaks[count][f"{who}_mb"] for count in (RANKS // 4, RANKS))
-        grown = verdict(more / fewer, MOST_GROWTH, "×", at_most=True)
-        print(f"  peak memory   {who}: {fewer:.0f} MB for {RANKS // 4} ranks, {more:.0f} MB for {RANKS}: {grown}")
+        print(f"  peak memory of the {who}: {fewer:.0f} MB for {RANKS // 4} ranks, {more:.0f} MB for {RANKS}")
+        print(line(f"growth of the {who}", [more / fewer], MOST_GROWTH, "×"))
     cache = {"KINETOSCOPE_CACHE": str(folder / "kept")}
     said = measured([sys.executable, __file__, str(folder / "simulated"), str(MANY)], cache).said  # type: ignore[attr-defined]
-    print(f"heat map of {MANY} ranks from summaries: {verdict(said['opened_s'], MOST_S, ' s', at_most=True)}")
+    print(line(f"heat map of {MANY} ranks from summaries", [said["opened_s"]], MOST_S, "s"))
     print(f"  stragglers of the same {said['stragglers_s']:.2f} s, clocks {said['clocks_s']:.2f} s")
 
 

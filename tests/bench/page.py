@@ -19,8 +19,8 @@ from typing import Any
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
 import training
+from bounds import line
 from generate import write
-from speed import line
 from wide import write_wide
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import statistics
 import sys
 import tempfile
 import threading
@@ -26,6 +25,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 import torch
 from torch.profiler import ProfilerAction, profile, record_function, tensorboard_trace_handler
 
+from bounds import line, quartiles
 from kinetoscope import Tracer, cyclic
 
 MOST_OUTSIDE, MOST_INSIDE, MOST_HELD = 1.005, 1.02, 0.3
@@ -78,11 +78,13 @@ class Window(NamedTuple):
     Args:
         a_step: A recorded step.
         held: How long its end held the training.
+        held_cpu: The processor's time of the training's thread meanwhile, which other programs disturb little.
         freeing: The processor's time that freeing its events took on another thread.
     """
 
     a_step: Cost
     held: float
+    held_cpu: float
     freeing: float = 0
 
 
@@ -139,9 +141,9 @@ def window(training: Training, steps: int, boundary: Callable[[], object]) -> Wi
         boundary()
     cost = loop(training, steps - UNMEASURED - 1, boundary)
     training.step()
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.thread_time()
     boundary()
-    return Window(cost, time.perf_counter() - began)
+    return Window(cost, time.perf_counter() - began, time.thread_time() - began_cpu)
 
 
 def ours(training: Training, steps: int, tracer: Tracer, windows: Windows) -> Window:
@@ -243,16 +245,10 @@ def markers(rounds: int, folder: Path, schedule: Callable[[int], ProfilerAction]
         return list(pairs(rounds, lambda: a_call_us(ours), lambda: a_call_us(torchs)))
 
 
-def quartiles(values: list[float], scale: float, digits: int) -> str:
+def shown(values: list[float], scale: float, digits: int) -> str:
     """The median of some values, and their quartiles."""
-    low, middle, high = (f"{value * scale:.{digits}f}" for value in statistics.quantiles(values, n=4))
+    low, middle, high = (f"{value * scale:.{digits}f}" for value in quartiles(values))
     return f"{middle} ({low} to {high})"
-
-
-def report(what: str, ratios: list[float], most: float) -> None:
-    """Print a median with its quartiles, and whether it is within its bound."""
-    verdict = "ok" if statistics.median(ratios) <= most else "TOO MUCH"
-    print(f"{what:58} {quartiles(ratios, 1, 4)}×, {len(ratios)} pairs; at most {most}×: {verdict}")
 
 
 def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: str) -> None:
@@ -260,28 +256,22 @@ def report_steps(what: str, both: list[tuple[Cost, Cost]], most: float, other: s
     quicker = [second.a_step - second.threads for _, second in both]
     ratios = [first.a_step / alone for (first, _), alone in zip(both, quicker, strict=True)]
     added = [first.a_step - alone for (first, _), alone in zip(both, quicker, strict=True)]
-    report(what, ratios, most)
-    print(f"    {other}: {quartiles([second.a_step for _, second in both], 1e3, 3)} ms")
-    print(f"    added to it: {quartiles(added, 1e6, 1)} µs")
+    print(line(what, ratios, most, "×"))
+    print(f"    {other}: {shown([second.a_step for _, second in both], 1e3, 3)} ms")
+    print(f"    added to it: {shown(added, 1e6, 1)} µs")
     print(
-        f"    inside tracer.step(): {quartiles([first.boundary for first, _ in both], 1e6, 1)} µs,"
-        f" there: {quartiles([second.boundary for _, second in both], 1e6, 1)} µs"
+        f"    inside tracer.step(): {shown([first.boundary for first, _ in both], 1e6, 1)} µs,"
+        f" there: {shown([second.boundary for _, second in both], 1e6, 1)} µs"
     )
-    print(f"    the Tracer's threads: {quartiles([first.threads for first, _ in both], 1e6, 1)} µs a step")
+    print(f"    the Tracer's threads: {shown([first.threads for first, _ in both], 1e6, 1)} µs a step")
     sys.stdout.flush()
-
-
-def report_bound(what: str, values_us: list[float], most_us: float) -> None:
-    """Print a median time with its quartiles, and whether it is within its bound."""
-    verdict = "ok" if statistics.median(values_us) <= most_us else "TOO MUCH"
-    print(f"{what:58} {quartiles(values_us, 1, 1)} µs; at most {most_us} µs: {verdict}")
 
 
 def report_markers(what: str, both: list[tuple[float, float]]) -> None:
     """Print what a marker costs, and how that compares with torch's own range."""
-    report_bound(what, [ours for ours, _ in both], MOST_MARKER_US)
-    print(f"    record_function there: {quartiles([theirs for _, theirs in both], 1, 1)} µs,")
-    print(f"    marker / record_function: {quartiles([ours / theirs for ours, theirs in both], 1, 2)}×")
+    print(line(what, [ours for ours, _ in both], MOST_MARKER_US, "µs"))
+    print(f"    record_function there: {shown([theirs for _, theirs in both], 1, 1)} µs,")
+    print(f"    marker / record_function: {shown([ours / theirs for ours, theirs in both], 1, 2)}×")
     sys.stdout.flush()
 
 
@@ -293,7 +283,7 @@ def report_recording(rounds: int, steps: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         costs = outside(training, rounds * 4, steps, Path(name, "outside"))
         report_steps("a step outside a window / a bare one", costs, MOST_OUTSIDE, "a bare step")
-        report_bound("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in costs], MOST_STEP_US)
+        print(line("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in costs], MOST_STEP_US, "µs"))
         idle = markers(rounds, Path(name, "idle"), cyclic(wait=1 << 40))
         report_markers("a marker outside a window", idle)
         report_markers("a marker in a window", markers(rounds, Path(name, "markers"), None))
@@ -301,15 +291,18 @@ def report_recording(rounds: int, steps: int) -> None:
         stacks = inside(training, rounds, steps, Path(name, "stacks"), with_stack=True)
     costs = [(a.a_step, b.a_step) for a, b in both]
     report_steps("a recorded step / torch.profiler's", costs, MOST_INSIDE, "a step that torch.profiler records")
-    report_saves("held by a save / tensorboard_trace_handler(use_gzip=True)", both, steps)
+    report_saves("held by a save / torch's handler (use_gzip=True)", both, steps)
     report_saves("the same with_stack=True", stacks, steps)
 
 
 def report_saves(what: str, both: list[tuple[Window, Window]], steps: int) -> None:
     """Print how long the ends of two kinds of windows hold the training."""
-    report(what, [ours.held / torchs.held for ours, torchs in both], MOST_HELD)
-    held = [quartiles([pair[place].held for pair in both], 1e3, 1) for place in (0, 1)]
+    print(line(what, [ours.held / torchs.held for ours, torchs in both], MOST_HELD, "×"))
+    print(
+        line("  by CPU time of that thread", [ours.held_cpu / torchs.held_cpu for ours, torchs in both], MOST_HELD, "×")
+    )
+    held = [shown([pair[place].held for pair in both], 1e3, 1) for place in (0, 1)]
     print(f"    a window of {steps} steps holds the training for {held[0]} ms, torch's for {held[1]} ms")
-    freeing = quartiles([ours.freeing for ours, _ in both], 1e3, 1)
+    freeing = shown([ours.freeing for ours, _ in both], 1e3, 1)
     print(f"    freeing its events on another thread takes {freeing} ms; torch does so when its next window begins")
     sys.stdout.flush()

@@ -10,11 +10,12 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import training
+from bounds import line
 from generate import write
 
 HERE = Path(__file__).parent
@@ -30,18 +31,6 @@ LARGE_READ_S, LARGE_MB, LARGE_VIEW_S = 40, 2000, 1.0
 """20 s on two cores are 40 s of CPU time."""
 
 SHOWN_VIEWS = 12
-
-
-def line(name: str, values: Sequence[float], bound: float, unit: str, *, at_least: bool = False) -> str:
-    """A line: quartiles, the ratio to the bound, and whether it is reached."""
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
-    ratio = middle / bound
-    is_reached = ratio >= 1 if at_least else ratio <= 1
-    word = "at least" if at_least else "at most"
-    return (
-        f"  {name:<34} {middle:7.3f} {unit} ({low:.3f} to {high:.3f}), {ratio:.2f} × the bound ({word} {bound:g}"
-        f" {unit}){'' if is_reached else ': NOT reached'}"
-    )
 
 
 def cpu_s(*arguments: str, cache: Path) -> float:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from bounds import line
 from generate import write
 from opening import OURS_DRAWN, PERFETTO_DRAWN, Opened, opened, served
 from ranks import write_ranks
@@ -21,7 +22,7 @@ from contract.running import PLUGIN, Server, serving  # the tests' own
 from kinetoscope_tb.web.perfetto import folder as perfetto_folder
 
 FASTER, SMALLER = 8, 3
-FIRST_PICTURE_S, RANKS_PICTURE_S, PAGE_MB, QUERY_MS = 2, 3, 400, 20
+FIRST_PICTURE_S, RANKS_PICTURE_S, PAGE_MB, FULL_VIEW_MS = 2, 3, 400, 16
 RANKS = 8
 CACHE_SIZE = "40G"
 
@@ -65,7 +66,7 @@ def perfetto_page(base: str, file: str) -> str:
     return f"{base}index.html#!/?mode=embedded&hideSidebar=true&url={quote(file, safe='')}"
 
 
-def report_opening(folder: Path, megabytes: int, rounds: int, verdict, artifacts: Path | None = None) -> None:
+def report_opening(folder: Path, megabytes: int, rounds: int, artifacts: Path | None = None) -> None:
     """Print how one trace opens here and there."""
     logdir, site = folder / "one", folder / "site"
     logdir.mkdir()
@@ -99,14 +100,14 @@ def report_opening(folder: Path, megabytes: int, rounds: int, verdict, artifacts
     for name, some in runs.items():
         print(f"  {name:<21} {words(median(some))}")
     pairs = list(zip(runs["ours"], runs["Perfetto, the file"], strict=True))
-    faster = statistics.median(their.seconds / our.seconds for our, their in pairs)
-    smaller = statistics.median(their.megabytes / our.megabytes for our, their in pairs)
-    print(f"  first picture {verdict(median(runs['ours']).seconds, FIRST_PICTURE_S, ' s', at_most=True)}")
-    print(f"  faster        {verdict(faster, FASTER, '×')}")
-    print(f"  less memory   {verdict(smaller, SMALLER, '×')}")
+    faster = [their.seconds / our.seconds for our, their in pairs]
+    smaller = [their.megabytes / our.megabytes for our, their in pairs]
+    print(line("first picture", [run.seconds for run in runs["ours"]], FIRST_PICTURE_S, "s"))
+    print(line("faster than Perfetto", faster, FASTER, "×", at_least=True))
+    print(line("less memory than Perfetto", smaller, SMALLER, "×", at_least=True))
 
 
-def report_ranks(folder: Path, slices: int, rounds: int, verdict, measured, artifacts: Path | None = None) -> None:
+def report_ranks(folder: Path, slices: int, rounds: int, measured, artifacts: Path | None = None) -> None:
     """Print how a run of many ranks opens, and what one full view of it costs the server."""
     logdir = folder / "ranks"
     count = write_ranks(logdir / "job", slices, RANKS)
@@ -124,10 +125,8 @@ def report_ranks(folder: Path, slices: int, rounds: int, verdict, measured, arti
                 server.settled("view", view="clocks", **places[0])  # what the page asks for behind its first picture
         query = measured([sys.executable, str(Path(__file__).parent / "full_view.py"), str(logdir)]).said
     print(f"\ntimeline of {RANKS} ranks, {count:,} slices: {words(median(some))}; the first time {words(some[0])}")
-    print(f"  first picture {verdict(median(some).seconds, RANKS_PICTURE_S, ' s', at_most=True)}")
-    print(f"  page memory   {verdict(median(some).megabytes, PAGE_MB, ' MB', at_most=True)}")
-    print(
-        f"  full view     {verdict(query['ms'], QUERY_MS, ' ms', at_most=True)}, {query['bytes'] / 1e6:.2f} MB,",
-        end=" ",
-    )
-    print(f"{query['slices']:,} slices; the first time {query['first_ms']:.1f} ms")
+    print(line("first picture of all ranks", [run.seconds for run in some], RANKS_PICTURE_S, "s"))
+    print(line("memory of the page", [run.megabytes for run in some], PAGE_MB, "MB"))
+    print(f"  a full view has {query['bytes'] / 1e6:.2f} MB; the first takes {query['first_ms']:.1f} ms")
+    p95s = [statistics.quantiles(times, n=20)[-1] for times in query["ms"]]
+    print(line(f"full view of {query['slices']:,} slices, p95", p95s, FULL_VIEW_MS, "ms"))

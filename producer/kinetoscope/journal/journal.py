@@ -220,16 +220,10 @@ class JournalWriter:
         """Appends a step to the buffer. Implemented in C, since it is called at each step."""
         return self._waiting.append
 
-    def take_event(self, event: Event) -> None:
-        """Append an event of the program to the buffer. A tensor on a device isn't read for this, to avoid waiting."""
-        kind, name, _categories, tid, start_ns, dur_ns, args = event
-        if kind == COUNTER:
-            numbers = {key: value if isinstance(value, int | float) else None for key, value in (args or {}).items()}
-            self._waiting.append(("c", name, start_ns, numbers))
-        elif kind == INSTANT:
-            self._waiting.append(("i", name, tid, start_ns))
-        else:
-            self._waiting.append(("m", name, tid, start_ns, dur_ns))
+    @property
+    def take_event(self) -> Callable[[Event], None]:
+        """Appends an event of the program to the buffer. Implemented in C, since it is called at each marker."""
+        return self._waiting.append
 
     def note(self, kind: str, value: object) -> None:
         """Add a piece of news."""
@@ -300,7 +294,7 @@ class JournalWriter:
             self.add("o", shown, time.time_ns())
         lines, has_events = [], self._has_events()
         while self._waiting:
-            line = self._waiting.popleft()
+            line = _event_line(self._waiting.popleft())
             if line[0] == "s":
                 self._step = line[1:4]
             elif not has_events and line[0] in _EVENTS:
@@ -342,6 +336,17 @@ class JournalWriter:
         replace_file(file, text.encode("ascii"))
         self._bytes = len(text)
         self._is_begun = True
+
+
+def _event_line(line: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the line of an event of the program; others as they are."""
+    if not isinstance(line, Event):
+        return line
+    if line.kind == COUNTER:
+        return ("c", line.name, line.start_ns, line.args or {})
+    if line.kind == INSTANT:
+        return ("i", line.name, line.tid, line.start_ns)
+    return ("m", line.name, line.tid, line.start_ns, line.dur_ns)
 
 
 def _step_text(number: int, start_ns: int, end_ns: int) -> str:

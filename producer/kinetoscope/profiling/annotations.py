@@ -22,7 +22,7 @@ from torch.profiler import ProfilerAction
 
 from .. import process_id
 from ..errors import UsageError
-from ..events import COUNTER, INSTANT, MAX_OPEN, NATIVE, RANGE, Event, EventLog, new_event
+from ..events import COUNTER, INSTANT, MAX_OPEN, NATIVE, RANGE, Event, EventLog
 from ..output.external_events import json_events
 from .profiler_ranges import Ranges, itt_mark
 
@@ -51,6 +51,10 @@ class OpenMarker(NamedTuple):
 
     event: Event
     range: Range | None
+
+
+_new_open_marker = tuple.__new__
+"""As `events.new_event`."""
 
 
 class Annotations:
@@ -123,27 +127,28 @@ class Annotations:
         actions = marker.actions
         if actions is not None and self.phase not in actions:
             return None
-        values = (RANGE, marker.label, marker.categories, self.log.tid(), time.time_ns(), 0, marker.args)
-        event = new_event(Event, values)
-        if not self.log.begin(event):
+        event = self.log.begin(marker.label, marker.categories, marker.args)
+        if event is None:
             self._warn(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
             return None
         is_native = owner[1] == get_ident() and marker.args is None and not _in_coroutine()
-        return OpenMarker(event, self.ranges.begin(marker.label, marker.categories) if is_native else None)
+        opened = self.ranges.begin(marker.label, marker.categories) if is_native else None
+        return _new_open_marker(OpenMarker, (event, opened))
 
     def end(self, open_marker: OpenMarker | None) -> None:
         """Close a marker."""
         if open_marker is None:
             return
+        event, open_range = open_marker
         kind = RANGE
-        if open_marker.range is not None:
+        if open_range is not None:
             if self._owner is not None and self._owner != (process_id.pid, get_ident()):
                 # Only the training's thread may end torch.profiler's range, so that happens later.
-                self.ranges.abandon(open_marker.range)
+                self.ranges.abandon(open_range)
             else:
-                self.ranges.end(open_marker.range)
-            kind = NATIVE if open_marker.range.was_recorded else RANGE
-        self.log.end(open_marker.event, kind)
+                self.ranges.end(open_range)
+            kind = NATIVE if open_range.was_recorded else RANGE
+        self.log.end(event, kind)
 
     def instant(self, name: str, categories: tuple[str, ...] = (), args: Mapping[str, Any] | None = None) -> None:
         """Record an instant."""
@@ -270,8 +275,12 @@ class Marker:
 
     def finish(self) -> None:
         """End the range that began last in this thread or task."""
-        inner: list[_Link] = []
         link = _open.get()
+        if link is not None and link[0] is self:  # as in most cases
+            _open.set(link[2])
+            self._annotations.end(link[1])
+            return
+        inner: list[_Link] = []
         while link is not None and link[0] is not self:
             inner.append(link)
             link = link[2]
@@ -292,10 +301,10 @@ class Marker:
         self._annotations.counter(self.label, values, unit)
 
     def __enter__(self) -> Self:
-        self.start()
+        _open.set((self, self._annotations.begin(self), _open.get()))  # what `start` does
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _type: object, _value: object, _traceback: object) -> None:
         self.finish()
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:

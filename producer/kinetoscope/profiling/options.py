@@ -73,8 +73,17 @@ class Options:
         """Whether torch accumulates the events of all windows."""
         return bool(self.profiler.get("acc_events"))
 
-    def arguments(self, trace_id: Callable[[], str]) -> dict[str, Any]:
-        """Return the arguments for torch.profiler.profile; `trace_id` names each window."""
+    def arguments(self, trace_id: Callable[[], str], *, reads_events: bool = False) -> dict[str, Any]:
+        """Return the arguments for torch.profiler.profile.
+
+        Call stacks as text double the file, and the end of a window holds the training half as long again. The Python
+        calls in the file say the same. The texts are needed only by a program that reads torch's events, which don't
+        have the Python calls, and with TorchScript, which has none.
+
+        Args:
+            trace_id: Names each window.
+            reads_events: Whether the program may read torch's events.
+        """
         arguments = {flag: getattr(self, flag) for flag in _FLAGS}
         arguments |= {key: value for key, value in self.profiler.items() if value is not None}
         arguments.pop("custom_trace_id_callback", None)  # `trace_id` calls it
@@ -83,7 +92,9 @@ class Options:
         if self.activities is not None:
             arguments["activities"] = list(self.activities)
         if "experimental_config" not in arguments:
-            arguments["experimental_config"] = self.features.config(verbose=self.with_stack)
+            arguments["experimental_config"] = self.features.config(
+                with_stack=self.with_stack, verbose=self.with_stack and (reads_events or self.with_modules)
+            )
         return arguments
 
     def changed(self, switches: Mapping[str, bool]) -> Options:

@@ -101,6 +101,7 @@ class Recorder:
             which must not fail.
         trace_id: Returns the id of the window that is about to begin; must not raise.
         keeps_events: Whether the last window stays in memory until the next one begins, for `last_profile`.
+        has_callbacks: Whether `on_window` shows the program torch's events.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Recorder:
         trace_id: Callable[[], str],
         *,
         keeps_events: bool = False,
+        has_callbacks: bool = False,
     ) -> None:
         self._options = options
         self._on_window, self._on_other_profiler, self._on_failure = on_window, on_other_profiler, on_failure
@@ -119,6 +121,7 @@ class Recorder:
         self._others = OtherProfilers(self._yield, self._is_open)
         self._is_as_planned = False
         self.keeps_events = keeps_events or options.acc_events
+        self._reads_events = self.keeps_events or has_callbacks
         self._is_dropped = self._drops_empty = False
         self.last_profile: profile | None = None
         """torch's profiler with the last window, during callbacks, and with `keeps_events` until the next one."""
@@ -281,7 +284,7 @@ class Recorder:
         self._profiler = profile(
             schedule=self._planned_action,
             on_trace_ready=self._on_trace_ready,
-            **self._options.arguments(self._trace_id),
+            **self._options.arguments(self._trace_id, reads_events=self._reads_events),
         )
         self._profiler.record_steps = False  # the Tracer records the steps' ranges: it knows which step is the last
         self._has_failed = True

@@ -71,14 +71,15 @@ class TorchFeatures:
             return replace(features, in_process_cupti=True, graph_dependencies=False, gpu_counters=())
         return features
 
-    def config(self, *, verbose: bool) -> object | None:
+    def config(self, *, with_stack: bool, verbose: bool) -> object | None:
         """Return torch's settings; None for its default.
 
         Args:
-            verbose: Whether operators have a call stack, for which torch needs the events that `trace_only` leaves out.
+            with_stack: Whether Python calls are recorded. torch needs the events for it that `trace_only` leaves out.
+            verbose: Whether torch also makes a text of each operator's call stack.
         """
         settings: dict[str, Any] = {"verbose": True} if verbose else {}
-        if self.trace_only and not verbose:
+        if self.trace_only and not with_stack:
             settings["trace_only"] = True
         backend = _backend()
         if self.needs_in_process_cupti and backend is not None:

@@ -130,7 +130,10 @@ class WindowController:
         """
         self._first_action, self._exporter = self._actions.next(), exporter
         hooks = (self._save, self._yield_to_other, self._give_up, self._trace_id)
-        self._recorder = self.last_recorder = Recorder(self._options, *hooks, keeps_events=self._keeps_events)
+        has_callbacks = self.callbacks.on_trace_ready is not None or self.callbacks.on_window is not None
+        self._recorder = self.last_recorder = Recorder(
+            self._options, *hooks, keeps_events=self._keeps_events, has_callbacks=has_callbacks
+        )
 
     def start(self) -> bool:
         """Apply the first step's action to the profiler; return whether a window begins with it."""

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import KinetoscopeError
+from .allocator import release_free_memory
 from .workers import IDLE_S
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class ReadQueue:
             del reading
             with self._changed:
                 self._idle += 1
+        release_free_memory()
 
     def _next(self, *, takes_large: bool) -> _Reading | None:
         """The next reading for this idle thread; None if there was none for a long time.

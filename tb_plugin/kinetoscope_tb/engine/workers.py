@@ -11,6 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Postponed
+from .allocator import release_free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -77,7 +78,7 @@ class Workers:
                 at = self._changed.wait_for(self._next, IDLE_S)
                 if not at:
                     self._threads -= 1
-                    return
+                    break
                 about, run = self._waiting[at - 1]
                 del self._waiting[at - 1]
                 self._running[about] += 1
@@ -87,6 +88,7 @@ class Workers:
                 self._running[about] -= 1
                 self._running += Counter()  # drop zero counts
                 self._changed.notify()
+        release_free_memory()
 
     def _next(self) -> int:
         """The position in the queue, from 1, of the first job that may start; 0 if none may."""

@@ -118,10 +118,9 @@ def test_each_thread_has_a_ring_and_its_name_and_finished_threads_keep_theirs():
 
 def test_a_range_that_is_open_is_there_as_far_as_it_has_come():
     log = EventLog()
-    event = Event(RANGE, "open", (), 1, 100, 0)
-    log.begin(event)
-    ((kind, name, _, _, start, dur, args),) = log.window_events(150)["events"]
-    assert (kind, name, start, dur, args) == (RANGE, "open", 100, 50, {"finished": False})
+    event = log.begin("open", (), None)
+    ((kind, name, _, _, start, dur, args),) = log.window_events(event.start_ns + 50)["events"]
+    assert (kind, name, start, dur, args) == (RANGE, "open", event.start_ns, 50, {"finished": False})
     assert log.open_names() == ["open"]
     log.end(event, RANGE)
     assert log.open_names() == []

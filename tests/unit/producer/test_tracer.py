@@ -250,11 +250,24 @@ def test_an_exception_in_the_loop_still_saves_the_window(tmp_path):
     assert not metadata["is_last_step_whole"]
 
 
-def test_call_stacks_come_with_stacks(tmp_path):
-    with Tracer(tmp_path, run="run", with_stack=True) as tracer:
+@pytest.mark.parametrize(
+    ("options", "is_text"),
+    [
+        ({"keep_events": False}, False),
+        ({"keep_events": False, "with_modules": True}, True),
+        ({"keep_events": False, "on_window": id}, True),
+        ({"keep_events": False, "on_trace_ready": id}, True),
+        ({}, True),  # keeps the events of a window without a schedule
+    ],
+)
+def test_stacks_are_python_calls_and_text_if_the_program_may_read_events(tmp_path, options, is_text):
+    with Tracer(tmp_path, run="run", with_stack=True, **options) as tracer:
         work()
-    operators = [e for e in content(*tracer.saved_traces)["traceEvents"] if e.get("cat") == "cpu_op"]
-    assert all("test_tracer.py" in e["args"]["Call stack"] for e in operators)
+    events = content(*tracer.saved_traces)["traceEvents"]
+    calls = [e["name"] for e in events if e.get("cat") == "python_function"]
+    assert any("test_tracer.py" in name and name.endswith(": work") for name in calls)
+    stacks = [e["args"].get("Call stack", "") for e in events if e.get("cat") == "cpu_op"]
+    assert {"test_tracer.py" in stack for stack in stacks} == {is_text}
 
 
 def test_a_disabled_tracer_does_nothing(tmp_path, log):

@@ -85,8 +85,10 @@ def test_a_window_without_events_is_saved_also_where_it_ends_early(tmp_path, log
 
 
 def test_call_stacks_come_before_trace_only(settings):
-    assert TorchFeatures(trace_only=True).config(verbose=True) == {"verbose": True}
-    assert TorchFeatures(trace_only=True).config(verbose=False) == {"trace_only": True}
+    features = TorchFeatures(trace_only=True)
+    assert features.config(with_stack=True, verbose=True) == {"verbose": True}
+    assert features.config(with_stack=True, verbose=False) is None
+    assert features.config(with_stack=False, verbose=False) == {"trace_only": True}
 
 
 @pytest.mark.parametrize(
