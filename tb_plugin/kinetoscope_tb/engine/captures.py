@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TraceError
+from ..errors import LogdirError, TraceError
+from ..filesystem import entry_at
 from .files import open_or_read, read_trace, write_to_cache
 
 if TYPE_CHECKING:
@@ -54,6 +55,19 @@ class CapturePlaces:
         """What changes when a search would come to something else; `used` are the files that it came to."""
         spans = [span for span in self.spans if not used or span.path in used]
         return {entry.path: entry.stamp for entry in (*self.likely, *spans)}
+
+
+def with_chosen_captures(file: TraceFile, paths: Sequence[str]) -> TraceFile:
+    """The file with the captures at these paths; without any they are searched next to it.
+
+    Raises:
+        LogdirError: There is no such file.
+    """
+    entries = [(path, entry_at(path)) for path in paths]
+    for path, entry in entries:
+        if entry is None:
+            raise LogdirError(f"There is no file {path}.")
+    return replace(file, captures=tuple(entry for _, entry in entries if entry is not None) or None)
 
 
 def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:

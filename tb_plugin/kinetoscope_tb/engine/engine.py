@@ -317,7 +317,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         old_trace, new_trace = self._both(base, new)
-        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.version)
+        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), self._traces.entry(base).number)
         question = (view, old_trace, new_trace, arguments, columns)
         result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
         return result_within(result, self._patience_s, "comparing")
@@ -330,7 +330,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         both = self._both(base, new)
-        key = ("changes", base.path, base.version)
+        key = ("changes", self._traces.entry(base).number)
         result: Future[ChangeList] = self._traces.result(new, key, compute_changes, views, *both)
         return result_within(result, self._patience_s, "comparing")
 

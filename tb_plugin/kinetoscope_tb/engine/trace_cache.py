@@ -13,6 +13,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..filesystem import file_identity, is_url
@@ -64,6 +65,7 @@ class TraceEntry:
         held_bytes: The memory of all of these.
         result_bytes: How much of it is results, and what was computed for them and may be needed again.
         places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
+        number: Another one for each entry: results about two traces have that of the other in their key.
     """
 
     version: Any
@@ -82,6 +84,7 @@ class TraceEntry:
     partial: Partial | None = None
     first_read: tuple[float, int] | None = None
     preview_at: float = 0.0
+    number: int = field(default_factory=count().__next__)
 
     def begin(self, now: float) -> None:
         """Begin to read, perhaps again."""

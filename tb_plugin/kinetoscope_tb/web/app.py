@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..view import View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
+CAPTURES = ("capture", "base_capture")  # of the graphs of both
 
 
 def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
@@ -98,10 +99,11 @@ def _compare(engine: Engine, request: Request) -> object:
 
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
-    new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    others = {k: v for k, v in query.items() if k not in (*names, "capture")}
+    new = file_of(engine, query)
+    base = file_of(engine, {k.removeprefix("base_"): v for k, v in query.items() if k.startswith("base_")})
+    others = {k: v for k, v in query.items() if k not in (*names, *CAPTURES)}
     if query["view"] == CHANGES:
-        query_of(request, names)  # refuses other parameters
+        query_of(request, names, optional=CAPTURES)  # refuses other parameters
         answer = encode.changes(engine.changes(_catalogue(), base, new))
     else:
         view = _find_view(query["view"])

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+import kinetoscope_tb
 from kinetoscope_tb.api import opened
+from kinetoscope_tb.compare import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady, read_trace
+from kinetoscope_tb.engine import Engine, NotReady, read_trace, with_chosen_captures
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
@@ -128,6 +130,41 @@ def test_a_chosen_capture_must_exist(trace: Path) -> None:
         assert len(chosen.captures.files.traces) == 1
     with pytest.raises(LogdirError, match="There is no file"), opened_by_cli(file, None, ["nowhere.json"]):
         pass
+
+
+def test_each_side_of_a_comparison_has_the_capture_that_was_chosen_for_it(trace: Path) -> None:
+    elsewhere = [
+        _write(trace.parent / f"other/{name}.json.gz", GraphRecording("rocm").captured(work))
+        for name, work in (("work", WORK), ("others", OTHER))
+    ]
+    file = list_path(str(trace)).files[0]
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=30)
+
+    def compared(base: Path | None, new: Path | None) -> set[str]:
+        old_file, new_file = (with_chosen_captures(file, [str(path)] if path else []) for path in (base, new))
+        while True:
+            try:
+                result = engine.comparison(VIEWS["operators"], old_file, new_file, {})
+            except NotReady:
+                continue
+            assert isinstance(result, Comparison)
+            return {row["name"] for row in result.frame.to_dicts() if row["base_device_self_ns"] and "::" in row["name"]}
+
+    work, others = elsewhere
+    assert compared(None, work) == set()
+    assert compared(work, None) == {"aten::mm", "aten::add"}
+    assert compared(others, None) == {"aten::linear", "aten::sub"}
+    assert compared(None, work) == set()
+
+
+def test_a_profile_takes_captures_as_the_command_line_does(trace: Path) -> None:
+    elsewhere = _write(trace.parent / "other/place.json.gz", GraphRecording("rocm").captured(WORK))
+    joined, plain = kinetoscope_tb.open(trace, captures=[elsewhere]), kinetoscope_tb.open(trace)
+    difference = plain.compare(joined, "operators", columns=["device_self_ns"])
+    only_in_base = difference.filter(pl.col("only_in") == "base")["name"]
+    assert set(only_in_base) == {"aten::mm", "aten::add"}
+    with pytest.raises(LogdirError, match="There is no file"):
+        kinetoscope_tb.open(trace, captures=["nowhere.json"])
 
 
 def _renamed(work: tuple[Operator, ...]) -> tuple[Operator, ...]:
