@@ -148,7 +148,9 @@ def test_each_side_of_a_comparison_has_the_capture_that_was_chosen_for_it(trace:
             except NotReady:
                 continue
             assert isinstance(result, Comparison)
-            return {row["name"] for row in result.frame.to_dicts() if row["base_device_self_ns"] and "::" in row["name"]}
+            return {
+                row["name"] for row in result.frame.to_dicts() if row["base_device_self_ns"] and "::" in row["name"]
+            }
 
     work, others = elsewhere
     assert compared(None, work) == set()
