@@ -92,7 +92,7 @@ def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read
     from ..trace.model import Captures
 
     places = capture_places(file, trace)
-    if not places:
+    if places is None:
         return trace
     waiting = with_other_captures(trace, Captures())
     waiting.captures.search.set_result(search_captures(waiting, file, cache, read, places))

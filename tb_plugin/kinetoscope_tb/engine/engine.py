@@ -24,6 +24,7 @@ from .answers import (
     merge_run_notes,
     result_within,
 )
+from .captures import with_other_captures
 from .files import event_in, read_trace
 from .future_cache import FutureCache, Pending
 from .read_queue import Abandoned
@@ -188,6 +189,22 @@ class Engine:
         key = (view.id, tuple(sorted(arguments.items())))
         question = self._shared(file, trace, view.shares), compute, view, trace, arguments
         result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
+        return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
+
+    def health(self, view: View, file: TraceFile) -> pl.DataFrame | Missing:
+        """That view of the trace in a file; while its captures are searched, without what is known of these.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        from ..trace.model import NO_CAPTURES  # imports Polars, which TensorBoard's start must not wait for
+
+        trace = self.trace(file)
+        if trace.captures.search.done():
+            return self.frame(view, file, {})
+        unjoined, key = with_other_captures(trace, NO_CAPTURES), (view.id, "without captures")
+        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute, view, unjoined, {})
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
     def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:

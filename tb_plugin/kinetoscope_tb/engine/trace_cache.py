@@ -309,7 +309,7 @@ class TraceCache:
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
         self._entries.grow(entry, held_bytes(trace))
         if not entry.places:
-            return trace
+            return trace if entry.places is None else with_other_captures(trace, Captures.of())
         trace = with_other_captures(trace, Captures())
         self._searchers.submit(self._search, file, entry, trace, entry.places)
         return trace

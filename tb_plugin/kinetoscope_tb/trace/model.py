@@ -375,6 +375,7 @@ class Captures:
 
 
 NO_CAPTURES = Captures.of()
+"""Nobody searched, or there is nothing to search for."""
 
 
 @dataclass(frozen=True)

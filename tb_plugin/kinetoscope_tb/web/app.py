@@ -67,7 +67,7 @@ def _state(engine: Engine, request: Request) -> object:
         trace = engine.trace(file)
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
-    health = engine.frame(views["health"], file, {})
+    health = engine.health(views["health"], file)
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if holds(trace, "graphs") else []
     return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)

@@ -48,7 +48,14 @@ def _operators(path: Path) -> set[str]:
     return set(profile.graph_kernels["op"].drop_nulls())
 
 
-@pytest.mark.parametrize("place", ["capture_traces/graph_rank0.json.gz", "capture_rank0.json.gz"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "capture_traces/graph_rank0.json.gz",
+        "capture_rank0.json.gz",
+        "graph_capture_profile/cuda_graph_capture-DecodeCudaGraphRunner-TP-0.json.gz",
+    ],
+)
 def test_a_capture_beside_a_trace_is_read(trace: Path, place: str) -> None:
     assert _operators(trace) == set()
     _write(trace.parent / place, GraphRecording("rocm").captured(WORK))
@@ -167,6 +174,39 @@ def test_a_profile_takes_captures_as_the_command_line_does(trace: Path) -> None:
     assert set(only_in_base) == {"aten::mm", "aten::add"}
     with pytest.raises(LogdirError, match="There is no file"):
         kinetoscope_tb.open(trace, captures=["nowhere.json"])
+
+
+def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trace: Path) -> None:
+    def rules() -> dict[str, str]:
+        frame = opened(str(trace), None, None, None).health
+        return {row["rule"]: row["consequence"] for row in frame.to_dicts() if row["rule"].startswith("graphs_")}
+
+    (unexplained,) = rules().items()
+    assert unexplained[0] == "graphs_unexplained"
+    assert unexplained[1].startswith("2 graph launches replay 6 kernels, copies and fills, and no recording says")
+    capture = _write(trace.parent / "capture_traces/a.json.gz", GraphRecording("rocm").captured(WORK))
+    ((rule, words),) = rules().items()
+    assert (rule, "a.json.gz says which operators these are, for 100.0 % of their time" in words) == (
+        "graphs_explained",
+        True,
+    )
+
+    may_read = threading.Event()
+
+    def read(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
+        if path == str(capture):
+            assert may_read.wait(30)
+        return read_trace(path, progress)
+
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=read)
+    file = list_path(str(trace)).files[0]
+    early = engine.health(VIEWS["health"], file)
+    assert isinstance(early, pl.DataFrame)
+    assert not early["rule"].str.starts_with("graphs_").any()
+    may_read.set()
+    late = engine.frame(VIEWS["health"], file, {})
+    assert isinstance(late, pl.DataFrame)
+    assert "graphs_explained" in late["rule"].to_list()
 
 
 def _renamed(work: tuple[Operator, ...]) -> tuple[Operator, ...]:
