@@ -37,6 +37,7 @@ def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
     worker: str | None = None,
     span: str | None = None,
     communication_patterns: Sequence[str] = (),
+    captures: Sequence[str | os.PathLike[str]] = (),
 ) -> Profile:
     """Open one recording: a trace file, or the first match under a logdir, local or remote.
 
@@ -46,16 +47,17 @@ def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
         worker: Which worker of the run.
         span: Which recording of the worker.
         communication_patterns: Further names that count as communication: see docs/communication-patterns.md.
+        captures: Recordings that say what its graphs launch; by default those next to it: see docs/inference.md.
 
     Raises:
         BadParameter: A pattern can't be used.
-        LogdirError: There is no such path, or no trace in it.
+        LogdirError: There is no such path, no trace in it, or no such capture.
         NotFound: No recording has these names.
-        TraceError: The file can't be used.
+        TraceError: The file or a chosen capture can't be used.
     """
     from .api import opened
 
-    return opened(str(path), run, worker, span, communication_patterns)
+    return opened(str(path), run, worker, span, communication_patterns, [str(capture) for capture in captures])
 
 
 def traces(path: str | os.PathLike[str]) -> pl.DataFrame:

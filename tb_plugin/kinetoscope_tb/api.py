@@ -20,6 +20,7 @@ from .engine import (
     open_or_read,
     ranks_of,
     with_captures,
+    with_chosen_captures,
     write_to_cache,
 )
 from .engine.cache import configured
@@ -157,21 +158,26 @@ def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
 
 
 def opened(
-    path: str, run: str | None, worker: str | None, span: str | None, communication_patterns: Sequence[str] = ()
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    communication_patterns: Sequence[str] = (),
+    captures: Sequence[str] = (),
 ) -> Profile:
     """Read the first recording that matches the names, or open it from the cache.
 
     Raises:
         BadParameter: A pattern can't be used.
-        LogdirError: There is no such path, or no trace in it.
+        LogdirError: There is no such path, no trace in it, or no such capture.
         NotFound: No recording has these names.
-        TraceError: The file can't be used.
+        TraceError: The file or a chosen capture can't be used.
     """
     patterns, bad = parse_patterns(communication_patterns)
     if bad:
         raise BadParameter(f"communication_patterns[{bad[0].line - 1}]: {bad[0].reason}")
     listing = list_path(path, patterns)
-    file, _ = listing.first(run=run, worker=worker, span=span)
+    file = with_chosen_captures(listing.first(run=run, worker=worker, span=span)[0], captures)
     cache = configured()
     trace, is_new = open_or_read(file, cache)
     if is_new and cache is not None:

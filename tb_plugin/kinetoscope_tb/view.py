@@ -22,7 +22,7 @@ Within = Literal["rows", "windows", "recording", "steps", "moments"]
 Scope = Literal["recording", "span", "run"]
 
 
-_BASE = ("base_run", "base_worker", "base_span")
+_BASE = ("base_run", "base_worker", "base_span", "base_capture")
 # Other parameters of queries and commands.
 _OF_STEPS = ("phase", "step")
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication", "capture"}

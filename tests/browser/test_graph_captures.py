@@ -61,6 +61,23 @@ def test_another_capture_can_be_chosen_and_is_in_the_address(page: Page, server:
         expect(choice).to_have_count(0)
 
 
+def test_the_base_of_a_comparison_has_a_capture_of_its_own(page: Page, server: str) -> None:
+    base = {"base_run": "graphs", "base_worker": "rank0", "base_span": "1"}
+    with watched(page, server):
+        place = address(view="operators", run="plain", worker="rank0", span="1", columns="device_self_ns", **base)
+        page.goto(f"{server}/{ENTRY}{place}")
+        choice, main = page.get_by_label("Base Graph capture", exact=True), page.locator("main")
+        expect(choice).to_have_value("")
+        expect(main).to_contain_text("aten::mm")
+        choice.select_option("graphs/rank1.1.pt.trace.json")
+        expect(main).to_contain_text("aten::linear")
+        page.wait_for_function("globalThis.location.hash.includes('base_capture=graphs')")
+        page.get_by_role("button", name="Swap").click()
+        expect(page.get_by_label("Graph capture", exact=True)).to_have_value("graphs/rank1.1.pt.trace.json")
+        expect(main).to_contain_text("aten::linear")
+        expect(choice).to_have_count(0)
+
+
 def test_a_server_s_iterations_are_called_so(page: Page, server: str) -> None:
     with watched(page, server):
         page.goto(f"{server}/{ENTRY}{address(view='kernels', run='server', worker='rank0', span='1')}")

@@ -8,11 +8,11 @@ import { address, go, labelsOf, listing, openTrace, placeLabels, trace } from ".
 
 /** The base's place; null while nothing is compared. */
 export const comparisonBase = computed(() => {
-  const { base_run = "", base_worker = "", base_span = "" } = address.value;
+  const { base_run = "", base_worker = "", base_span = "", base_capture } = address.value;
   if (!base_run) return null;
   const workers = listing.value?.runs.find(({ name }) => name === base_run)?.workers ?? [];
   const file = workers.find(({ name }) => name === base_worker)?.spans.find(({ name }) => name === base_span);
-  return { base_run, base_worker, base_span, version: file?.stamp ?? "" };
+  return { base_run, base_worker, base_span, ...(base_capture && { base_capture }), version: file?.stamp ?? "" };
 });
 
 /** The base's labels, as in the menus. */
@@ -21,10 +21,11 @@ export const baseLabels = computed(() => {
   return labelsOf({ run, worker, span });
 });
 
-const asBase = ({ run = "", worker = "", span = "" }: Address): Address => ({
+const asBase = ({ run = "", worker = "", span = "", capture = "" }: Address): Address => ({
   base_run: run,
   base_worker: worker,
   base_span: span,
+  base_capture: capture,
 });
 
 /** A recording to compare with. */
@@ -87,6 +88,6 @@ export const stopComparing = () => go({ ...asBase({}), noise: "", row: "", open:
 
 /** Swaps the shown trace and the base. */
 export function swapComparison() {
-  const { base_run = "", base_worker = "", base_span = "" } = address.value;
-  openTrace({ run: base_run, worker: base_worker, span: base_span, ...asBase(trace.value) });
+  const { base_run = "", base_worker = "", base_span = "", base_capture = "" } = address.value;
+  openTrace({ run: base_run, worker: base_worker, span: base_span, capture: base_capture, ...asBase(trace.value) });
 }

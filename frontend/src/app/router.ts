@@ -162,7 +162,18 @@ export function zoomTo(ends: { from: number; to: number } | null) {
   choose({ from_ns: from!, to_ns: to! });
 }
 
-const PLACE_KEYS = ["run", "worker", "span", "capture", "side", "base_run", "base_worker", "base_span", "noise"];
+const PLACE_KEYS = [
+  "run",
+  "worker",
+  "span",
+  "capture",
+  "side",
+  "base_run",
+  "base_worker",
+  "base_span",
+  "base_capture",
+  "noise",
+];
 const ARRANGEMENT_KEYS = ["marks", "against", "pins", "order"]; // on the timeline, for as long as the trace is open
 const PERSISTENT_KEYS = new Set([...PLACE_KEYS, ...ARRANGEMENT_KEYS]);
 

@@ -1,8 +1,11 @@
 import { Fragment, h } from "preact";
 import { useState } from "preact/hooks";
+import type { TraceState } from "../api/types.ts";
 import { candidates, compareWith, comparisonBase, stopComparing, swapComparison } from "../app/comparison_base.ts";
+import { useResource } from "../app/resource.ts";
 import { fileSize } from "../format/numbers.ts";
 import { Dialog, Opener } from "../ui/dialog.tsx";
+import { CaptureChoice } from "./capture_choice.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
 
 const MOST = 200;
@@ -59,12 +62,16 @@ function Begin() {
 
 /** The base of the comparison, with buttons to swap it and to stop comparing. */
 export function CompareChoice() {
+  const { base_run: run = "", base_worker: worker = "", base_span: span = "", version } = comparisonBase.value ?? {};
+  const state = useResource<TraceState>(
+    span ? { route: "state", query: { run, worker, span }, version: version ?? "" } : null,
+  );
   if (!comparisonBase.value) return <Begin />;
-  const { base_run: run, base_worker: worker, base_span: span } = comparisonBase.value;
   return (
     <fieldset class="compare">
       <legend>Compared with</legend>
       <PlaceChoice place={{ run, worker, span }} isBase open={compareWith} />
+      <CaptureChoice of="base_capture" state={state as TraceState | null} />
       <div>
         <button type="button" onClick={swapComparison} data-tip="Swap base and new">
           Swap

@@ -1,5 +1,6 @@
 import { type ComponentChildren, Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
+import { cachedTable } from "../app/answers.ts";
 import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";
 import { missing, openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
@@ -12,7 +13,10 @@ import { useContext } from "../views/overview/overview.tsx";
 export function healthCounts(): string[] | null {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
-  const { loss, warning, note } = state.findings;
+  const levels = cachedTable("health")?.data.level; // more than the state knows, while it searched captures
+  const [loss, warning, note] = (["loss", "warning", "note"] as const).map((level) =>
+    levels ? levels.filter((one) => one === level).length : state.findings[level]
+  );
   return [
     loss ? `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}` : "",
     warning ? plural(warning, "warning") : "",

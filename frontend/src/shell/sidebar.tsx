@@ -1,5 +1,4 @@
 import { h } from "preact";
-import { useRef } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { cachedTable } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
@@ -19,27 +18,10 @@ import {
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { letters } from "../ui/keys.ts";
 import { CaptureButton } from "./capture.tsx";
+import { CaptureChoice } from "./capture_choice.tsx";
 import { CompareChoice } from "./compare_choice.tsx";
 import { healthCounts } from "./head.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
-import { Selector } from "./selector.tsx";
-
-/** Which recording says what the graphs of the trace launch, where there is a choice. */
-function CaptureChoice() {
-  const { capture = "" } = address.value, state = traceState.value;
-  const captures = useRef<string[]>([]); // until those of another trace are known
-  if (state?.state === "ready") captures.current = state.captures;
-  return (captures.current[0] || capture)
-    ? (
-      <Selector
-        title="Graph capture"
-        value={capture}
-        options={["", "none", ...captures.current].map((name) => [name, name || "automatic"])}
-        onPick={(name) => go({ capture: name }, "push")}
-      />
-    )
-    : null;
-}
 
 /** The number next to an entry's title: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
@@ -159,7 +141,7 @@ export function Sidebar() {
       {!isFolded &&
         [
           <PlaceChoice key="choices" place={address.value} open={openTrace} />,
-          <CaptureChoice key="graph-capture" />,
+          <CaptureChoice key="graph-capture" of="capture" state={traceState.value} />,
           <Outcomes key="outcomes" />,
           isReport ? null : <CompareChoice key="compare" />,
           isReport ? null : <CaptureButton key="capture" />,

@@ -11,7 +11,7 @@ import click
 
 from ..errors import BadParameter, NotFound
 from .completion import complete_path
-from .traces import LEVELS, chosen, communication_option, listed, opened
+from .traces import LEVELS, capture_option, chosen, communication_option, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +50,7 @@ def _options() -> list[click.Parameter]:
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
         click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        *map(capture_option, SIDES),
         communication_option(),
         click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
@@ -72,7 +73,9 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_
     if is_of_all and (arguments or columns):
         raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
     with ExitStack() as both:
-        sides = [both.enter_context(opened(file)) for file in _files(base, new, options)]
+        captures = [options[f"{side}_captures"] for side in SIDES]
+        files = zip(_files(base, new, options), captures, strict=True)
+        sides = [both.enter_context(opened(file, captures=its_own)) for file, its_own in files]
         verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
         labels = labels_of_kernels(*sides)
         if is_of_all:

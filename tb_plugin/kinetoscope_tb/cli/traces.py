@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..discovery import Listing, TraceFile
     from ..distributed import Ranks
-    from ..filesystem import Entry
     from ..reader import Progress
     from ..trace import Trace
 
@@ -108,26 +106,15 @@ def device_option() -> click.Option:
     )
 
 
-def capture_option() -> click.Option:
-    """The option that names recordings of how the graphs were captured."""
+def capture_option(side: str = "") -> click.Option:
+    """The option that names recordings of how the graphs were captured, of the trace or of one side."""
     return click.Option(
-        ["--capture", "captures"],
+        [f"--{side}-capture" if side else "--capture", f"{side}_captures" if side else "captures"],
         metavar="PATH",
         multiple=True,
-        help="A recording of the capture of the graphs that the trace replays, or of the same work without graphs. By "
-        "default those next to the trace. Repeatable.",
+        help=f"A recording of the capture of the graphs that the {side or 'trace'} replays, or of the same work "
+        f"without graphs. By default those next to the {side or 'trace'}. Repeatable.",
     )
-
-
-def _capture_files(paths: Sequence[str]) -> tuple[Entry, ...]:
-    from ..errors import LogdirError
-    from ..filesystem import entry_at
-
-    entries = [(path, entry_at(path)) for path in paths]
-    for path, entry in entries:
-        if entry is None:
-            raise LogdirError(f"There is no file {path}.")
-    return tuple(entry for _, entry in entries if entry is not None)
 
 
 def _with_devices(trace: Trace, name: str | None) -> Trace:
@@ -162,13 +149,13 @@ def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] =
         LogdirError: There is no such capture.
         TraceError: The file or a chosen capture can't be used.
     """
-    from ..engine import open_or_read, with_captures, write_to_cache
+    from ..engine import open_or_read, with_captures, with_chosen_captures, write_to_cache
     from ..engine.cache import configured
 
     folder = configured()
     with _progress_bar(file) as note:
         trace, is_new = open_or_read(file, folder, note)
-    joined = with_captures(trace, replace(file, captures=_capture_files(captures) or None), folder)
+    joined = with_captures(trace, with_chosen_captures(file, captures), folder)
     yield _with_devices(joined, device)
     if is_new and folder is not None:
         sys.stdout.flush()

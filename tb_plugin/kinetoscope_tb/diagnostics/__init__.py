@@ -12,6 +12,7 @@ syncs         waits, and the events that they wait for
 names         names that the profiler lost
 distributed   the worker's rank, and the metadata of collectives
 recording     the profiler's own code, and options that were off
+captures      what says which operators graphs replay
 
 run           diagnostics of a run of many ranks
 verification  whether the traces of a run are complete (`kinetoscope check`)
@@ -24,16 +25,20 @@ from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
 from ..trace.memo import once_per_trace
-from . import autograd, clocks, device, distributed, names, physics, recording, steps, syncs, throttling
+from . import autograd, captures, clocks, device, distributed, names, physics, recording, steps, syncs, throttling
 
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, physics, clocks, throttling, steps, autograd, syncs, names, distributed, recording)
+_RULES = (device, physics, clocks, throttling, steps, autograd, syncs, names, distributed, recording, captures)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
-    """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes."""
+    """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes.
+
+    Raises:
+        Postponed: The captures of its graphs are being searched.
+    """
     return [*_diagnostics(trace)]
 
 

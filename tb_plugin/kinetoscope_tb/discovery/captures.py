@@ -1,6 +1,7 @@
 """Captures next to a trace: recordings of how the graphs were made that the trace replays.
 
-vLLM and others write them into a folder `capture_traces` next to the trace, or next to it with *capture* in the name.
+vLLM and others write them into a folder `capture_traces` next to the trace, SGLang into `graph_capture_profile`, others
+next to it with *capture* in the name.
 Or another span of the same worker recorded them: one of the server's start.
 """
 
@@ -33,7 +34,8 @@ def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
         rank: Its rank, if its name doesn't say it.
     """
     parent, name = path[: -len(last_part(path))], last_part(path)
-    found = _entries(f"{parent}{CAPTURES}", re.compile("")) if "capture" not in name.lower() else []
+    own_folders = [] if "capture" in name.lower() else [f"{parent}{folder}" for folder in CAPTURES]
+    found = [entry for folder in own_folders for entry in _entries(folder, re.compile(""))]
     if not is_url(path):
         found += [entry for entry in _entries(parent or ".", _SPEAKING) if entry.name != name]
     own = _rank(name) if _rank(name) is not None else rank

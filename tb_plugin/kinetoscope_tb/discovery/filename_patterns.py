@@ -44,6 +44,8 @@ _OTHER_WRITERS = tuple(
         r"(?P<span>.+?)-(?P<worker>TP-\d+(-(DP|PP|EP)-\d+)*(-(EXTEND|DECODE))?)\.trace",  # SGLang
         r".+-global-(?P<worker>rank\d+)\.trace",  # SGLang's diffusion
         r"bs_(?P<span>\d+)_(?P<worker>rank\d+)",  # SGLang's captures of graphs: the batch size
+        r"(?P<span>\w+Runner_bs_\d+\w*?)_(?P<worker>rank\d+)",  # of SGLang 0.5.23: of which runner, too
+        r"cuda_graph_capture-(?P<span>\w+)-(?P<worker>TP-\d+)",  # and of all sizes
         r"(?P<worker>rank\d+)_trace",  # torchtitan
         r"(?P<worker>trace)_(?P<span>\d+)",
         r"libkineto_(trace|activities)_.*",  # Kineto on demand

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-CAPTURES = "capture_traces"  # the folder of vLLM and SGLang with recordings of how graphs were captured
+CAPTURES = ("capture_traces", "graph_capture_profile")  # folders with recordings of how graphs were captured: vLLM's
+# (v1/worker/gpu_model_runner.py) and SGLang's (srt/utils/profile_utils.py)
 MOST_CHOICES = 200
 
 # Folders that a trainer puts between a run and its traces: Composer; Megatron-LM; MMEngine; torchtitan; NeMo.
@@ -115,7 +116,7 @@ class Listing:
 
         Those of the captures come first, then those of the same worker; at most MOST_CHOICES.
         """
-        captures = f"{file.path[: -len(last_part(file.path))]}{CAPTURES}/"
+        captures = tuple(f"{file.path[: -len(last_part(file.path))]}{folder}/" for folder in CAPTURES)
         of_run = [one for one in self.files if one.run == file.run and one.path != file.path]
         of_run.sort(key=lambda one: one.worker != file.worker)
         others = [one for one in self.files if one.path.startswith(captures)] + of_run

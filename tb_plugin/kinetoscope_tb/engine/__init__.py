@@ -31,7 +31,7 @@ from .answers import (
     compute_comparison,
     merge_run_notes,
 )
-from .captures import with_captures
+from .captures import with_captures, with_chosen_captures
 from .engine import Engine
 from .executors import executors, local_executors
 from .files import event_in, open_or_read, read_trace, write_to_cache
@@ -58,5 +58,6 @@ __all__ = [
     "ranks_of",
     "read_trace",
     "with_captures",
+    "with_chosen_captures",
     "write_to_cache",
 ]

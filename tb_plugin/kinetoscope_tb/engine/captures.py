@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TraceError
+from ..errors import LogdirError, TraceError
+from ..filesystem import entry_at
 from .files import open_or_read, read_trace, write_to_cache
 
 if TYPE_CHECKING:
@@ -56,6 +57,19 @@ class CapturePlaces:
         return {entry.path: entry.stamp for entry in (*self.likely, *spans)}
 
 
+def with_chosen_captures(file: TraceFile, paths: Sequence[str]) -> TraceFile:
+    """The file with the captures at these paths; without any they are searched next to it.
+
+    Raises:
+        LogdirError: There is no such file.
+    """
+    entries = [(path, entry_at(path)) for path in paths]
+    for path, entry in entries:
+        if entry is None:
+            raise LogdirError(f"There is no file {path}.")
+    return replace(file, captures=tuple(entry for _, entry in entries if entry is not None) or None)
+
+
 def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
     """Where a trace's captures are searched; nothing is read for that. None: it has no graphs."""
     from ..discovery import captures_beside, spans_beside
@@ -78,7 +92,7 @@ def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read
     from ..trace.model import Captures
 
     places = capture_places(file, trace)
-    if not places:
+    if places is None:
         return trace
     waiting = with_other_captures(trace, Captures())
     waiting.captures.search.set_result(search_captures(waiting, file, cache, read, places))

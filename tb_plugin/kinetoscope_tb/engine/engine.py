@@ -24,6 +24,7 @@ from .answers import (
     merge_run_notes,
     result_within,
 )
+from .captures import with_other_captures
 from .files import event_in, read_trace
 from .future_cache import FutureCache, Pending
 from .read_queue import Abandoned
@@ -199,6 +200,22 @@ class Engine:
         """
         self._traces.prepare(file, shares)
 
+    def health(self, view: View, file: TraceFile) -> pl.DataFrame | Missing:
+        """That view of the trace in a file; while its captures are searched, without what is known of these.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        from ..trace.model import NO_CAPTURES  # imports Polars, which TensorBoard's start must not wait for
+
+        trace = self.trace(file)
+        if trace.captures.search.done():
+            return self.frame(view, file, {})
+        unjoined, key = with_other_captures(trace, NO_CAPTURES), (view.id, "without captures")
+        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute, view, unjoined, {})
+        return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
+
     def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
         return None if make is None else self._traces.shared(file, trace, make)
 
@@ -326,7 +343,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         old_trace, new_trace = self._both(base, new)
-        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), base.path, base.version)
+        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), self._traces.entry(base).number)
         question = (view, old_trace, new_trace, arguments, columns)
         result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
         return result_within(result, self._patience_s, "comparing")
@@ -339,7 +356,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         both = self._both(base, new)
-        key = ("changes", base.path, base.version)
+        key = ("changes", self._traces.entry(base).number)
         result: Future[ChangeList] = self._traces.result(new, key, compute_changes, views, *both)
         return result_within(result, self._patience_s, "comparing")
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
+from ..names.roles import is_frontend
 from .files import read_trace
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ def span_place(listing: Listing, file: TraceFile) -> int:
 
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
-    """The recordings of a view of many: of the same span as the file, or all of its run, in order."""
+    """The recordings of a view of many: of the same span as the file, or all of its run, in order; frontends aren't."""
     chosen = {one.path for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
-    workers = listing.runs[file.run].values()
-    return [one for spans in workers for one in spans.values() if chosen is None or one.path in chosen]
+    workers = listing.runs[file.run]
+    ranks = {worker: spans for worker, spans in workers.items() if not is_frontend(worker)} or workers
+    return [one for spans in ranks.values() for one in spans.values() if chosen is None or one.path in chosen]

@@ -13,6 +13,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ..filesystem import file_identity, is_url
@@ -66,6 +67,7 @@ class TraceEntry:
         result_bytes: How much of it is results, and what was computed for them and may be needed again.
         is_prepared: Whether what its views share is computed in the background, or was.
         places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
+        number: Another one for each entry: results about two traces have that of the other in their key.
     """
 
     version: Any
@@ -85,6 +87,7 @@ class TraceEntry:
     partial: Partial | None = None
     first_read: tuple[float, int] | None = None
     preview_at: float = 0.0
+    number: int = field(default_factory=count().__next__)
 
     def begin(self, now: float) -> None:
         """Begin to read, perhaps again."""
@@ -338,7 +341,7 @@ class TraceCache:
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
         self._entries.grow(entry, held_bytes(trace))
         if not entry.places:
-            return trace
+            return trace if entry.places is None else with_other_captures(trace, Captures.of())
         trace = with_other_captures(trace, Captures())
         self._searchers.submit(self._search, file, entry, trace, entry.places)
         return trace

@@ -39,12 +39,19 @@ class AnnotationName(NamedTuple):
     source: str | None
 
 
-def annotation_name(text: str) -> AnnotationName:
-    """The name of a range: steps have no number, and a server's iterations are one name per phase."""
+def annotation_name(text: str, server: str = "") -> AnnotationName:
+    """The name of a range: steps have no number, and a server's iterations are one name per phase.
+
+    Args:
+        text: What was written.
+        server: The server that was recorded, if that is known: SGLang has written vLLM's form, too.
+    """
     if step_number(text) is not None:
         return AnnotationName("ProfilerStep", "PyTorch")
     if iteration := iteration_name(text):
         source = None if iteration.engine == "user" else iteration.engine
+        if source == "vLLM" and server == "SGLang":
+            return AnnotationName(f"{iteration.phase} iteration", server)
         return AnnotationName(" ".join(filter(None, (source, iteration.phase, "iteration"))), source)
     if is_backend_range(text):
         return AnnotationName(text, "c10d")

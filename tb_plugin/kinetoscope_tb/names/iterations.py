@@ -79,6 +79,8 @@ _SGLANG_PHASES = {
     "MIXED": "mixed",
     "IDLE": "idle",
     "DUMMY_FIRST": "idle",
+    "VERIFY": "decode",
+    "DRAFT": "draft",
     "DRAFT_EXTEND": "draft",
     "DRAFT_EXTEND_V2": "draft",
 }
@@ -93,6 +95,8 @@ def _sglang(fields: Fields) -> tuple[str, int | None, int | None]:
         return phase, batch, numbers.get("toks")
     if fields["mode"] == "DECODE":
         return phase, batch, numbers.get("g_sq", batch)
+    if fields["mode"] in ("VERIFY", "TARGET_VERIFY"):
+        return phase, batch, numbers.get("g_sq")
     if fields["mode"] == "MIXED" and {"c_sq", "g_sq"} <= numbers.keys():
         return phase, batch, numbers["c_sq"] + numbers["g_sq"]
     return phase, batch, 0 if phase == "idle" else None
@@ -115,6 +119,7 @@ def _xdit(fields: Fields) -> tuple[str, int | None, int | None]:
     return "diffusion", int(fields["batch"]), None
 
 
+_SGLANG_SPAN = r"step\[(?P<mode>[A-Z][A-Z0-9_]*)(?P<rest> bs=[^\]]*)\]"
 _SUMS = r"\(sq(?P<{0}>\d+)sk\d+sqsq\d+sqsk\d+\)"
 _Reader = Callable[[Fields], tuple[str, int | None, int | None]]
 _FORMS: tuple[tuple[str, str, _Reader], ...] = (
@@ -134,7 +139,7 @@ _FORMS: tuple[tuple[str, str, _Reader], ...] = (
     # vLLM 0.11 and 0.12. A request that continues a long prompt counts as cached: such an iteration is called decode.
     ("vLLM", r"execute_new_(?P<context>\d+)_cached_(?P<generation>\d+)", _vllm),
     # sglang/srt/utils/profile_utils.py, build_step_span_name()
-    ("SGLang", r"step\[(?P<mode>[A-Z][A-Z0-9_]*)(?P<rest> bs=[^\]]*)\]", _sglang),
+    ("SGLang", _SGLANG_SPAN, _sglang),
     # atom/model_engine/model_runner.py, run_model(); bs=117/128 is a batch of 117 in a graph of 128
     ("ATOM", r"(?P<mode>(?:eager_)?decode|prefill)\[(?P<rest>bs=.*)\]", _atom),
     ("ATOM", r"(?P<mode>draft)\[\d+/\d+ (?P<rest>bs=[^\]]*)\]", _atom),
@@ -215,14 +220,25 @@ _LENGTHS = re.compile(
     r"execute_\d+_context_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
     r"_generation_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
 )
+_SUMS_OF_LENGTHS = tuple(SequenceLengths.__annotations__)
 
 
 @lru_cache(maxsize=20_000)
 def sequence_lengths(name: str) -> SequenceLengths | None:
-    """The sums of lengths in an annotation with details, as vLLM writes it; None in any other name."""
-    match = _LENGTHS.fullmatch(name) if len(name) <= _LONGEST else None
-    numbers = [int(text) for text in match.groups()] if match else []
-    return SequenceLengths(*numbers) if numbers and max(numbers) <= _MOST**2 else None
+    """The sums of lengths in an annotation with details, as vLLM and SGLang write it; None in any other name."""
+    if len(name) > _LONGEST:
+        return None
+    if match := _LENGTHS.fullmatch(name):
+        numbers = [int(text) for text in match.groups()]
+    elif match := re.fullmatch(_SGLANG_SPAN, name):
+        written = dict(_NUMBERS.findall(match["rest"]))
+        groups = ({key for key in _SUMS_OF_LENGTHS if key.startswith(group)} for group in "cg")
+        if not any(group <= written.keys() for group in groups):
+            return None
+        numbers = [int(written.get(key, 0)) for key in _SUMS_OF_LENGTHS]
+    else:
+        return None
+    return SequenceLengths(*numbers) if max(numbers) <= _MOST**2 else None
 
 
 def iteration_function(name: str) -> str | None:

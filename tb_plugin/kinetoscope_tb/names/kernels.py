@@ -58,6 +58,7 @@ _COLLECTIVE_OPERATOR = re.compile(  # custom operators that do nothing but one c
 _BACKEND_RANGE = re.compile(r"(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):(?!:)")
 _COMMUNICATION_RANGE = re.compile(  # torchcomms otherwise marks its collectives as c10d does (TorchCommTracing.cpp)
     rf"record_param_comms$|c10d::|torchcomms::torchcomm_(?!wait)|{_BACKEND_RANGE.pattern}"
+    r"|_C::shm_(?:all_?reduce|(?:all_)?gather|(?:send|recv)_tensor_list)$"  # vLLM csrc/cpu/shm.cpp: between processes
 )
 _QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 

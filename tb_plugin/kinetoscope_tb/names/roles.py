@@ -20,6 +20,7 @@ _WORDS = {
     "reference": r"ref(?:erence)?[-_]?(?:model|policy)",
     "critic": r"critic",
 }
+_FRONTEND = re.compile(r"(?:^|\.)async_llm$")  # vllm/v1/engine/async_llm.py
 _ROLES = {role: re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for role, words in _WORDS.items()}
 _GROUPS = {
     "tp": r"tp|tensor[-_ ](?:model[-_ ])?parallel",
@@ -35,6 +36,11 @@ def roles_in_name(name: str) -> list[str]:
     """The roles and coordinates in the name of a worker, such as `decode` and `tp 1`."""
     roles = [role for role, pattern in _ROLES.items() if pattern.search(name)]
     return roles + [f"{axis.lower()} {int(at)}" for axis, at in _COORDINATE.findall(name)]
+
+
+def is_frontend(name: str) -> bool:
+    """Whether a worker of this name is a server's API process, which is no rank: vLLM's `HOST_PID.async_llm`."""
+    return bool(_FRONTEND.search(name))
 
 
 def axis_of_group(description: str | None) -> str | None:

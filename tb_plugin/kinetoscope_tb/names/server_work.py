@@ -20,6 +20,7 @@ _TABLE = tuple(
     (work, re.compile("|".join(patterns)))
     for work, patterns in {
         "waiting": (
+            r"^scheduler\.(?:idle|recv_requests|sanity_check_cache)$",  # SGLang 0.5
             rf"vllm/.*shm_broadcast{_LINE}(?:dequeue|acquire_read)$",
             rf"vllm/v1/engine/core{_LINE}_process_input_queue$",
             rf"sglang/.*/scheduler{_LINE}(?:recv_requests|self_check_during_idle|on_idle)$",
@@ -35,6 +36,8 @@ _TABLE = tuple(
             r"^sgl_kernel::(?:top_k|top_p|min_p)",
         ),
         "detokenizing": (
+            r"^scheduler\.process_batch_result$",
+            r"^llm_engine step: process_outputs$",
             r"^(?:gpu_model_runner: )?[Bb]ookkeep$",
             r"^update_from_output$",
             rf"vllm/v1/core/sched/scheduler{_LINE}update_from_output$",
@@ -51,6 +54,7 @@ _TABLE = tuple(
             rf"tensorrt_llm/.*{_LINE}(?:_prepare_inputs|_prepare_tp_inputs|prepare_resources)$",
         ),
         "scheduling": (
+            r"^scheduler\.(?:get_next_batch_to_run|process_input_requests)$",
             r"^schedule(?:: .*)?$",
             rf"vllm/v1/core/sched/scheduler{_LINE}schedule$",
             rf"sglang/.*/scheduler\w*{_LINE}(?:get_next_batch_to_run|get_new_batch_prefill\w*|update_running_batch)$",

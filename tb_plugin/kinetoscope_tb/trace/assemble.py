@@ -79,13 +79,14 @@ def assemble(parts: Parts) -> Trace:
     if parts.arrows.height:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
 
-    steps = host_steps(host, _extent(host, launches, device), _recording_end(parts))
+    extent = _extent(host, launches, device) if host.height or device.height or launches.height else _extent(python)
+    steps = host_steps(host, extent, _recording_end(parts))
     host, launches, device = with_step_numbers(steps, host, launches, device)
     windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
     return Trace(
         path=parts.path,
         origin_ns=parts.origin_ns,
-        window=parts.window or _extent(host, launches, device),
+        window=parts.window or extent,
         threads=parts.threads,
         host_events=host,
         launches=launches,

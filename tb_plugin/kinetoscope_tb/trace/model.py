@@ -375,6 +375,7 @@ class Captures:
 
 
 NO_CAPTURES = Captures.of()
+"""Nobody searched, or there is nothing to search for."""
 
 
 @dataclass(frozen=True)
@@ -433,7 +434,7 @@ class Trace:
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `launching`: any device row, or any call that launches work;
         `graphs`: any launch of a CUDA or HIP graph;
-        `iterations`: any iteration of a server, marked or not;
+        `iterations`: any iteration of a server, marked or not; `device_iterations`: with any work of a device;
         `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
@@ -473,6 +474,8 @@ class Trace:
             return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
         if part == "iterations":
             return self._shows_iterations()
+        if part == "device_iterations":
+            return not self.device_events.is_empty() and self._shows_iterations()
         if part == "gpu_counters":
             processes = self.counters["process"].unique().cast(pl.String)
             return bool(processes.str.contains(r"^GPU \d+ Counters$").any())

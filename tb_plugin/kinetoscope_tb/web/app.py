@@ -10,6 +10,7 @@ from werkzeug.wrappers import Request
 
 from ..engine import Engine, NotReady
 from ..errors import NotFound
+from ..names.roles import is_frontend
 from . import area, capture, encode, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..view import Shared, View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
+CAPTURE_NAMES = ("capture", "base_capture")  # of the graphs of both
 
 
 def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
@@ -65,7 +67,7 @@ def _state(engine: Engine, request: Request) -> object:
         trace = engine.trace(file)
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
-    health = engine.frame(views["health"], file, {})
+    health = engine.health(views["health"], file)
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if holds(trace, "graphs") else []
     return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
@@ -77,7 +79,7 @@ def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     from ..measures.recording.held_parts import holds
 
     listing = engine.listing()
-    if listing is None or len(listing.runs.get(file.run, {})) < 2:
+    if listing is None or sum(not is_frontend(worker) for worker in listing.runs.get(file.run, {})) < 2:
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
@@ -107,10 +109,11 @@ def _compare(engine: Engine, request: Request) -> object:
 
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
-    new, base = file_of(engine, query), engine.find(*(query[name] for name in BASE_NAMES))
-    others = {k: v for k, v in query.items() if k not in (*names, "capture")}
+    new = file_of(engine, query)
+    base = file_of(engine, {k.removeprefix("base_"): v for k, v in query.items() if k.startswith("base_")})
+    others = {k: v for k, v in query.items() if k not in (*names, *CAPTURE_NAMES)}
     if query["view"] == CHANGES:
-        query_of(request, names)  # refuses other parameters
+        query_of(request, names, optional=CAPTURE_NAMES)  # refuses other parameters
         answer = encode.changes(engine.changes(_catalogue(), base, new))
     else:
         view = _find_view(query["view"])

@@ -59,6 +59,20 @@ WRITERS = [  # who writes it; path below the logdir; run, worker, span
     ("SGLang's diffusion", "s/id-5_steps-global-rank0.trace.json.gz", "s", "rank0", "default"),
     ("SGLang's captures", "s/capture_traces/bs_512_rank0.json.gz", "s/capture_traces", "rank0", "512"),
     (
+        "SGLang's captures of 2026",
+        "s/graph_capture_profile/DecodeCudaGraphRunner_bs_16_rank1.json.gz",
+        "s/graph_capture_profile",
+        "rank1",
+        "DecodeCudaGraphRunner_bs_16",
+    ),
+    (
+        "SGLang's captures in one file",
+        "s/graph_capture_profile/cuda_graph_capture-DecodeCudaGraphRunner-TP-1.json.gz",
+        "s/graph_capture_profile",
+        "TP-1",
+        "DecodeCudaGraphRunner",
+    ),
+    (
         "vLLM's captures",
         f"l/capture_traces/graph_capture_rank_0.{NS}.pt.trace.json.gz",
         "l/capture_traces",

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
+import kinetoscope_tb
 from kinetoscope_tb.api import opened
+from kinetoscope_tb.compare import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady, read_trace, trace_cache
+from kinetoscope_tb.engine import Engine, NotReady, read_trace, trace_cache, with_chosen_captures
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
@@ -47,7 +49,14 @@ def _operators(path: Path) -> set[str]:
     return set(profile.graph_kernels["op"].drop_nulls())
 
 
-@pytest.mark.parametrize("place", ["capture_traces/graph_rank0.json.gz", "capture_rank0.json.gz"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "capture_traces/graph_rank0.json.gz",
+        "capture_rank0.json.gz",
+        "graph_capture_profile/cuda_graph_capture-DecodeCudaGraphRunner-TP-0.json.gz",
+    ],
+)
 def test_a_capture_beside_a_trace_is_read(trace: Path, place: str) -> None:
     assert _operators(trace) == set()
     _write(trace.parent / place, GraphRecording("rocm").captured(WORK))
@@ -129,6 +138,76 @@ def test_a_chosen_capture_must_exist(trace: Path) -> None:
         assert len(chosen.captures.files.traces) == 1
     with pytest.raises(LogdirError, match="There is no file"), opened_by_cli(file, None, ["nowhere.json"]):
         pass
+
+
+def test_each_side_of_a_comparison_has_the_capture_that_was_chosen_for_it(trace: Path) -> None:
+    elsewhere = [
+        _write(trace.parent / f"other/{name}.json.gz", GraphRecording("rocm").captured(work))
+        for name, work in (("work", WORK), ("others", OTHER))
+    ]
+    file = list_path(str(trace)).files[0]
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=30)
+
+    def compared(base: Path | None, new: Path | None) -> set[str]:
+        old_file, new_file = (with_chosen_captures(file, [str(path)] if path else []) for path in (base, new))
+        while True:
+            try:
+                result = engine.comparison(VIEWS["operators"], old_file, new_file, {})
+            except NotReady:
+                continue
+            assert isinstance(result, Comparison)
+            return {
+                row["name"] for row in result.frame.to_dicts() if row["base_device_self_ns"] and "::" in row["name"]
+            }
+
+    work, others = elsewhere
+    assert compared(None, work) == set()
+    assert compared(work, None) == {"aten::mm", "aten::add"}
+    assert compared(others, None) == {"aten::linear", "aten::sub"}
+    assert compared(None, work) == set()
+
+
+def test_a_profile_takes_captures_as_the_command_line_does(trace: Path) -> None:
+    elsewhere = _write(trace.parent / "other/place.json.gz", GraphRecording("rocm").captured(WORK))
+    joined, plain = kinetoscope_tb.open(trace, captures=[elsewhere]), kinetoscope_tb.open(trace)
+    difference = plain.compare(joined, "operators", columns=["device_self_ns"])
+    only_in_base = difference.filter(pl.col("only_in") == "base")["name"]
+    assert set(only_in_base) == {"aten::mm", "aten::add"}
+    with pytest.raises(LogdirError, match="There is no file"):
+        kinetoscope_tb.open(trace, captures=["nowhere.json"])
+
+
+def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trace: Path) -> None:
+    def rules() -> dict[str, str]:
+        frame = opened(str(trace), None, None, None).health
+        return {row["rule"]: row["consequence"] for row in frame.to_dicts() if row["rule"].startswith("graphs_")}
+
+    (unexplained,) = rules().items()
+    assert unexplained[0] == "graphs_unexplained"
+    assert unexplained[1].startswith("2 graph launches replay 6 kernels, copies and fills, and no recording says")
+    capture = _write(trace.parent / "capture_traces/a.json.gz", GraphRecording("rocm").captured(WORK))
+    ((rule, words),) = rules().items()
+    assert (rule, "a.json.gz says which operators these are, for 100.0 % of their time" in words) == (
+        "graphs_explained",
+        True,
+    )
+
+    may_read = threading.Event()
+
+    def read(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
+        if path == str(capture):
+            assert may_read.wait(30)
+        return read_trace(path, progress)
+
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=read)
+    file = list_path(str(trace)).files[0]
+    early = engine.health(VIEWS["health"], file)
+    assert isinstance(early, pl.DataFrame)
+    assert not early["rule"].str.starts_with("graphs_").any()
+    may_read.set()
+    late = engine.frame(VIEWS["health"], file, {})
+    assert isinstance(late, pl.DataFrame)
+    assert "graphs_explained" in late["rule"].to_list()
 
 
 def _renamed(work: tuple[Operator, ...]) -> tuple[Operator, ...]:

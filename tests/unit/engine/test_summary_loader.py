@@ -192,3 +192,14 @@ def test_a_run_has_the_recordings_of_a_span_or_all(tmp_path):
     last = listing.files[-1]
     assert [(f.worker, f.span) for f in files_of(listing, last, "span")] == [("rank0", "20"), ("rank1", "20")]
     assert len(files_of(listing, last, "run")) == 4
+
+
+def test_a_server_s_frontend_is_no_rank(tmp_path):
+    write(simulated(Truth(ranks=2, steps=3, seed=1)), tmp_path / "run")
+    text = (tmp_path / "run" / "rank0.1.pt.trace.json").read_text()
+    (tmp_path / "run" / "vm_8107.async_llm.1.pt.trace.json").write_text(text)
+    listing, files = listed(tmp_path)
+    assert list(listing.runs["run"]) == ["rank0", "rank1", "vm_8107.async_llm"]
+    assert [file.worker for file in files] == ["rank0", "rank1"]
+    frontend = listing.files[-1]
+    assert [file.worker for file in files_of(listing, frontend, "span")] == ["rank0", "rank1"]

@@ -6,6 +6,7 @@ from kinetoscope_tb.names.iterations import (
     PHASES,
     USER_PATTERN,
     IterationName,
+    SequenceLengths,
     iteration_function,
     iteration_name,
     sequence_lengths,
@@ -45,6 +46,10 @@ NAMES = [
     ("step[IDLE bs=0]", ("SGLang", "idle", 0, 0)),
     ("step[TARGET_VERIFY bs=4]", ("SGLang", "decode", 4, None)),
     ("step[DRAFT_EXTEND_V2 bs=4]", ("SGLang", "draft", 4, None)),
+    # SGLang 0.5.23: names of its own for both models of speculative decoding, and the number of the forward pass
+    ("step[VERIFY bs=4]", ("SGLang", "decode", 4, None)),
+    ("step[VERIFY bs=4 g_sq=16 g_sqsq=64 g_sqsk=4160 g_sk=1040 forward_id=7]", ("SGLang", "decode", 4, 16)),
+    ("step[DRAFT bs=4]", ("SGLang", "draft", 4, None)),
     ("step[DLLM_EXTEND bs=4]", ("SGLang", "other", 4, None)),
     # ATOM: atom/model_engine/model_runner.py, TraceLens
     ("prefill[bs=2 tok=14721 ctx=[7803, 6918]]", ("ATOM", "prefill", 2, 14721)),
@@ -163,4 +168,11 @@ def test_sums_of_lengths_give_the_pairs_of_causal_attention():
     requests = [(3, 5), (1, 11), (2, 9)]  # new tokens, and all tokens
     assert lengths.pairs == sum(seen - new + i for new, seen in requests for i in range(1, new + 1))
     assert sequence_lengths("execute_context_0(0)_generation_4(4)") is None
+    extend = "step[EXTEND bs=2 toks=12 c_sq=12 c_sqsq=80 c_sqsk=120 c_sk=20 forward_id=3]"
+    assert sequence_lengths(extend) == SequenceLengths(12, 20, 80, 120, 0, 0, 0, 0)
+    decode = "step[DECODE bs=64 g_sq=64 g_sqsq=64 g_sqsk=131072 g_sk=131072]"
+    assert sequence_lengths(decode) == SequenceLengths(0, 0, 0, 0, 64, 131072, 64, 131072)
+    mixed = "step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]"
+    assert sequence_lengths(mixed) == SequenceLengths(5, 8, 25, 40, 1, 12, 1, 12)
+    assert sequence_lengths("step[DECODE bs=16]") is None
     assert sequence_lengths(name.replace("sq3", f"sq{10**30}", 1)) is None

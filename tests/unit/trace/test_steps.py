@@ -54,6 +54,12 @@ def test_without_steps_one_covers_everything():
     assert trace.steps.select("name", "start_ns", "end_ns").rows() == [("all", 0, 80)]
 
 
+def test_a_recording_of_python_calls_alone_lasts_as_long_as_these():
+    """vLLM records its frontend so."""
+    trace = TraceBuilder().python("a.py(1): f", 100, 400).python("a.py(2): g", 150, 50).build()
+    assert (trace.window, trace.steps["host_end_ns"][0] - trace.steps["host_start_ns"][0]) == ((0, 400), 400)
+
+
 def test_the_device_s_copy_of_a_step_is_no_step():
     trace = TraceBuilder().step(1, 0, 100).event("gpu_user_annotation", "ProfilerStep#1", 50, 100, tid=7, pid=0).build()
     assert trace.steps["name"].to_list() == ["1"]

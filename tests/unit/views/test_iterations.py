@@ -206,3 +206,19 @@ def test_views_can_be_restricted_to_a_phase_or_an_iteration():
         calls(phase="mixed")
     with pytest.raises(BadParameter, match="has no parameter 'phase'"):
         VIEWS["phases"].arguments({"phase": "decode"})
+
+
+def test_on_a_cpu_no_device_is_said_to_limit_tokens():
+    trace = TraceBuilder().annotation("step[DECODE bs=4]", 0, 100 * US).op("aten::mm", 10 * US, 50 * US).build()
+    assert VIEWS["limits"].is_missing(trace)
+    assert not VIEWS["phases"].is_missing(trace)
+    assert not VIEWS["limits"].is_missing(decode(TraceBuilder(), 0).build())
+
+
+def test_iterations_are_the_steps_where_the_server_calls_step_once_for_each():
+    """vLLM with `warmup_iterations`: it calls profiler.step() before each iteration."""
+    builder = decode(decode(TraceBuilder(), 10), 410)
+    server = builder.step(7, 0, 400 * US).step(8, 400 * US, 500 * US).build()
+    assert server.steps.select("name", "phase", "batch").rows() == [("0", "decode", 4), ("1", "decode", 4)]
+    program = decode(decode(TraceBuilder(), 10), 410).step(7, 0, 900 * US).build()
+    assert program.steps["name"].to_list() == ["7"]

@@ -19,6 +19,7 @@ from ...arrays.intervals import Ints, length_within, union
 from ...arrays.nesting import innermost, nearest
 from ...names.annotations import AnnotationName, annotation_name
 from ...trace.model import Trace
+from ..recording.server import inference_server
 from ..time.breakdown import intervals_of
 from ..time.threads import autograd_threads, main_thread
 from .call_tree import MergedTree, Rows, merged
@@ -83,7 +84,7 @@ class AnnotationRanges:
         around = gather(place, gather(holder, host["parent"].to_numpy()[rows]))
         on_main = _OnMain(trace, main, start[thread == main], (start + dur)[thread == main])
         around = on_main.fill(around, thread, start, start + dur)
-        names, code = _names(host["name"], rows)
+        names, code = _names(host["name"], rows, inference_server(trace))
         around_call, around_host = _around(trace, gather(place, holder), on_main)
         launch, op = (trace.device_events[column].to_numpy() for column in ("launch", "op"))
         launching = np.where(launch != NONE, gather(around_call, launch), gather(around_host, op)).astype(np.int32)
@@ -171,11 +172,11 @@ def _around(trace: Trace, holder: Rows, on_main: _OnMain) -> tuple[Rows, Rows]:
     return around[0], around[1]
 
 
-def _names(names: pl.Series, rows: Rows) -> tuple[list[AnnotationName], Rows]:
+def _names(names: pl.Series, rows: Rows, server: str) -> tuple[list[AnnotationName], Rows]:
     """(the distinct names, the number of each range's)."""
     numbers: dict[AnnotationName, int] = {}
     code = map_categories(
-        names.gather(rows), lambda text: numbers.setdefault(annotation_name(text), len(numbers)), missing=NONE
+        names.gather(rows), lambda text: numbers.setdefault(annotation_name(text, server), len(numbers)), missing=NONE
     )
     return list(numbers), code.astype(np.int32)
 

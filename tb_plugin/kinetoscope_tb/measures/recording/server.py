@@ -10,6 +10,7 @@ import re
 import polars as pl
 
 from ...trace import Trace
+from ...trace.memo import once_per_trace
 from ..serving.iterations import server_engine
 
 _SERVERS = (  # names of operators and annotations, and the files of Python functions
@@ -28,12 +29,28 @@ _HOW = {
 }
 
 
+_HOW_CAPTURES = {  # vllm/config/profiler.py; sglang/srt/utils/profile_utils.py
+    "vLLM": 'Set "capture_torch_profiler": true in `--profiler-config`: the server then writes the folder '
+    "capture_traces when it starts.",
+    "SGLang": "Start the server with `--enable-profile-cuda-graph`, SGLANG_TORCH_PROFILER_DIR and "
+    "SGLANG_ENABLE_CUDA_GRAPH_CAPTURE_TRACE=1: it then writes the folder graph_capture_profile.",
+}
+
+
+@once_per_trace
 def inference_server(trace: Trace) -> str:
     """The name of the server, `inferred` if only the structure shows one; empty if nothing does."""
     names = pl.concat([frame["name"].unique().cast(pl.String) for frame in (trace.host_events, trace.python_calls)])
     listed = names.drop_nulls().to_list()
     named = next((server for server, pattern in _SERVERS if any(map(pattern.match, listed))), "")
     return named or server_engine(trace)
+
+
+def how_to_record_captures(server: str) -> str:
+    """How to record what the graphs of a server, or of another program, launch, as a sentence."""
+    return _HOW_CAPTURES.get(
+        server, "Record the capture of the graphs with torch.profiler, with record_shapes=True and with_stack=True."
+    )
 
 
 def how_to_record(server: str) -> str:

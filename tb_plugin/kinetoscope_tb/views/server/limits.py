@@ -89,7 +89,7 @@ VIEW = View(
     entry="Overview",
     place=Tab("Limits"),
     within="recording",
-    needs="iterations",
+    needs="device_iterations",
     slices=Slices(events_of_row),
-    hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
+    hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
 )

@@ -1,0 +1,54 @@
+"""Whether anything says what the graphs of a trace launch, for how much of their time, and what would record it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..filesystem import last_part
+from ..measures.graphs.join import join
+from ..measures.graphs.replayed_kernels import nodes_of
+from ..measures.graphs.replays import replays
+from ..measures.recording.server import how_to_record_captures, inference_server
+from ..trace import Diagnostic, Trace
+from ..trace.model import NO_CAPTURES
+
+_MOST_NAMED = 3  # files
+_HARDLY_ANY = 0.001  # of the time
+
+
+def diagnose(trace: Trace) -> Iterator[Diagnostic]:
+    """The share of the time in graphs whose operators are known; nothing where captures weren't searched.
+
+    Raises:
+        Postponed: They are being searched.
+    """
+    if trace.captures is NO_CAPTURES or (trace.captures.search.done() and trace.captures.search.exception()):
+        return
+    files, replayed = trace.captures.files, replays(trace)
+    duration = trace.device_events["dur_ns"].gather(replayed.rows).to_numpy()
+    if not duration.sum():
+        return
+    joined = join(trace)
+    known = duration[nodes_of(joined, replayed)[0] >= 0].sum() / duration.sum()
+    launches = f"{replayed.launch.size} graph launches replay" if replayed.launch.size > 1 else "1 graph launch replays"
+    what = f"{launches} {duration.size} kernels, copies and fills"
+    if known < _HARDLY_ANY:
+        where = " The view Captures of graphs says why files next to it don't fit." if files.unused else ""
+        yield Diagnostic(
+            "graphs_unexplained",
+            int(replayed.launch.size),
+            f"{what}, and no recording says which operators these are: they have no operator, shape or module.{where} "
+            f"{how_to_record_captures(inference_server(trace))}",
+            level="note",
+        )
+        return
+    used = {source.capture for source in joined.sources if source.capture >= 0}
+    names = [last_part(files.traces[place].path) for place in sorted(used)]
+    listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    yield Diagnostic(
+        "graphs_explained",
+        int(replayed.launch.size),
+        f"{what}. {listed or 'This recording itself'} says which operators these are, for {100 * known:.1f} % of their "
+        "time. Their operators, shapes and modules are from there.",
+        level="note",
+    )
