@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browser.app import App, HeldResponses
+from browser.app import ENTRY, App, HeldResponses, address
 from browser.timeline_page import Drawn, rests
 
 if TYPE_CHECKING:
@@ -273,6 +273,26 @@ def test_workers_are_stacked_on_one_clock(app: App):
     expect(names).to_have_count(2)
     expect(names).to_have_text([re.compile("rank0"), re.compile("rank1")])
     drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
+
+
+def test_names_are_requested_beside_boxes_and_gaps_once_these_are_drawn(app: App):
+    page = app.page
+    labels, tiles, gaps = (
+        HeldResponses(page, f"**/{route}") for route in ("timeline/labels?*", "timeline/tiles?*", "view?*view=gaps*")
+    )
+    page.goto(f"/{ENTRY}{address(view='timeline', run='made')}")
+    labels.wait_for_request()
+    tiles.wait_for_request()
+    stage = page.locator(".stage")
+    expect(stage.locator(".outline")).to_be_visible()
+    assert not gaps
+    tiles.release()
+    gaps.wait_for_request()
+    expect(stage.locator(".outline")).to_have_count(0)
+    expect(stage).to_have_attribute("aria-busy", "true")  # until the names are there
+    labels.release()
+    expect(stage).not_to_have_attribute("aria-busy", "true")
+    gaps.release()
 
 
 def test_the_gaps_of_each_worker_are_requested_once(app: App):

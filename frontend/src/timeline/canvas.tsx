@@ -1,8 +1,8 @@
 /** The timeline's tree and canvas, its header, and a description for screen readers. */
 
 import { h } from "preact";
-import { computed, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { computed, signal, useSignal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { address, go } from "../app/router.ts";
 import { plural } from "../format/numbers.ts";
 import { Renderer } from "./draw/renderer.ts";
@@ -24,13 +24,26 @@ import { type Commands, useKeys } from "../ui/keys.ts";
 
 const DISMISSED = "kinetoscope.timeline.hinted";
 
+const isDismissed = signal(false);
+
+/** Browsers may forbid a page in a frame to remember anything: then the hint comes again. */
+function remember(act: () => void) {
+  try {
+    act();
+  } catch {
+    // As if nothing had been remembered.
+  }
+}
+
+/** Asks the browser whether the hint was dismissed, which may take milliseconds. */
+export const readDismissal = () => remember(() => (isDismissed.value = localStorage.getItem(DISMISSED) !== null));
+
 /** The first keys to know; once dismissed, the hint doesn't come back. */
 function Hint() {
-  const isDismissed = useSignal(wasDismissed());
   if (isDismissed.value) return null;
   const close = () => {
     isDismissed.value = true;
-    rememberDismissal();
+    remember(() => localStorage.setItem(DISMISSED, "1"));
   };
   return (
     <p class="hint">
@@ -40,22 +53,6 @@ function Hint() {
       <button type="button" class="plain" aria-label="Don't show this again" onClick={close}>×</button>
     </p>
   );
-}
-
-/** Browsers may forbid a page in a frame to remember anything. */
-function wasDismissed(): boolean {
-  try {
-    return localStorage.getItem(DISMISSED) !== null;
-  } catch {
-    return false;
-  }
-}
-function rememberDismissal() {
-  try {
-    localStorage.setItem(DISMISSED, "1");
-  } catch {
-    // Then the hint comes again.
-  }
 }
 
 /** Describes the visible part for screen readers. */
@@ -110,7 +107,7 @@ export function Canvas() {
   const canvas = useRef<HTMLCanvasElement>(null), head = useRef<HTMLCanvasElement>(null);
   const commands = useSignal<Commands>({});
   useKeys(commands.value);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const view = new Renderer(canvas.current!, head.current!);
     isWaiting.value = true;
     view.start();

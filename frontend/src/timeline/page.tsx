@@ -1,8 +1,8 @@
 /** The page of the timeline: a toolbar, the canvas, a drawer below it. */
 
 import { h } from "preact";
-import { useEffect } from "preact/hooks";
-import { Canvas } from "./canvas.tsx";
+import { useLayoutEffect } from "preact/hooks";
+import { Canvas, readDismissal } from "./canvas.tsx";
 import { Drawer } from "./panels/drawer.tsx";
 import { SearchBox } from "./search/search_box.tsx";
 import { startAlignment } from "./state/alignment.ts";
@@ -19,11 +19,12 @@ import { Failure, Skeleton } from "../ui/status.tsx";
 /** Starts following the address and loading what it names; returns a function that stops. */
 function startTimeline(): () => void {
   const ends = [metas.start(), startClocks(), startAlignment(), startViewport(), startSelection()];
+  readDismissal();
   return () => ends.forEach((end) => end());
 }
 
 export function TimelinePage() {
-  useEffect(startTimeline, []);
+  useLayoutEffect(startTimeline, []); // before the paint: an effect after it asks a frame later
   const own = unready.value.find(([worker]) => worker === main.value)?.[1];
   if (own?.state === "failed") return <Failure {...own} />;
   if (!sources.value.length) return <Skeleton progress={own?.progress ?? null} />;

@@ -100,16 +100,19 @@ export class LabelColors {
     if (this.cacheKey === key) return;
     this.cacheKey = key;
     const { texts, categories, size, unknown } = this.labels;
+    const inked = (color: Color) =>
+      [pixel(color), pixel(mixed(color, palette.surface, DIMMED)), Number(needsDarkText(color))] as const;
+    const inks = palette.colors.map((shades) => shades.map(inked)); // few, of many labels
+    const unnamed = inked(mixed(palette.line, palette.surface, 0.3));
     this.full = new Uint32Array(size);
     this.dimmed = new Uint32Array(size);
     this.darkLetters = new Uint8Array(size);
     for (let label = 0; label < size; label++) {
       const text = texts[label];
-      const shades = palette.colors[categories[label]!] ?? palette.colors[unknown]!;
-      const color = text === undefined ? mixed(palette.line, palette.surface, 0.3) : shades[shadeOf(text)]!;
-      this.full[label] = pixel(color);
-      this.dimmed[label] = pixel(mixed(color, palette.surface, DIMMED));
-      this.darkLetters[label] = Number(needsDarkText(color));
+      const ink = text === undefined ? unnamed : (inks[categories[label]!] ?? inks[unknown]!)[shadeOf(text)]!;
+      this.full[label] = ink[0];
+      this.dimmed[label] = ink[1];
+      this.darkLetters[label] = ink[2];
     }
   }
 }

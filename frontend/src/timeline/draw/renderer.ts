@@ -10,7 +10,8 @@ import { Motion } from "./motion.ts";
 import { type Curve, type Outline, OverlayPainter } from "./overlay.ts";
 import { barsAcross, barsOf, drawPath } from "./path_overlay.ts";
 import { FONT, TrackPainter } from "./tracks.ts";
-import { type Geometry, lineAt, nsPerPixel, timeAt } from "../model/geometry.ts";
+import { type Geometry, lineAt, nsPerPixel, timeAt, visibleLines } from "../model/geometry.ts";
+import type { Labels } from "../model/labels.ts";
 import type { Line } from "../model/layout.ts";
 import { TextFitter } from "../model/text_fit.ts";
 import { levelFor } from "../model/tiles.ts";
@@ -52,16 +53,22 @@ export interface PointerTarget {
 
 export class Renderer {
   readonly motion = new Motion();
-  readonly client = new TileClient(() => this.invalidate(), reload);
+  readonly client = new TileClient(
+    // The first whole picture doesn't wait for the next frame.
+    () => isPictured.peek() || !this.client.isComplete ? this.invalidate() : this.drawNow(),
+    reload,
+  );
   private readonly pen: CanvasRenderingContext2D;
   private readonly fitter: TextFitter;
   private readonly body: TrackPainter;
   private readonly head: HeaderPainter;
   private readonly overlay: OverlayPainter;
   private readonly counters: CounterPainter;
-  private readonly colors = new Map<string, { source: Source; colors: LabelColors }>();
+  private readonly colors = new WeakMap<Labels, LabelColors>();
   private palette: Palette | null = null;
   private frame = 0;
+  /** Whether a new size has emptied the canvas. */
+  private isBlank = true;
   private ends: (() => void)[] = [];
 
   constructor(readonly canvas: HTMLCanvasElement, readonly headCanvas: HTMLCanvasElement) {
@@ -80,9 +87,15 @@ export class Renderer {
 
   /** Starts drawing. */
   start() {
-    const themed = new MutationObserver(() => this.recolor());
+    const themed = new MutationObserver(() => {
+      this.palette = null;
+      this.invalidate();
+    });
     themed.observe(document.documentElement, { attributeFilter: ["style"] });
-    const sized = new ResizeObserver(() => this.resize());
+    const sized = new ResizeObserver(() => {
+      this.resize();
+      if (this.isBlank) this.drawNow();
+    });
     sized.observe(this.canvas);
     const watched = effect(() => {
       for (
@@ -144,20 +157,22 @@ export class Renderer {
     this.frame = 0;
   }
 
-  recolor() {
-    this.palette = null;
-    this.invalidate();
+  private resize() {
+    const screen = devicePixelRatio || 1, { clientWidth: width, clientHeight: height } = this.canvas;
+    const pixels = (length: number) => Math.max(1, Math.round(length * screen));
+    const [wide, high] = [pixels(width), pixels(height)];
+    if (!this.isBlank && this.canvas.width === wide && this.canvas.height === high) return;
+    this.canvas.width = this.headCanvas.width = wide;
+    this.canvas.height = high;
+    this.headCanvas.height = pixels(HEAD_HEIGHT);
+    this.isBlank = true;
+    size.value = { width, height };
+    this.requestTiles();
   }
 
-  private resize() {
-    const screen = devicePixelRatio || 1;
-    for (const [canvas, height] of [[this.canvas, this.canvas.clientHeight], [this.headCanvas, HEAD_HEIGHT]] as const) {
-      canvas.width = Math.max(1, Math.round(canvas.clientWidth * screen));
-      canvas.height = Math.max(1, Math.round(height * screen));
-    }
-    size.value = { width: this.canvas.clientWidth, height: this.canvas.clientHeight };
+  private drawNow() {
     cancelAnimationFrame(this.frame);
-    this.draw(performance.now()); // a new size empties a canvas: until the next frame it would be blank
+    this.draw(performance.now());
   }
 
   invalidate() {
@@ -182,6 +197,7 @@ export class Renderer {
     this.drawBody(place, list, marked.map(({ at }) => at));
     this.client.end();
     this.drawHead(place, marked);
+    this.isBlank = false;
     lastFrame.boxes = this.body.boxes;
     isWaiting.value = !this.client.isComplete || !list.every(({ labels }) => labels.isComplete);
     if (this.client.isComplete) isPictured.value = true;
@@ -215,12 +231,9 @@ export class Renderer {
     for (const bars of lines) if (bars.length) drawPath(this.pen, place, bars, palette);
   }
 
-  private colorsOf(source: Source): LabelColors {
-    const cached = this.colors.get(source.id);
-    if (cached?.source.labels === source.labels) return cached.colors;
-    const colors = new LabelColors(source.labels);
-    void source.labels.requestAll();
-    this.colors.set(source.id, { source, colors });
+  private colorsOf({ labels }: Source): LabelColors {
+    const colors = this.colors.get(labels) ?? new LabelColors(labels);
+    this.colors.set(labels, colors);
     return colors;
   }
 
@@ -310,6 +323,15 @@ export class Renderer {
     const within = SNAP_PIXELS * nsPerPixel(place);
     const edge = nearestEdge(this.pieces(source, band.track), lanes, time - source.shift_ns, within);
     return { ...edge, time: edge.time + source.shift_ns, source: source.id };
+  }
+
+  /** Asks for the tiles of the visible tracks: the frame that will need them takes a while to draw. */
+  private requestTiles() {
+    for (const { line: { band } } of visibleLines(geometry())) {
+      const source = band && sourceOf(band.source);
+      if (source) this.pieces(source, band.track);
+    }
+    this.client.end();
   }
 
   /** What is drawn of a track. */

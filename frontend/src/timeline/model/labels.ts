@@ -9,7 +9,7 @@ export class Labels {
   readonly texts: string[] = [];
   /** Index into the categories of the trace; `unknown` where the page isn't there yet. */
   readonly categories: Uint8Array;
-  private readonly requested = new Set<number>();
+  private readonly requests = new Map<number, Promise<void>>();
   private loaded = 0; // pages
 
   constructor(
@@ -39,12 +39,16 @@ export class Labels {
   }
 
   /** Loads the page of a label, unless it was requested before. */
-  private async request(label: number) {
+  private request(label: number): Promise<void> {
     const page = Math.floor(label / LABELS_PER_PAGE);
-    if (this.requested.has(page)) return;
-    this.requested.add(page);
+    const request = this.requests.get(page) ?? this.load(page);
+    this.requests.set(page, request);
+    return request;
+  }
+
+  private async load(page: number) {
     const answer = await this.loadPage(page);
-    if (!answer) return void this.requested.delete(page);
+    if (!answer) return void this.requests.delete(page);
     addKernelLabels(answer.labels);
     const first = page * LABELS_PER_PAGE;
     answer.texts.forEach((text, i) => (this.texts[first + i] = text));

@@ -5,6 +5,7 @@ import type { Table, ViewAnswer } from "../../api/types.ts";
 import { resources } from "../../app/resource.ts";
 import { viewOfPanel } from "../../app/router.ts";
 import { shortName } from "../model/text_fit.ts";
+import { isPictured } from "./clocks.ts";
 import { traces } from "./traces.ts";
 
 export interface Gap {
@@ -45,13 +46,13 @@ function gapsOf(table: Table): Map<number, Gap[]> {
 
 const tables = resources<ViewAnswer>(() => {
   const view = viewOfPanel("gaps");
-  if (!view) return {};
+  if (!view || !isPictured.value) return {};
   const withDevice = traces.value.filter(({ meta }) => meta.tracks.some(({ part }) => part === "work"));
   const requests = withDevice.map(({ id, place, stamp }) =>
     [id, { route: "view", query: { ...place, view: view.id }, version: stamp }] as const
   );
   return Object.fromEntries(requests);
-}, { atOnce: 1, keepsReady: true }); // one after the other, since tiles matter more
+}, { atOnce: 1, keepsReady: true }); // after the picture and one after the other, since tiles matter more
 
 /** By source, then device; by start. */
 export const idleGaps = computed((): Record<string, Map<number, Gap[]>> => {

@@ -84,16 +84,16 @@ const labels = new Map<string, Labels>();
 
 function labelsOf(place: Trace["place"], meta: Meta): Labels {
   const key = JSON.stringify([place, meta.stamp]);
-  const cached = labels.get(key);
-  if (cached) return cached;
   const loadPage = async (page: number) => {
     const answer = await loadFrom<LabelPage>({ place, stamp: meta.stamp }, "timeline/labels", { page: String(page) });
     return answer.state === "ready" ? answer : null;
   };
-  const created = new Labels(meta.labels, meta.categories.indexOf("Other"), loadPage, () => arrivals.value++);
-  labels.set(key, created);
+  const ofTrace = labels.get(key) ??
+    new Labels(meta.labels, meta.categories.indexOf("Other"), loadPage, () => arrivals.value++);
+  labels.set(key, ofTrace);
   if (labels.size > MOST_LABELS) labels.delete(labels.keys().next().value!);
-  return created;
+  void ofTrace.requestAll();
+  return ofTrace;
 }
 
 /** The traces that are drawn, in their order; none before the main one is loaded. */
