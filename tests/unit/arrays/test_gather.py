@@ -2,8 +2,10 @@
 
 import numpy as np
 import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.gather import map_categories
+from kinetoscope_tb.arrays.gather import map_categories, number_alike, scatter_add
 
 NAMES = pl.Series(["b", None, "a", "b"], dtype=pl.Enum(["a", "b", "unused"]))
 
@@ -24,3 +26,22 @@ def test_columns_without_names_or_rows():
     assert map_categories(empty, len).size == 0
     nothing = pl.Series([None, None], dtype=pl.Enum([]))
     assert np.array_equal(map_categories(nothing, len), [False, False])
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)))
+def test_equal_values_have_one_number_each_in_the_order_of_their_first_rows(values):
+    first, number = number_alike(np.array(values, np.int64))
+    assert [values[row] for row in first] == list(dict.fromkeys(values))
+    assert [values[first[n]] for n in number] == values
+
+
+def test_many_distinct_values_are_numbered_too():
+    values = np.arange(10_000, dtype=np.int64) % 5_000 << 40
+    first, number = number_alike(values)
+    assert first.tolist() == list(range(5_000))
+    assert number.tolist() == [*range(5_000), *range(5_000)]
+
+
+def test_values_without_a_place_are_left_out_of_the_sums():
+    place = np.array([1, -1, 1, 0], np.int32)
+    assert scatter_add(place, np.array([2, 4, 8, 16]), 3).tolist() == [16, 10, 0]

@@ -3,6 +3,7 @@ import pytest
 
 from kinetoscope_tb.measures.time.idle import Windows, gaps
 from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
+from kinetoscope_tb.measures.time.idle_culprits import CulpritPieces
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device import gap_culprits as of_gap
 from kinetoscope_tb.views.device.culprit_gaps import culprit_gaps
@@ -119,6 +120,29 @@ def test_a_gap_opens_to_its_culprits_which_add_up_to_it():
     assert gap_culprits(trace, device=0, start_ns=7).is_empty()
     every = gap_culprits(trace)
     assert every["culprit_ns"].sum() == idle_culprits(trace)["total_ns"].sum()
+
+
+def test_without_a_gap_or_a_culprit_the_largest_are_listed_up_to_a_limit(monkeypatch):
+    trace = loading().build()
+    every, of_gaps = culprit_gaps(trace), gap_culprits(trace)
+    monkeypatch.setattr("kinetoscope_tb.views.device.culprit_gaps.MOST_ROWS", 4)
+    assert culprit_gaps(trace).equals(every.head(4))
+    monkeypatch.setattr("kinetoscope_tb.views.device.gap_culprits.MOST_GAPS", 2)
+    longest = gaps(trace, "device", Windows.of(trace, each=False))
+    longest = longest.sort(pl.col("end_ns") - pl.col("start_ns"), "gap", descending=[True, False]).head(2)
+    assert gap_culprits(trace).equals(of_gaps.filter(pl.col("start_ns").is_in(longest["start_ns"].implode())))
+
+
+def test_the_pieces_of_a_span_are_those_of_all_clipped_to_it():
+    trace = loading().build()
+    whole = CulpritPieces.of(trace)
+    halves = [CulpritPieces.within(trace, 0, *span) for span in ((None, 130_000), (130_000, None))]
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    sums, expected = (
+        pieces.group_by("culprit", "gap").agg(length).sort("culprit", "gap")
+        for pieces in (pl.concat([half.pieces for half in halves]), whole.pieces)
+    )
+    assert sums.equals(expected)
 
 
 def test_rows_without_a_duration_behind_the_last_step_belong_to_no_gap():

@@ -26,6 +26,20 @@ def calls(*kernels, inner=""):
     return builder.build()
 
 
+def test_long_sequences_are_told_apart():
+    builder, length = TraceBuilder(), 1_500
+    for call in range(3):
+        builder.op("aten::conv2d", at=10_000 * call, dur=9_990)
+        for k in range(length):
+            name, correlation = "other" if (call, k) == (1, 0) else f"k{k}", length * call + k + 1
+            builder.launch(at=10_000 * call + 2 + 5 * k, dur=3, correlation=correlation)
+            builder.kernel(
+                name, at=100_000 + 10 * correlation, dur=5 if name == "other" else 1, correlation=correlation
+            )
+    sums = op_kernels(builder.build(), name="aten::conv2d")
+    assert sums.select("calls", "device_events", "device_total_ns").rows() == [(2, 3_000, 3_000), (1, 1_500, 1_504)]
+
+
 def test_calls_with_the_same_sequence_are_one_row_and_repeats_are_counted():
     trace = calls([("pad", 2), ("gemm", 10), ("gemm", 12)], [("pad", 2), ("gemm", 10), ("gemm", 14)], [("winograd", 7)])
     same(
