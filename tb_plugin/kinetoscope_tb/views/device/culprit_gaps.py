@@ -25,8 +25,8 @@ class CulpritGaps(Table):
     start_ns = Column(INSTANT, "When the gap began.")
     dur_ns = Column(DURATION, "How long nothing ran on the device.")
     culprit_ns = Column(DURATION, "How much of it has this culprit.")
-    before = Column(TEXT, "The kernel, copy or fill that ended last before it; missing if none did.")
-    after = Column(TEXT, "The one that ended it; missing if none followed.")
+    preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
+    ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
 
 
 def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None = None) -> pl.DataFrame:
@@ -43,8 +43,8 @@ def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None
         pl.col("device").cast(pl.Int64),
         step=steps.gather(rows["step"]),
         dur_ns=pl.col("end_ns") - pl.col("start_ns"),
-        before=names.gather(rows["before"].replace(NONE, None)).cast(pl.String),
-        after=names.gather(rows["after"].replace(NONE, None)).cast(pl.String),
+        preceded_by=names.gather(rows["before"].replace(NONE, None)).cast(pl.String),
+        ended_by=names.gather(rows["after"].replace(NONE, None)).cast(pl.String),
     )
     rows = rows.sort("culprit_ns", "device", "start_ns", "culprit", descending=[True, False, False, False])
     return CulpritGaps.of(rows.select(CulpritGaps.schema().names()))

@@ -61,7 +61,9 @@ class IdleCulprits(Table):
     kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
     window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
     steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
-    after = Column(TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed.")
+    ended_by = Column(
+        TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed."
+    )
     culprit = Column(TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.")
 
 
@@ -92,7 +94,7 @@ def _sums(pieces: pl.DataFrame, steps: int, noun: str) -> pl.DataFrame:
         total_ns=pl.col("dur_ns").sum(),
         gaps=pl.len().cast(pl.Int64),
         longest_ns=pl.col("dur_ns").max(),
-        after=pl.col("name").sort_by("dur_ns", "gap", descending=[False, True]).last().cast(pl.String),
+        ended_by=pl.col("name").sort_by("dur_ns", "gap", descending=[False, True]).last().cast(pl.String),
         follows=pl.col("name").n_unique(),
     )
     in_steps = pieces.filter(pl.col("step") != NONE) if steps else pieces.clear()
@@ -101,18 +103,20 @@ def _sums(pieces: pl.DataFrame, steps: int, noun: str) -> pl.DataFrame:
     )
     rows = rows.join(by_step, who, how="left").with_columns(mean_ns=pl.col("total_ns") // pl.col("gaps"))
     patterns = (
-        _pattern(steps, f"{noun}s", *row) for row in rows.select("steps", "gaps", "follows", "after").iter_rows()
+        _pattern(steps, f"{noun}s", *row) for row in rows.select("steps", "gaps", "follows", "ended_by").iter_rows()
     )
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 
 
-def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, follows: int, after: str | None) -> str | None:
+def _pattern(
+    all_steps: int, nouns: str, steps: int | None, gaps: int, follows: int, ended_by: str | None
+) -> str | None:
     """In how many steps a culprit occurs, and which work follows its gaps if that is always the same."""
     parts = []
     if steps and all_steps > 1:
         parts.append(f"in each of {all_steps} {nouns}" if steps == all_steps else f"in {steps} of {all_steps} {nouns}")
-    if gaps > 1 and follows == 1 and after is not None:
-        parts.append(f"always before {kernel_label(after)}")
+    if gaps > 1 and follows == 1 and ended_by is not None:
+        parts.append(f"always before {kernel_label(ended_by)}")
     return ", ".join(parts) or None
 
 
