@@ -174,6 +174,8 @@ export type TraceState =
     rank: number | null;
     steps: string[];
     step_noun: "step" | "iteration";
+    /** The vendor's name for the units that multiply matrices, such as "tensor cores". */
+    matrix_units: string;
     /** The readable labels of its kernels, by their full names. */
     labels: Record<string, string>;
     missing: Record<string, string>;

@@ -4,6 +4,7 @@ import { useRef } from "preact/hooks";
 import type { EventAnswer, Query, Table, ViewAnswer } from "../api/types.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
 import { trace } from "./router.ts";
+import { matrixUnits } from "../format/vendor_words.ts";
 
 /** The place of a trace, and the version of its file. */
 export interface TracePlace {
@@ -34,8 +35,7 @@ export function cachedTable(view: string): Table | null {
 
 /** What people call the devices: a GPU, unless the page knows that its vendor makes others. */
 export function deviceNoun(): string {
-  const units = cachedTable("gpus")?.data.matrix_units?.[0];
-  return !units || /^(tensor|matrix) cores$/.test(String(units)) ? "GPU" : "Device";
+  return /^(tensor|matrix) cores$/.test(matrixUnits.value) ? "GPU" : "Device";
 }
 
 export interface ShownAnswer {

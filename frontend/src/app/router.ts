@@ -17,6 +17,7 @@ import { type Address, isInFront, onAddressChange, onReload, readAddress, writeA
 import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
 import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/kernel_labels.ts";
+import { matrixUnits } from "../format/vendor_words.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
 import { entriesOf, type Entry, pageTitle, tabOf } from "./entries.ts";
@@ -323,6 +324,9 @@ export function start() {
   onAddressChange(() => (address.value = readAddress()));
   onReload(retry);
   traceStates.start();
+  effect(() => {
+    if (traceState.value?.state === "ready") matrixUnits.value = traceState.value.matrix_units;
+  });
   effect(normalizeAddress);
   void pollListing();
 }

@@ -13,6 +13,10 @@ import { useTableScope } from "../table/table_scope.tsx";
 const MOST_BARS = 8;
 const NOTHING_IDLE = 0.005;
 
+interface Part extends BarPart {
+  id: string;
+}
+
 interface Bar {
   row: number;
   label: string;
@@ -21,7 +25,7 @@ interface Bar {
   /** Communication, and how much of it no computation hides; only where that is the question. */
   communication?: number;
   exposed: number;
-  parts: BarPart[];
+  parts: Part[];
 }
 
 const idleOf = ({ whole, busy }: Bar) => whole - busy;
@@ -34,7 +38,7 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
     if (only && found !== value) return [];
     const step = data.step?.[row];
     const label = `${deviceNoun()} ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
-    const drawn = parts.map((name) => ({ ...timePart(name), value: number(name, row) }));
+    const drawn = parts.map((name) => ({ id: name, ...timePart(name), value: number(name, row) }));
     return [{
       row,
       label,
@@ -65,10 +69,10 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
 function Sentence({ bar }: { bar: Bar }) {
   const idle = idleOf(bar), scale = scaleFor("duration", [idle]);
   if (idle < NOTHING_IDLE * bar.whole) return <p class="answer">{bar.label} was busy all the time.</p>;
-  const [most] = bar.parts.filter(({ name }) => name !== "Busy").sort((a, b) => b.value - a.value);
+  const [most] = bar.parts.filter(({ id }) => id !== "busy_ns").sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
-      {`${bar.label} ${most!.name.startsWith("Not") ? "ran nothing that was recorded" : "was idle"} for ${
+      {`${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
         scaled(idle, scale)
       } of ${scaled(bar.whole, scale)} ${scale.unit} `}
       {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${most!.name.toLowerCase()}.`}

@@ -5,6 +5,7 @@ import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with 
 import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
 import { hasLabel, labelsVersion, readableName } from "../format/kernel_labels.ts";
 import { sharedColumns } from "../api/pictures.ts";
+import { inVendorWords, matrixUnits } from "../format/vendor_words.ts";
 import { ranks } from "./order.ts";
 import { type Tree, treeOf } from "./tree.ts";
 
@@ -99,7 +100,8 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
   const isShare = NUMERIC.has(column.kind) && shares.includes(column.name);
   return {
     ...column,
-    title: label(column.name),
+    title: inVendorWords(label(column.name)),
+    doc: inVendorWords(column.doc),
     values,
     scale: scaleOf(column, values, table, weight),
     isNumeric: NUMERIC.has(column.kind),
@@ -173,11 +175,11 @@ function rowNamer(columns: DrawnColumn[], count: number): (row: number) => strin
   };
 }
 
-const preparedTables = new WeakMap<Table, { ready: Ready; version: number }>();
+const preparedTables = new WeakMap<Table, { ready: Ready; version: string }>();
 
-/** The table ready for drawing; made once for each answer, and again when labels of kernels arrive after it. */
+/** The table ready for drawing; made once for each answer, and again when labels or the vendor's words arrive after it. */
 export function prepareTable(table: Table, entry: ViewEntry): Ready {
-  const version = labelsVersion.value, cached = preparedTables.get(table);
+  const version = labelsVersion.value + matrixUnits.value, cached = preparedTables.get(table);
   if (cached?.version === version) return cached.ready;
   const ready = prepare(table, entry);
   preparedTables.set(table, { ready, version });

@@ -16,6 +16,7 @@ const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
+const FAR = 6; // columns that are in sight on any wide page
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
 const KEY_PX = 16;
@@ -217,8 +218,9 @@ interface TableProps {
 export function DataTable(
   { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope(), isNarrow = innerWidth < NARROW;
-  const columns = useMemo(() => isNarrow ? weightSecond(all, scope.entry.weight) : all, [all, isNarrow]);
+  const scope = useTableScope(), { weight } = scope.entry;
+  const isNarrow = innerWidth < NARROW, isFar = isNarrow || all.findIndex(({ name }) => name === weight) > FAR;
+  const columns = useMemo(() => isFar ? weightSecond(all, weight) : all, [all, isFar]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);

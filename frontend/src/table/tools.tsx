@@ -74,7 +74,7 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
       <b>{shown}</b>
       {ready.columns.filter(({ isSummed }) => isSummed).map(({ name, title, kind, values }) => {
         const sum = summed.reduce((total, row) => total + (Number(values[row]) || 0), 0);
-        return (
+        return sum !== 0 && (
           <span key={name}>
             {title} <b>{quantity(sum, kind)}</b>
           </span>

@@ -48,6 +48,10 @@ export function cutText(text: string, room: number, size = 13): string {
   return length < text.length ? `${text.slice(0, length - 1)}…` : text;
 }
 
+/** A place in the code so that it fits: without its folders, then without its end, so that file and line stay. */
+export const cutPlace = (text: string, room: number): string =>
+  cutText(textWidth(text, 13) > room ? text.replace(/^.*[/\\](?=.+:\d)/s, "…/") : text, room);
+
 /** The size of an element's inside, kept current. */
 export function useSize(element: RefObject<HTMLElement | null>): { width: number; height: number } {
   const [size, setSize] = useState({ width: 0, height: 0 });

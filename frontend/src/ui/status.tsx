@@ -79,6 +79,7 @@ export function Failure({ code, message }: { code: string; message: string }) {
 export function AnswerView(
   { shown, title, children }: {
     shown: ShownAnswer;
+    /** Empty where a heading above names it. */
     title: string;
     children: (table: Table) => ComponentChildren;
   },
@@ -87,7 +88,7 @@ export function AnswerView(
   if (answer?.state === "failed") return <Failure {...answer} />;
   if (answer?.state === "missing") {
     return (
-      <Notice title={`${title}: not in this trace`}>
+      <Notice title={title ? `${title}: not in this trace` : "Not in this trace"}>
         <p>{answer.hint}</p>
       </Notice>
     );

@@ -123,6 +123,7 @@ const CutNote = ({ rows, of }: { rows: number; of: number }) => (
 
 function NoRows({ entry }: { entry: ViewEntry }) {
   const chosen = Object.keys(parametersOf(entry));
+  if (!chosen.length && entry.place.kind === "part") return <p class="quiet">{entry.hint}</p>;
   if (!chosen.length) {
     return (
       <Notice title={entry.title}>
@@ -221,7 +222,7 @@ function SingleView({ about }: { about: Query }) {
           <Parameters entry={entry} fixed={fixed} />
         </div>
       )}
-      <AnswerView shown={shown} title={entry.title}>
+      <AnswerView shown={shown} title={entry.place.kind === "part" ? "" : entry.title}>
         {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
       </AnswerView>
     </>

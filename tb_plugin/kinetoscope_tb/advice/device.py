@@ -147,7 +147,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
             "how full the device is",
-            "blocks per multiprocessor weren't recorded: torch 1.9 and later do, on NVIDIA GPUs only",
+            "blocks per multiprocessor weren't recorded: torch 1.9 and later record them, on NVIDIA GPUs only",
         )
         return
     windows = facts.windows
@@ -192,7 +192,7 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
         if not size or peak <= 0:
             continue
         if peak <= _NEARLY_FULL * size:
-            yield Cleared("memory", f"device {device} at most {text.percent(peak / size)} full")
+            yield Cleared("memory", f"peak memory {text.percent(peak / size)} of device {device}")
             continue
         yield Advice(
             "memory",

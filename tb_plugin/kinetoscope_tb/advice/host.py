@@ -215,8 +215,8 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
         return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER.format(graphs=facts.terms.graphs)
     if facts.server:
-        more = "" if facts.count >= FEWEST_PEERS else f"{how_to_record(facts.server)} "
-        return f"{more}Look at what the host does between iterations: the view Limits names it."
+        more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
+        return f"Look at what the host does between iterations: the view Limits names it.{more}"
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
@@ -363,7 +363,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     if unfused is None or not facts.is_worth(lengths):
         return
     name, ran = unfused
-    what = "idle devices" if facts.has_device else "host time"
+    what = "device idle time" if facts.has_device else "host time"
     device = facts.trace.device_events
     launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
     rows = f" and {text.often(launched / facts.count)} kernels" if launched else ""

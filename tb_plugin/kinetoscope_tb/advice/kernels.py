@@ -394,4 +394,4 @@ def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group) -> str:
     reason = largest.reason[0].lower() + largest.reason[1:].rstrip(".")
     remedy = "; the option --device names it" if "name the device" in reason else ""
     who = f"`{largest.name}`" if largest.name else f"kernels such as `{largest.kernel[:60]}`"
-    return f"{facts.percent(facts.mean(unknown))} of {facts.unit}, most of it in {who}: {reason}{remedy}"
+    return f"{facts.percent(facts.mean(unknown))} of {facts.unit} can't be rated, most of it in {who}: {reason}{remedy}"

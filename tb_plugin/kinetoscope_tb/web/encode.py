@@ -88,6 +88,7 @@ def state(
         captures: Files that may be chosen to say what its graphs launch.
     """
     from ..measures.calls.kernel_names import labels_of_kernels
+    from ..measures.recording.vendor import vendor_terms
     from ..trace.steps import step_noun
 
     missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
@@ -98,6 +99,7 @@ def state(
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
         "step_noun": step_noun(trace.steps),
+        "matrix_units": vendor_terms(trace).matrix_units,
         "labels": dict(labels_of_kernels(trace)),
         "missing": {view: hint for view, hint in missing.items() if hint is not None},
         "captures": list(captures),

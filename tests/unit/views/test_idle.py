@@ -183,7 +183,7 @@ def test_the_longest_gaps_first_with_what_ended_them():
     same(
         gaps(trace),
         """
-        device  start_ns  dur_ns  step  cause      cause_ns  host_late_ns  host              host_ns  late_ns  before  after   op
+        device  start_ns  dur_ns  step  cause      cause_ns  host_late_ns  host              host_ns  late_ns  preceded_by  ended_by  op
         0       30        50      1     host late  30        30            operator          39       30       first   second  aten::mm
         0       0         10      1     host late  5         5             nothing recorded  9        5        -       first   -
         """,

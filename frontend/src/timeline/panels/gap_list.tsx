@@ -42,7 +42,7 @@ const rangeOf = (gap: Gap, { shift_ns }: Source) => {
 };
 
 function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) {
-  const { dur_ns, device, step, after } = gap;
+  const { dur_ns, device, step, ended_by } = gap;
   return (
     <li style={{ "--share": (Number(dur_ns) / most).toFixed(4) }}>
       <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
@@ -54,9 +54,9 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
       </span>
       <span>
         {gapText(gap)}
-        {after !== null && (
-          <span class="quiet" data-tip={String(after)}>
-            {` Ended by ${shorten(readableName(String(after)), LONGEST)}`}
+        {ended_by !== null && (
+          <span class="quiet" data-tip={String(ended_by)}>
+            {` Ended by ${shorten(readableName(String(ended_by)), LONGEST)}`}
           </span>
         )}
       </span>
@@ -116,7 +116,7 @@ function Explanation({ gap, source }: { gap: Gap; source: Source }) {
           Zoom to it
         </button>{" "}
         {gapText(gap)}
-        {gap.after !== null && ` Ended by ${shorten(readableName(String(gap.after)), LONGEST)}.`}
+        {gap.ended_by !== null && ` Ended by ${shorten(readableName(String(gap.ended_by)), LONGEST)}.`}
       </p>
       <Culprits key={`${gap.device} ${gap.start_ns}`} gap={gap} source={source} />
     </section>

@@ -3,6 +3,7 @@ import type { Table } from "../../api/types.ts";
 import { deviceNoun, type ShownAnswer, tableOf } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized } from "../../format/steps.ts";
+import { matrixUnits } from "../../format/vendor_words.ts";
 import type { Unit } from "./step_unit.ts";
 
 interface Tile {
@@ -50,15 +51,10 @@ const GPU_TILES: [column: string, title: string, unit: string][] = [
 ];
 const MOST_TILES = 6;
 
-/** The vendor's name for units that multiply matrices, such as "Matrix cores". */
-export function matrixUnits(names: unknown[] | undefined): string {
-  return capitalized(String(names?.[0] ?? "tensor or matrix cores"));
-}
-
 /** The mean over the devices that have the number, or null; the tip lists each device. */
 function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile | null {
   const table = tableOf(gpus);
-  const title = name === "utilization" ? `${deviceNoun()} ${name}` : name || matrixUnits(table?.data.matrix_units);
+  const title = name === "utilization" ? `${deviceNoun()} ${name}` : name || capitalized(matrixUnits.value);
   if (!table) return { title, doc: "", value: "…", unit: "" };
   const values = table.data[column] ?? [];
   const recorded = values.filter((value): value is number => typeof value === "number");

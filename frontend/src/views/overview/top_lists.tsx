@@ -3,7 +3,7 @@ import type { Table } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { openView } from "../../app/router.ts";
 import { labelsVersion, readableName } from "../../format/kernel_labels.ts";
-import { exact, percent, plural, quantity, scaled, scaleFor } from "../../format/numbers.ts";
+import { exact, percent, plural, quantity, scaled, scaleFor, sharedStart } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import type { Unit } from "./step_unit.ts";
 
@@ -14,6 +14,9 @@ interface ListProps {
   /** " per step", or empty. */
   per: string;
 }
+
+/** Names that share as many characters may be cut to the same text, so they take the lines that they need. */
+const ALIKE = 24;
 
 const LISTS = {
   kernel: { title: "Top kernels", view: "kernels", head: "Kernel · launched by" },
@@ -26,6 +29,8 @@ function List({ data, kind, rows: most, per }: ListProps) {
   if (!rows.length) return null;
   const { title, view, head } = LISTS[kind];
   const scale = scaleFor("duration", rows.map((row) => data.mean_ns![row]!));
+  const names = rows.map((row) => readableName(String(data.name![row])));
+  const isAlike = (name: string) => names.some((other) => other !== name && sharedStart(other, name) > ALIKE);
   const hasOwner = rows.some((row) => data.owner![row] !== null);
   return (
     <section class="card top" aria-label={title}>
@@ -45,19 +50,19 @@ function List({ data, kind, rows: most, per }: ListProps) {
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => {
-            const name = String(data.name![row]), share = data.share_frac![row] as number;
+          {rows.map((row, i) => {
+            const name = String(data.name![row]), shown = names[i]!, share = data.share_frac![row] as number;
             const others = Number(data.other_owners![row] ?? 0), owner = data.owner![row];
             return (
               <tr key={name}>
                 <th scope="row">
                   <button
                     type="button"
-                    class="plain"
+                    class={isAlike(shown) ? "plain whole" : "plain"}
                     data-tip={name}
-                    onClick={() => openView(view, readableName(name))}
+                    onClick={() => openView(view, shown)}
                   >
-                    {readableName(name)}
+                    {shown}
                   </button>
                   <small>
                     {owner && `${owner}${others ? ` +${others}` : ""} · `}

@@ -30,8 +30,15 @@ class AnnotationCosts(Table):
         adds_up=False,
     )
     gpu_sum_ns = Column(DURATION, "The sum of the durations of that work: more than the GPU time if it overlaps.")
-    gpu_span_ns = Column(DURATION, "From the start of the first to the end of the last work of each range, summed up.")
-    gpu_idle_ns = Column(DURATION, "The part of that span in which no device of the process ran anything.")
+    gpu_span_ns = Column(
+        DURATION,
+        "From the start of the first to the end of the last work of each range. Where the spans of several ranges "
+        "overlap, each instant counts once.",
+        adds_up=False,
+    )
+    gpu_idle_ns = Column(
+        DURATION, "The part of these spans in which no device of the process ran anything.", adds_up=False
+    )
     steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
     calls_per_step = Column(NUMBER, "Ranges in steps ÷ the steps in which it occurs.")
     host_per_step_ns = Column(

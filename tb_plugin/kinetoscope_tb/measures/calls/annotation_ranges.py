@@ -31,7 +31,7 @@ class GpuTimes(NamedTuple):
     Attributes:
         union: When any of the work ran.
         total: The sum of its durations.
-        span: From the first to the last of the work of each range, summed over the ranges.
+        span: From the first to the last of the work of each range; where the spans of ranges overlap, once.
         idle: The part of these spans in which no device ran anything.
     """
 
@@ -106,14 +106,14 @@ class AnnotationRanges:
         np.maximum.at(last, inside, (start + dur)[work])
         has_work = np.zeros(self.row.size, bool)
         has_work[inside] = True
-        span = np.where(has_work, last - first, 0)
-        active = np.zeros(self.row.size, np.int64)
-        active[has_work] = length_within(intervals_of(device), first[has_work], last[has_work])
+        spanned, begins, ends = _union_by_group(group[has_work], first[has_work], last[has_work])
+        span, active = ends - begins, length_within(intervals_of(device), begins, ends)
+        busy, first_busy, last_busy = _union_by_group(of, start[work], (start + dur)[work])
         return GpuTimes(
-            _union_lengths(of, start[work], (start + dur)[work], groups),
+            scatter_add(busy, last_busy - first_busy, groups),
             scatter_add(of, dur[work], groups),
-            scatter_add(np.where(has_work, group, NONE).astype(np.int32), span, groups),
-            scatter_add(np.where(has_work, group, NONE).astype(np.int32), span - active, groups),
+            scatter_add(spanned, span, groups),
+            scatter_add(spanned, span - active, groups),
         )
 
     def stream_spans(self, trace: Trace) -> pl.DataFrame:
@@ -181,10 +181,11 @@ def _names(names: pl.Series, rows: Rows, server: str) -> tuple[list[AnnotationNa
     return list(numbers), code.astype(np.int32)
 
 
-def _union_lengths(group: Rows, start: Ints, end: Ints, groups: int) -> Ints:
-    """The length of the union of the intervals of each group; the groups are laid one behind the other on an axis."""
+def _union_by_group(group: Rows, start: Ints, end: Ints) -> tuple[Rows, Ints, Ints]:
+    """(group, start, end) of the union of each group's intervals; the groups lie one behind the other on an axis."""
     first, last = (int(start.min()), int(end.max())) if start.size else (0, 0)
     width = last - first + 1
     base = group.astype(np.int64) * width - first
     begins, ends = union(start + base, end + base)
-    return scatter_add((begins // width).astype(np.int32), ends - begins, groups)
+    of = (begins // width).astype(np.int32)
+    return of, begins - of * width + first, ends - of * width + first

@@ -26,8 +26,8 @@ class CulpritGaps(Table):
     start_ns = Column(INSTANT, "When the gap began.")
     dur_ns = Column(DURATION, "How long nothing ran on the device.")
     culprit_ns = Column(DURATION, "How much of it has this culprit.")
-    before = Column(TEXT, "The kernel, copy or fill that ended last before it; missing if none did.")
-    after = Column(TEXT, "The one that ended it; missing if none followed.")
+    preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
+    ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
 
 
 def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None = None) -> pl.DataFrame:
@@ -47,7 +47,9 @@ def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None
     )
     rows = rows.sort("culprit_ns", "device", "start_ns", "culprit", descending=[True, False, False, False])
     rows = rows.head(MOST_ROWS)
-    rows = rows.with_columns(texts(names, rows[side].to_numpy()).alias(side) for side in ("before", "after"))
+    rows = rows.with_columns(
+        preceded_by=texts(names, rows["before"].to_numpy()), ended_by=texts(names, rows["after"].to_numpy())
+    )
     return CulpritGaps.of(rows.select(CulpritGaps.schema().names()))
 
 

@@ -51,9 +51,9 @@ class Gaps(Table):
         "How long after the gap began the call that launched the next row did; negative: it was queued before. Missing "
         "if that call isn't known.",
     )
-    before = Column(TEXT, "The kernel, copy or fill that ended last before it; missing if none did.")
-    after = Column(TEXT, "The one that ended it; missing if none followed.")
-    op = Column(TEXT, "Innermost operator that launched the one after; missing if none is known.")
+    preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
+    ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
+    op = Column(TEXT, "Innermost operator that launched the one that ended it; missing if none is known.")
 
 
 def gaps(
@@ -100,8 +100,8 @@ def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
         host_ns=spent.max(axis=0, initial=0),
         late_ns=launched - rows["start_ns"],
-        before=names.gather(rows["before"].replace(NONE, None)),
-        after=names.gather(after),
+        preceded_by=names.gather(rows["before"].replace(NONE, None)),
+        ended_by=names.gather(after),
         op=replayed.host_events["name"].gather(ops).cast(pl.String),
     )
 

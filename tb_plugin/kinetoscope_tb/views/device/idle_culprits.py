@@ -59,7 +59,9 @@ class IdleCulprits(Table):
     kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
     window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
     steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
-    after = Column(TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed.")
+    ended_by = Column(
+        TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed."
+    )
     culprit = Column(TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.")
 
 
@@ -89,10 +91,10 @@ def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
         mean_ns=pl.col("total_ns") // pl.col("gaps"),
         per_step_ns=pl.when(pl.lit(steps) > 0, pl.col("steps") > 0).then(pl.col("in_steps_ns") // max(steps, 1)),
         steps=pl.when(pl.lit(steps) > 0).then("steps"),
-        after=texts(trace.device_events["name"], rows["after"].to_numpy()),
+        ended_by=texts(trace.device_events["name"], rows["after"].to_numpy()),
     )
     noun = f"{step_noun(trace.steps)}s"
-    each = rows.select("steps", "gaps", pl.when("follows").then("after"))
+    each = rows.select("steps", "gaps", pl.when("follows").then("ended_by"))
     patterns = [_pattern(steps, noun, *row) for row in each.iter_rows()]
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 

@@ -51,6 +51,7 @@ class RunAdvice(Table):
     saving_ns = Column(
         DURATION,
         "How much longer it takes than the slowest rank that isn't a straggler, per step; missing if none is named.",
+        adds_up=False,
     )
     saving_frac = Column(FRACTION, "The same / the typical step.")
     confidence = Column(

@@ -30,7 +30,8 @@ class Advice(Table):
     saving_ns = Column(
         DURATION,
         "Upper bound on the saving per step (in the whole recording if no steps were marked); missing if it isn't "
-        "about time.",
+        "about time. Savings may overlap, so they don't add up.",
+        adds_up=False,
     )
     saving_frac = Column(FRACTION, "Saving / the mean length of a step.")
     confidence = Column(
