@@ -11,7 +11,7 @@ function labelsByHand() {
     pages.push(page);
     return new Promise<LabelPage | null>((resolve) => answers.push(resolve));
   };
-  return { labels: new Labels(SIZE, 7, load, () => {}), pages, answer: answers };
+  return { labels: new Labels(SIZE, load, () => {}), pages, answer: answers };
 }
 
 const page = (count: number): LabelPage => ({

@@ -99,7 +99,7 @@ export class LabelColors {
     const key = `${palette.isDark} ${arrivals}`;
     if (this.cacheKey === key) return;
     this.cacheKey = key;
-    const { texts, categories, size, unknown } = this.labels;
+    const { texts, categories, size } = this.labels;
     const inked = (color: Color) =>
       [pixel(color), pixel(mixed(color, palette.surface, DIMMED)), Number(needsDarkText(color))] as const;
     const inks = palette.colors.map((shades) => shades.map(inked)); // few, of many labels
@@ -109,7 +109,7 @@ export class LabelColors {
     this.darkLetters = new Uint8Array(size);
     for (let label = 0; label < size; label++) {
       const text = texts[label];
-      const ink = text === undefined ? unnamed : (inks[categories[label]!] ?? inks[unknown]!)[shadeOf(text)]!;
+      const ink = text === undefined ? unnamed : inks[categories[label]!]![shadeOf(text)]!;
       this.full[label] = ink[0];
       this.dimmed[label] = ink[1];
       this.darkLetters[label] = ink[2];

@@ -7,7 +7,7 @@ import { CounterPainter, curvePieces, valueAt } from "./counters.ts";
 import { HEAD_HEIGHT, HeaderPainter, type HeadState } from "./header.ts";
 import { boxAt, type Edge, type Hit, lanesAt, nearestEdge } from "./hit_test.ts";
 import { Motion } from "./motion.ts";
-import { type Curve, type Outline, OverlayPainter } from "./overlay.ts";
+import { type Outline, OverlayPainter } from "./overlay.ts";
 import { barsAcross, barsOf, drawPath } from "./path_overlay.ts";
 import { FONT, TrackPainter } from "./tracks.ts";
 import { type Geometry, lineAt, nsPerPixel, timeAt, visibleLines } from "../model/geometry.ts";
@@ -94,7 +94,7 @@ export class Renderer {
     themed.observe(document.documentElement, { attributeFilter: ["style"] });
     const sized = new ResizeObserver(() => {
       this.resize();
-      if (this.isBlank) this.drawNow();
+      if (this.isBlank) this.drawNow(); // the next frame would come after a blank one
     });
     sized.observe(this.canvas);
     const watched = effect(() => {
@@ -157,17 +157,22 @@ export class Renderer {
     this.frame = 0;
   }
 
+  /** Follows the size, and asks for the tiles of the visible tracks before they are drawn, which takes a while. */
   private resize() {
     const screen = devicePixelRatio || 1, { clientWidth: width, clientHeight: height } = this.canvas;
     const pixels = (length: number) => Math.max(1, Math.round(length * screen));
-    const [wide, high] = [pixels(width), pixels(height)];
+    const wide = pixels(width), high = pixels(height);
     if (!this.isBlank && this.canvas.width === wide && this.canvas.height === high) return;
     this.canvas.width = this.headCanvas.width = wide;
     this.canvas.height = high;
     this.headCanvas.height = pixels(HEAD_HEIGHT);
     this.isBlank = true;
     size.value = { width, height };
-    this.requestTiles();
+    for (const { line: { band } } of visibleLines(geometry())) {
+      const source = band && sourceOf(band.source);
+      if (source) this.pieces(source, band.track);
+    }
+    this.client.end();
   }
 
   private drawNow() {
@@ -240,13 +245,10 @@ export class Renderer {
   private drawSelection(place: Geometry, list: Source[], palette: Palette) {
     const chosen = selection.peek(), facts = detail.peek(), over = hover.peek();
     const overFacts = hoverFacts.peek();
-    const hoverArrows: Curve[] = over
-      ? overFacts?.arrows.map((arrow) => ({ ...arrow, source: over.source })) ?? []
-      : [];
     const isOther = (source: string, slice: number) => chosen?.source !== source || chosen.slice !== slice;
-    for (const { source, from, to } of hoverArrows.slice(0, 60)) {
+    for (const { from, to } of over && overFacts?.arrows.slice(0, 60) || []) {
       for (const summary of [from, to]) {
-        this.overlay.outline(place, list, { source, summary }, css(palette.accent, 0.8), 1.5);
+        this.overlay.outline(place, list, { source: over!.source, summary }, css(palette.accent, 0.8), 1.5);
       }
     }
     if (over && isOther(over.source, over.slice)) {
@@ -323,15 +325,6 @@ export class Renderer {
     const within = SNAP_PIXELS * nsPerPixel(place);
     const edge = nearestEdge(this.pieces(source, band.track), lanes, time - source.shift_ns, within);
     return { ...edge, time: edge.time + source.shift_ns, source: source.id };
-  }
-
-  /** Asks for the tiles of the visible tracks: the frame that will need them takes a while to draw. */
-  private requestTiles() {
-    for (const { line: { band } } of visibleLines(geometry())) {
-      const source = band && sourceOf(band.source);
-      if (source) this.pieces(source, band.track);
-    }
-    this.client.end();
   }
 
   /** What is drawn of a track. */

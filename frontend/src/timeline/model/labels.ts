@@ -7,18 +7,17 @@ export const LABELS_PER_PAGE = 16384;
 
 export class Labels {
   readonly texts: string[] = [];
-  /** Index into the categories of the trace; `unknown` where the page isn't there yet. */
+  /** Index into the categories of the trace; 255, which is none, where the page isn't there yet. */
   readonly categories: Uint8Array;
   private readonly requests = new Map<number, Promise<void>>();
   private loaded = 0; // pages
 
   constructor(
     readonly size: number,
-    readonly unknown: number,
     private readonly loadPage: (page: number) => Promise<LabelPage | null>,
     private readonly onLoad: () => void,
   ) {
-    this.categories = new Uint8Array(size).fill(unknown);
+    this.categories = new Uint8Array(size).fill(255);
   }
 
   /** Whether all pages are here: until then some boxes have no color of their own. */

@@ -89,7 +89,7 @@ function labelsOf(place: Trace["place"], meta: Meta): Labels {
     return answer.state === "ready" ? answer : null;
   };
   const ofTrace = labels.get(key) ??
-    new Labels(meta.labels, meta.categories.indexOf("Other"), loadPage, () => arrivals.value++);
+    new Labels(meta.labels, loadPage, () => arrivals.value++);
   labels.set(key, ofTrace);
   if (labels.size > MOST_LABELS) labels.delete(labels.keys().next().value!);
   void ofTrace.requestAll();
