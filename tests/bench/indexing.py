@@ -73,13 +73,19 @@ def _write(folder: Path) -> None:
 
 
 _PROGRAM = """
-import json, os, resource, sys
+import json, os, sys
+from pathlib import Path
 from kinetoscope_tb.cli import main
+def peak_mb(process):
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0)
 try:
     main(sys.argv[1:])
 except SystemExit as end:
-    whose = {"parent_mb": resource.RUSAGE_SELF, "worker_mb": resource.RUSAGE_CHILDREN}
-    print(json.dumps({who: resource.getrusage(which).ru_maxrss / 1024 for who, which in whose.items()}), flush=True)
+    threads = Path("/proc/self/task").iterdir()
+    workers = [child for thread in threads for child in (thread / "children").read_text().split()]  # idle by now
+    peaks = {"parent_mb": peak_mb("self"), "worker_mb": max(map(peak_mb, workers))}
+    print(json.dumps(peaks), flush=True)
     os._exit(end.code)
 """
 

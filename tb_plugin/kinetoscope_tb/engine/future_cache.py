@@ -84,7 +84,7 @@ class FutureCache(Generic[Key, CachedItem]):
             if item is None or not is_current(item):
                 item = self._items[key] = start()
                 if self._is_transient is not None:
-                    item.future.add_done_callback(partial(self._drop_failed, key, item))
+                    item.future.add_done_callback(partial(self._drop_failed, key))
             if key in self._items:  # it may have failed at once
                 self._items.move_to_end(key)
             while self._most is not None and len(self._items) > self._most:
@@ -128,7 +128,9 @@ class FutureCache(Generic[Key, CachedItem]):
         with self._lock:
             return self._capacity_bytes() - sum(item.held_bytes for item in self._items.values())
 
-    def _drop_failed(self, key: Key, item: CachedItem, future: Future[Any]) -> None:
-        error = future.exception()
-        if error is not None and self._is_transient is not None and self._is_transient(error):
+    def _drop_failed(self, key: Key, future: Future[Any]) -> None:
+        """Drop an item that failed; known by its key, since a future keeps its callbacks and an item its future."""
+        error, item = future.exception(), self.find(key)
+        is_transient = error is not None and self._is_transient is not None and self._is_transient(error)
+        if is_transient and item is not None and item.future is future:
             self.drop(key, item)

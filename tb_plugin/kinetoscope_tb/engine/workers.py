@@ -8,6 +8,7 @@ import threading
 from collections import Counter, deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Postponed
@@ -50,17 +51,18 @@ class Workers:
         A job that raises `Postponed` runs again when what it waits for is done; no thread waits for it.
         """
         future: Future[Result] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(job(*args))
-            except Postponed as waiting:
-                waiting.until.add_done_callback(lambda _: self._add(about, run))
-            except BaseException as error:  # noqa: BLE001  # raised where the result is used
-                future.set_exception(error)
-
-        self._add(about, run)
+        self._add(about, partial(self._run, future, about, job, args))
         return future
+
+    def _run(self, future: Future[Any], about: Hashable, job: Callable[..., Any], args: tuple[object, ...]) -> None:
+        """Run a job. It isn't a closure that refers to itself: that cycle would keep a trace until it is collected."""
+        try:
+            future.set_result(job(*args))
+        except Postponed as waiting:
+            again = partial(self._run, future, about, job, args)
+            waiting.until.add_done_callback(lambda _: self._add(about, again))
+        except BaseException as error:  # noqa: BLE001  # raised where the result is used
+            future.set_exception(error)
 
     def _add(self, about: Hashable, run: Callable[[], None]) -> None:
         with self._changed:
