@@ -97,7 +97,7 @@ def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: l
 
 def test_a_part_without_data_shows_its_hint(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
-    expect(part(page, "Peaks")).to_contain_text("not in this trace")
+    expect(part(page, "Peaks")).to_contain_text("Not in this trace")
     expect(part(page, "Peaks")).to_contain_text("Record the memory.")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 

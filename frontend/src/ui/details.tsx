@@ -46,7 +46,7 @@ export const DetailsHead = ({ short, full, color, children }: HeadProps) => (
       <code>{short || "(no name)"}</code>
     </h2>
     {short !== full && (
-      <p class="full-name">
+      <p class="full-name" tabIndex={0}>
         <code>{full}</code>
       </p>
     )}

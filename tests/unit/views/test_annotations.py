@@ -66,6 +66,16 @@ def test_gpu_time_counts_overlapping_work_once_and_its_sum_twice():
     assert (row["gpu_ns"], row["gpu_sum_ns"], row["gpu_span_ns"], row["gpu_idle_ns"]) == (80, 110, 80, 0)
 
 
+def test_gpu_idle_is_exact_where_the_times_of_all_rows_together_pass_32_bits():
+    second, builder = 1_000_000_000, TraceBuilder()
+    for number, name in enumerate("abcdef", 1):
+        at = number * second // 4
+        builder.annotation(name, at, 100).launch(at + 10, 5, 2 * number).launch(at + 20, 5, 2 * number + 1)
+        builder.kernel("k", at + 100, 50, 2 * number).kernel("k", at + 200, 60, 2 * number + 1)
+    rows = annotations(builder.build())
+    assert rows.select("gpu_span_ns", "gpu_idle_ns").unique().rows() == [(160, 50)]
+
+
 def test_without_a_device_there_are_no_gpu_times_and_without_steps_none_per_step():
     (row,) = annotations(TraceBuilder().annotation("a", 0, 100).build()).rows(named=True)
     assert (row["host_total_ns"], row["gpu_ns"], row["gpu_idle_ns"], row["steps"]) == (100, None, None, None)

@@ -187,5 +187,5 @@ def _union_by_group(group: Rows, start: Ints, end: Ints) -> tuple[Rows, Ints, In
     width = last - first + 1
     base = group.astype(np.int64) * width - first
     begins, ends = union(start + base, end + base)
-    of = (begins // width).astype(np.int32)
-    return of, begins - of * width + first, ends - of * width + first
+    of = begins // width
+    return of.astype(np.int32), begins - of * width + first, ends - of * width + first
