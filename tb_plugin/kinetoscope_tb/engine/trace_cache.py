@@ -276,9 +276,8 @@ class TraceCache:
     ) -> None:
         trace = entry.future.result()
         steps = [partial(self._of_entry, file, make, self._make, make, trace) for make in shares()]
-        steps.insert(
-            1, partial(self._of_entry, file, _TIMELINE, self._arrange, file, trace)
-        )  # what advice needs is first
+        arrange = partial(self._of_entry, file, _TIMELINE, self._arrange, file, trace)
+        steps.insert(1, arrange)  # behind what advice needs
         for step in steps:
             if self._entries.find(_key(file)) is not entry or self._entries.room() < entry.held_bytes:
                 return

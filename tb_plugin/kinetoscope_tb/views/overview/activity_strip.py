@@ -7,6 +7,8 @@ to its row there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -93,16 +95,24 @@ def activity_strip(
     parts = max(1, min(PARTS, end - begin))
     edges = begin + np.arange(parts + 1) * (end - begin) // parts
     windows = Windows.of(trace, each=False)
+    work = _by_device(trace.device_events.select("device", "is_communication", "kind", "start_ns", "dur_ns"), device)
     idle, idle_gaps = gap_parts(trace, "device", windows), gaps(trace, "device", windows)
+    gaps_of, numbers = _by_device(idle_gaps, device), sorted(work)
+    idle_columns = _idle(trace, idle.filter(pl.col("device").is_in(numbers)), numbers, edges)
     frames = [pl.DataFrame(schema=ActivityStrip.schema())]
-    for number in sorted(trace.device_events["device"].unique()):
-        if device in (None, number):
-            of_device = pl.col("device") == number
-            columns = _busy(trace, number, edges) | _idle(trace, idle.filter(of_device), edges)
-            columns |= _longest_gaps(idle_gaps.filter(of_device), edges)
-            frames.append(_rows("device", number, edges, columns))
+    for place, number in enumerate(numbers):
+        columns = _busy(work[number], edges) | {name: pl.Series(sums[place]) for name, sums in idle_columns.items()}
+        columns |= _longest_gaps(gaps_of.get(number, idle_gaps.clear()), edges)
+        frames.append(_rows("device", number, edges, columns))
     frames.append(_rows("host", None, edges, _host(trace, edges)))
     return ActivityStrip.of(pl.concat(frames, how="diagonal"))
+
+
+def _by_device(frame: pl.DataFrame, device: int | None) -> dict[int, pl.DataFrame]:
+    """The rows of each device, or of that one."""
+    if device is not None:
+        frame = frame.filter(pl.col("device") == device)
+    return {int(rows["device"][0]): rows for rows in frame.partition_by("device", maintain_order=True)}
 
 
 def _rows(scope: str, device: int | None, edges: Ints, columns: dict[str, pl.Series]) -> pl.DataFrame:
@@ -113,9 +123,8 @@ def _rows(scope: str, device: int | None, edges: Ints, columns: dict[str, pl.Ser
     return frame.with_columns(*place, *times)
 
 
-def _busy(trace: Trace, device: int, edges: Ints) -> dict[str, pl.Series]:
-    """How long the device computes, copies and communicates in each part; each instant counts once, in this order."""
-    rows = trace.device_events.filter(pl.col("device") == device)
+def _busy(rows: pl.DataFrame, edges: Ints) -> dict[str, pl.Series]:
+    """How long a device computes, copies and communicates in each part; each instant counts once, in this order."""
     communicates, is_kernel = rows["is_communication"].to_numpy(), (rows["kind"] == "kernel").to_numpy()
     masks = {
         "kernel_ns": is_kernel & ~communicates,
@@ -126,21 +135,24 @@ def _busy(trace: Trace, device: int, edges: Ints) -> dict[str, pl.Series]:
     return {name: pl.Series(length) for name, length in zip(masks, lengths, strict=False)}
 
 
-def _idle(trace: Trace, parts: pl.DataFrame, edges: Ints) -> dict[str, pl.Series]:
-    """How long the device is idle for each cause in each part; `parts` are its gaps by cause."""
+def _idle(trace: Trace, parts: pl.DataFrame, devices: Sequence[int], edges: Ints) -> dict[str, Ints]:
+    """How long each device is idle for each cause in each part, devices × parts; `parts` are their gaps by cause."""
     piece, start, end, column = cut(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy(), (edges[:-1], edges[1:]))
     inside = column >= 0
     piece, start, end, column = piece[inside], start[inside], end[inside], column[inside]
+    shape = len(devices), edges.size - 1
+    row = np.searchsorted(np.asarray(devices), parts["device"].to_numpy())[piece]
+    cell = (row * shape[1] + column).astype(np.int32)
     cause = parts["cause"].to_physical().to_numpy()[piece]
-    sums: dict[str, pl.Series] = {}
+    sums: dict[str, Ints] = {}
     for number, name in enumerate(CAUSES[1:], 1):
         of_cause = cause == number
-        length = scatter_add(column[of_cause], (end - start)[of_cause], edges.size - 1)
-        sums[f"{name.replace(' ', '_')}_ns"] = pl.Series(length)
+        length = scatter_add(cell[of_cause], (end - start)[of_cause], shape[0] * shape[1])
+        sums[f"{name.replace(' ', '_')}_ns"] = length.reshape(shape)
     late = cause == CAUSES.index("host late")
     spent = host_activity(trace, pl.DataFrame({"start_ns": start[late], "end_ns": end[late]}))
     for name, lengths in zip(_LATE, spent.values(), strict=True):
-        sums[name] = pl.Series(scatter_add(column[late], lengths, edges.size - 1))
+        sums[name] = scatter_add(cell[late], lengths, shape[0] * shape[1]).reshape(shape)
     return sums
 
 
