@@ -17,6 +17,7 @@ _FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
 MOST_FRAMES = 1000  # of one stack: Python's own recursion limit
 OUTER = "[more frames]"
 SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
+IN_TEXT = ";"  # between them in torch's text
 
 
 def functions(names: pl.Series) -> tuple[Rows, list[str]]:
@@ -31,7 +32,7 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
 
 def frames_of_text(text: str) -> list[str]:
     """The frames of a `Call stack` as torch writes it: innermost first, each ending with a semicolon."""
-    return [frame.strip() for frame in text.split(";") if frame.strip()]
+    return [frame.strip() for frame in text.split(IN_TEXT) if frame.strip()]
 
 
 def parsed(frames: pl.Series) -> pl.DataFrame:
@@ -44,7 +45,7 @@ def parsed(frames: pl.Series) -> pl.DataFrame:
     )
 
 
-def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str]:
+def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows, *, separator: str = SEPARATOR) -> list[str]:
     """The frames from each node to its root, joined; at most the MOST_FRAMES innermost."""
     texts = []
     for node in nodes:
@@ -54,5 +55,5 @@ def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str
             node = tree.parent[node]
         if node >= 0:
             frames.append(OUTER)
-        texts.append(SEPARATOR.join(frames))
+        texts.append(separator.join(frames))
     return texts
