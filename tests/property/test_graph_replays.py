@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
 from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
+from kinetoscope_tb.measures.python.call_stacks import Stacks
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import Captures
 from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, stack_of, truth
@@ -79,6 +80,22 @@ def test_replays_have_the_call_stacks_of_a_capture_without_their_text(graphs: li
     captures = [_captures("rocm", graphs, has_text=has_text) for has_text in (False, True)]
     rebuilt, written = (_replayed_stacks(replace(plain, captures=Captures.of(one))) for one in captures)
     assert rebuilt == written == iterations * [stack_of(operator) for work in graphs for operator in work]
+
+
+@settings(max_examples=25, deadline=None)
+@given(WORKS, st.integers(1, 4))
+def test_replays_of_a_capture_without_stacks_have_that_of_their_launch(work: Work, iterations: int) -> None:
+    recording = GraphRecording("rocm")
+    for place in range(iterations):
+        recording.builder.python(f"serve.py({place}): step", 200 * place, 100)
+        recording.replayed(work, 1)
+    recording.builder.python("serve.py(9): save", 200 * iterations, 100).op("aten::cpu", 200 * iterations + 10, 10)
+    capture = GraphRecording("rocm").captured(work).builder
+    capture.events = [event for event in capture.events if event["cat"] != "python_function"]
+    trace = with_replayed_calls(replace(recording.builder.build(), captures=Captures.of(capture.build())))
+    stacks = Stacks.of(trace)
+    expected = ["serve.py(9): save", *(f"serve.py({n}): step" for n in range(iterations) for _ in work)]
+    assert stacks.texts(stacks.number) == expected
 
 
 @settings(max_examples=25, deadline=None)

@@ -200,6 +200,11 @@ def test_stacks_as_text_are_rebuilt_where_neither_the_event_nor_one_around_it_ha
     ]
 
 
+def test_stacks_as_text_are_missing_where_no_python_call_is_around():
+    trace = TraceBuilder().op("aten::mm", at=0, dur=5).python("f.py(1): f", at=10, dur=5).build()
+    assert stacks_as_text(trace, np.array([0, -1], np.int32)).to_list() == [None, None]
+
+
 def test_stacks_as_text_without_python_calls_are_those_of_the_file():
     trace = TraceBuilder().op("aten::mm", at=0, dur=1, **{"Call stack": "f.py(1): f;"}).op("aten::mm", 5, 1).build()
     assert stacks_as_text(trace, np.array([0, 1], np.int32)).to_list() == ["f.py(1): f;", None]

@@ -45,9 +45,7 @@ class Stacks:
         codes, names = functions(python["name"])
         tree = merged(python["parent"].to_numpy(), codes)
         place, written = _written(host["call_stack"])
-        begin, end = python["start_ns"].to_numpy(), (python["start_ns"] + python["dur_ns"]).to_numpy()
-        at = host["thread"].to_numpy(), host["start_ns"].to_numpy()
-        node = gather(tree.node, innermost(python["thread"].to_numpy(), begin, end, *at))
+        node = gather(tree.node, _callers(trace))
         parent = host["parent"].to_numpy()
         place = gather(place, nearest(place >= 0, parent))
         own = np.where(place >= 0, place, np.where(node >= 0, node + np.int32(len(written)), NONE)).astype(np.int32)
@@ -66,6 +64,23 @@ class Stacks:
         return [None if n < 0 else self.written[n] if n < first else next(from_python) for n in places.tolist()]
 
 
+def _callers(trace: Trace) -> Rows:
+    """The innermost Python call around each host event, or NONE; of a replayed one around the launch of its graph."""
+    added, python = trace.replayed, trace.python_calls
+    python = python if added is None else python.head(added.python_calls)
+    start = python["start_ns"].to_numpy()
+    columns = (python["thread"].to_numpy(), start, start + python["dur_ns"].to_numpy())
+
+    def at(frame: pl.DataFrame) -> Rows:
+        rows: Rows = innermost(*columns, frame["thread"].to_numpy(), frame["start_ns"].to_numpy())
+        return rows
+
+    if added is None:
+        return at(trace.host_events)
+    of_replays = gather(at(trace.launches), added.launch[~added.is_module])
+    return np.append(at(trace.host_events.head(added.host_events)), of_replays)
+
+
 def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each row's `Call stack`, or NONE; the distinct stacks as frames); empty texts have no stack."""
     codes, texts = functions(stacks)
@@ -75,7 +90,7 @@ def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
 
 
 def stacks_as_text(trace: Trace, rows: Rows) -> pl.Series:
-    """The call stack of each of some host events (ascending, or NONE) as torch writes it; null: none is known.
+    """The call stack of each of some host events, or of NONE, as torch writes it; null: none is known.
 
     Where neither an event nor one around it has any text, it is rebuilt from the Python calls around the event. As in
     torch's own text, these are never those of the forward operator.
@@ -87,9 +102,7 @@ def stacks_as_text(trace: Trace, rows: Rows) -> pl.Series:
     has_text = map_categories(host["call_stack"], lambda text: bool(_ANY_FRAME.search(text))).astype(bool)
     around = gather(nearest(has_text, host["parent"].to_numpy()), rows)
     at = np.flatnonzero((rows >= 0) & (around < 0))
-    start, own = python["start_ns"].to_numpy(), rows[at]
-    columns = (python["thread"].to_numpy(), start, start + python["dur_ns"].to_numpy())
-    call = innermost(*columns, host["thread"].to_numpy()[own], host["start_ns"].to_numpy()[own])
+    call = _callers(trace)[rows[at]]
     return written.scatter(at[call >= 0], _rebuilt(python, call[call >= 0]))
 
 

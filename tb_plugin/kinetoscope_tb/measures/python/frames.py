@@ -47,12 +47,13 @@ def parsed(frames: pl.Series) -> pl.DataFrame:
 
 def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows, *, separator: str = SEPARATOR) -> list[str]:
     """The frames from each node to its root, joined; at most the MOST_FRAMES innermost."""
+    code, parent = tree.code.data, tree.parent.data  # faster than arrays for single elements
     texts = []
-    for node in nodes:
+    for node in nodes.tolist():
         frames: list[str] = []
         while node >= 0 and len(frames) < MOST_FRAMES:
-            frames.append(functions[tree.code[node]])
-            node = tree.parent[node]
+            frames.append(functions[code[node]])
+            node = parent[node]
         if node >= 0:
             frames.append(OUTER)
         texts.append(separator.join(frames))
