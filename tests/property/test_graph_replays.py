@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
 from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
+from kinetoscope_tb.measures.python.call_stacks import Stacks
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import Captures
-from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, truth
+from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, stack_of, truth
 
 _GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))
 _NAMED = st.sampled_from([dialect for dialect in DIALECTS if dialect == "rocm"])
@@ -27,8 +28,8 @@ def _replays(dialect: Dialect, graphs: list[Work], iterations: int) -> GraphReco
     return recording
 
 
-def _captures(dialect: Dialect, graphs: list[Work]) -> Trace:
-    recording = GraphRecording(dialect)
+def _captures(dialect: Dialect, graphs: list[Work], *, has_text: bool = False) -> Trace:
+    recording = GraphRecording(dialect, has_text=has_text)
     for work in graphs:
         recording.captured(work)
     return recording.builder.build()
@@ -63,6 +64,50 @@ def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[W
         assert set(each_replayed_kernel(trace)["confidence"]) == {"medium"}
     for row, found in zip(iterations * expected, _found(trace), strict=True):
         assert found in ((None, None, None), row) or len(set(lengths)) < len(lengths)
+
+
+def _replayed_stacks(trace: Trace) -> list[str | None]:
+    """The call stacks of the operators that the graphs replay."""
+    attributed = with_replayed_calls(trace)
+    added = attributed.host_events[trace.host_events.height :]
+    return added.filter(pl.col("kind") == "operator")["call_stack"].cast(pl.String).to_list()
+
+
+@settings(max_examples=25, deadline=None)
+@given(_GRAPHS, st.integers(1, 3))
+def test_replays_have_the_call_stacks_of_a_capture_without_their_text(graphs: list[Work], iterations: int) -> None:
+    plain = _replays("rocm", graphs, iterations).builder.build()
+    captures = [_captures("rocm", graphs, has_text=has_text) for has_text in (False, True)]
+    rebuilt, written = (_replayed_stacks(replace(plain, captures=Captures.of(one))) for one in captures)
+    assert rebuilt == written == iterations * [stack_of(operator) for work in graphs for operator in work]
+
+
+@settings(max_examples=25, deadline=None)
+@given(WORKS, st.integers(1, 4))
+def test_replays_of_a_capture_without_stacks_have_that_of_their_launch(work: Work, iterations: int) -> None:
+    recording = GraphRecording("rocm")
+    for place in range(iterations):
+        recording.builder.python(f"serve.py({place}): step", 200 * place, 100)
+        recording.replayed(work, 1)
+    recording.builder.python("serve.py(9): save", 200 * iterations, 100).op("aten::cpu", 200 * iterations + 10, 10)
+    capture = GraphRecording("rocm").captured(work).builder
+    capture.events = [event for event in capture.events if event["cat"] != "python_function"]
+    trace = with_replayed_calls(replace(recording.builder.build(), captures=Captures.of(capture.build())))
+    stacks = Stacks.of(trace)
+    expected = ["serve.py(9): save", *(f"serve.py({n}): step" for n in range(iterations) for _ in work)]
+    assert stacks.texts(stacks.number) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(DIALECTS), WORKS.filter(lambda work: len(kernels_of(work)) >= 4), st.booleans())
+def test_replays_have_the_call_stacks_of_eager_work_without_their_text(
+    dialect: Dialect, work: Work, is_eager: bool
+) -> None:
+    expected = [stack_of(operator) for operator in work]
+    for has_text in (False, True):
+        recording = GraphRecording(dialect, has_text=has_text)
+        (recording.eager if is_eager else recording.captured)(work)
+        assert _replayed_stacks(recording.replayed(work, 1).builder.build()) == expected
 
 
 @settings(max_examples=25, deadline=None)

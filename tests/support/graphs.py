@@ -49,11 +49,20 @@ def truth(work: Work) -> list[tuple[str, str, str]]:
     ]
 
 
-class GraphRecording:
-    """A recording that is written from left to right; 100 ns per launch on the host, 1000 ns per kernel."""
+def stack_of(operator: Operator) -> str:
+    """Its call stack, as torch writes it."""
+    return f"nn.Module: Layer_{operator.module};nn.Module: Model_0"
 
-    def __init__(self, dialect: Dialect) -> None:
+
+class GraphRecording:
+    """A recording that is written from left to right; 100 ns per launch on the host, 1000 ns per kernel.
+
+    Operators have their call stacks as text if `has_text`, as torch writes them, beside the Python calls around them.
+    """
+
+    def __init__(self, dialect: Dialect, *, has_text: bool = False) -> None:
         self.builder = TraceBuilder()
+        self._has_text = has_text
         self._dialect = dialect
         self._words = "rocm" if dialect == "rocm" else "cuda"
         self._at, self._device_at, self._correlation = 0, 0, 0
@@ -96,7 +105,8 @@ class GraphRecording:
         for operator in work:
             inside = 100 + 100 * len(operator.kernels)
             self.builder.module(f"Layer_{operator.module}", at, inside, number=operator.module)
-            self.builder.op(operator.name, at + 10, inside - 20, **{"Input Dims": [list(operator.sizes)]})
+            text = {"Call stack": stack_of(operator)} if self._has_text else {}
+            self.builder.op(operator.name, at + 10, inside - 20, **{"Input Dims": [list(operator.sizes)]}, **text)
             for place, kernel in enumerate(operator.kernels):
                 self._launch(kernel, at + 20 + 100 * place, is_capture=is_capture)
             at += inside + 50

@@ -1,5 +1,8 @@
 """Call stacks: from where an operator was called, as torch wrote it or as Python's calls tell."""
 
+import numpy as np
+
+from kinetoscope_tb.measures.python.call_stacks import stacks_as_text
 from kinetoscope_tb.views.host import call_stacks as module
 from kinetoscope_tb.views.host.call_stacks import VIEW, call_stacks
 from kinetoscope_tb.views.host.operators import operators
@@ -169,3 +172,39 @@ def test_without_stacks_it_says_how_to_record_them():
     assert VIEW.is_missing(TraceBuilder().op("aten::mm", at=0, dur=1).build())
     assert not VIEW.is_missing(TraceBuilder().op("aten::mm", at=0, dur=1, **{"Call stack": "f.py(1): f;"}).build())
     assert "with_stack=True" in VIEW.hint
+
+
+def test_stacks_as_text_are_rebuilt_where_neither_the_event_nor_one_around_it_has_any():
+    trace = (
+        TraceBuilder()
+        .python("main.py(1): <module>", at=0, dur=100)
+        .op("aten::linear", at=5, dur=50)
+        .python("<built-in method mm of type object at 0x7f0c>", at=10, dur=30)
+        .op("aten::mm", at=20, dur=10, **{"Call stack": ""})
+        .op("aten::relu", at=60, dur=20, **{"Call stack": "f.py(3): f;main.py(1): <module>"})
+        .op("aten::clamp", at=65, dur=5)
+        .op("aten::add", at=200, dur=10)
+        .python("other.py(2): work", at=0, dur=100, thread=2)
+        .op("MmBackward0", at=20, dur=10, thread=2, **BACKWARD)
+        .build()
+    )
+    rows = np.array([0, 1, 2, 3, -1, 4, 5], np.int32)
+    assert stacks_as_text(trace, rows).to_list() == [
+        "main.py(1): <module>",
+        "<built-in method mm of type object>;main.py(1): <module>",
+        "f.py(3): f;main.py(1): <module>",
+        None,
+        None,
+        None,
+        "other.py(2): work",
+    ]
+
+
+def test_stacks_as_text_are_missing_where_no_python_call_is_around():
+    trace = TraceBuilder().op("aten::mm", at=0, dur=5).python("f.py(1): f", at=10, dur=5).build()
+    assert stacks_as_text(trace, np.array([0, -1], np.int32)).to_list() == [None, None]
+
+
+def test_stacks_as_text_without_python_calls_are_those_of_the_file():
+    trace = TraceBuilder().op("aten::mm", at=0, dur=1, **{"Call stack": "f.py(1): f;"}).op("aten::mm", 5, 1).build()
+    assert stacks_as_text(trace, np.array([0, 1], np.int32)).to_list() == ["f.py(1): f;", None]

@@ -20,6 +20,7 @@ from ...names.python_frames import is_of_library
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, Ints, Rows
+from ..python.call_stacks import stacks_as_text
 
 KERNEL, MEMCPY, MEMSET = range(3)
 COPIES = {"memcpy": MEMCPY, "memset": MEMSET}
@@ -217,7 +218,7 @@ def _calls(trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bo
     host = pl.Series(np.where(is_module, NONE, forest.host[rows]), dtype=pl.Int64).replace(NONE, None)
     python = pl.Series(np.where(is_module, forest.row[rows], NONE), dtype=pl.Int64).replace(NONE, None)
     ranges, modules = trace.host_events, trace.python_calls
-    texts = ("kind", "input_shapes", "input_types", "concrete_inputs", "call_stack")
+    texts = ("kind", "input_shapes", "input_types", "concrete_inputs")
     names = (frame["name"].gather(at).cast(pl.String) for frame, at in ((ranges, host), (modules, python)))
     columns = {
         "is_module": is_module,
@@ -225,6 +226,7 @@ def _calls(trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bo
         "name": pl.select(pl.coalesce(*names)).to_series(),
         **{name: ranges[name].gather(host).cast(pl.String) for name in texts},
         **{name: ranges[name].gather(host).fill_null(value=False) for name in ("is_repeat", "is_communication")},
+        "call_stack": stacks_as_text(trace, forest.host[rows]),
         "module_id": modules["module_id"].gather(python).fill_null(NONE),
         "parent": gather(place, forest.parent[rows]),
     }

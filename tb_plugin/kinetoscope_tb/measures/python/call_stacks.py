@@ -6,17 +6,20 @@ on its thread. Backward operators have the frames of their forward operator, unl
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE, gather
-from ...arrays.nesting import innermost, nearest
+from ...arrays.gather import NONE, gather, map_categories, texts
+from ...arrays.nesting import add_up, innermost, nearest
 from ...trace.model import Trace
 from ..calls.backward import forward_ops
 from ..calls.call_tree import MergedTree, Rows, merged
-from .frames import SEPARATOR, frames_of_text, functions, stack_texts
+from .frames import IN_TEXT, SEPARATOR, frames_of_text, functions, stack_texts
+
+_ANY_FRAME = re.compile(r"[^;\s]")
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,10 @@ class Stacks:
     def of(cls, trace: Trace) -> Stacks:
         """Find the stack of each host event."""
         host, python = trace.host_events, trace.python_calls
-        codes, texts = functions(python["name"])
+        codes, names = functions(python["name"])
         tree = merged(python["parent"].to_numpy(), codes)
         place, written = _written(host["call_stack"])
-        begin, end = python["start_ns"].to_numpy(), (python["start_ns"] + python["dur_ns"]).to_numpy()
-        at = host["thread"].to_numpy(), host["start_ns"].to_numpy()
-        node = gather(tree.node, innermost(python["thread"].to_numpy(), begin, end, *at))
+        node = gather(tree.node, _callers(trace))
         parent = host["parent"].to_numpy()
         place = gather(place, nearest(place >= 0, parent))
         own = np.where(place >= 0, place, np.where(node >= 0, node + np.int32(len(written)), NONE)).astype(np.int32)
@@ -53,7 +54,7 @@ class Stacks:
         of_forward = gather(own, gather(forward, link))
         is_forward = (of_forward >= 0) & (own == gather(own, link))  # else the backward pass called Python inside
         number = np.where(is_forward, 2 * of_forward + 1, np.where(own >= 0, 2 * own, NONE))
-        return cls(number.astype(np.int32), written, tree, texts)
+        return cls(number.astype(np.int32), written, tree, names)
 
     def texts(self, number: Rows) -> list[str | None]:
         """The frames of each number, the innermost first; None where there is none."""
@@ -63,9 +64,56 @@ class Stacks:
         return [None if n < 0 else self.written[n] if n < first else next(from_python) for n in places.tolist()]
 
 
+def _callers(trace: Trace) -> Rows:
+    """The innermost Python call around each host event, or NONE; of a replayed one around the launch of its graph."""
+    added, python = trace.replayed, trace.python_calls
+    python = python if added is None else python.head(added.python_calls)
+    start = python["start_ns"].to_numpy()
+    columns = (python["thread"].to_numpy(), start, start + python["dur_ns"].to_numpy())
+
+    def at(frame: pl.DataFrame) -> Rows:
+        rows: Rows = innermost(*columns, frame["thread"].to_numpy(), frame["start_ns"].to_numpy())
+        return rows
+
+    if added is None:
+        return at(trace.host_events)
+    of_replays = gather(at(trace.launches), added.launch[~added.is_module])
+    return np.append(at(trace.host_events.head(added.host_events)), of_replays)
+
+
 def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each row's `Call stack`, or NONE; the distinct stacks as frames); empty texts have no stack."""
     codes, texts = functions(stacks)
     frames = [SEPARATOR.join(frames_of_text(text)) for text in texts]
     is_known = np.array([bool(text) for text in frames] + [False])
     return np.where(is_known[codes], codes, NONE).astype(np.int32), frames
+
+
+def stacks_as_text(trace: Trace, rows: Rows) -> pl.Series:
+    """The call stack of each of some host events, or of NONE, as torch writes it; null: none is known.
+
+    Where neither an event nor one around it has any text, it is rebuilt from the Python calls around the event. As in
+    torch's own text, these are never those of the forward operator.
+    """
+    host, python = trace.host_events, trace.python_calls
+    written = texts(host["call_stack"], rows)
+    if python.is_empty():
+        return written
+    has_text = map_categories(host["call_stack"], lambda text: bool(_ANY_FRAME.search(text))).astype(bool)
+    around = gather(nearest(has_text, host["parent"].to_numpy()), rows)
+    at = np.flatnonzero((rows >= 0) & (around < 0))
+    call = _callers(trace)[rows[at]]
+    return written.scatter(at[call >= 0], _rebuilt(python, call[call >= 0]))
+
+
+def _rebuilt(python: pl.DataFrame, calls: Rows) -> pl.Series:
+    """The stack of each Python call as torch writes it; text is only made once per path of calls."""
+    is_innermost, parent = np.zeros(python.height, np.int64), python["parent"].to_numpy()
+    is_innermost[calls] = 1
+    around = np.flatnonzero(add_up(parent, is_innermost)).astype(np.int32)
+    place = np.full(python.height, NONE, np.int32)
+    place[around] = np.arange(around.size, dtype=np.int32)
+    codes, names = functions(python["name"])
+    tree = merged(gather(place, parent[around]), codes[around])
+    nodes, stack = np.unique(tree.node[place[calls]], return_inverse=True)
+    return pl.Series(stack_texts(tree, names, nodes, separator=IN_TEXT), dtype=pl.String).gather(stack)

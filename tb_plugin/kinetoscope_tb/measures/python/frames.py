@@ -17,6 +17,7 @@ _FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
 MOST_FRAMES = 1000  # of one stack: Python's own recursion limit
 OUTER = "[more frames]"
 SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
+IN_TEXT = ";"  # between them in torch's text
 
 
 def functions(names: pl.Series) -> tuple[Rows, list[str]]:
@@ -31,7 +32,7 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
 
 def frames_of_text(text: str) -> list[str]:
     """The frames of a `Call stack` as torch writes it: innermost first, each ending with a semicolon."""
-    return [frame.strip() for frame in text.split(";") if frame.strip()]
+    return [frame.strip() for frame in text.split(IN_TEXT) if frame.strip()]
 
 
 def parsed(frames: pl.Series) -> pl.DataFrame:
@@ -44,15 +45,16 @@ def parsed(frames: pl.Series) -> pl.DataFrame:
     )
 
 
-def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows) -> list[str]:
+def stack_texts(tree: MergedTree, functions: list[str], nodes: Rows, *, separator: str = SEPARATOR) -> list[str]:
     """The frames from each node to its root, joined; at most the MOST_FRAMES innermost."""
+    code, parent = tree.code.data, tree.parent.data  # faster than arrays for single elements
     texts = []
-    for node in nodes:
+    for node in nodes.tolist():
         frames: list[str] = []
         while node >= 0 and len(frames) < MOST_FRAMES:
-            frames.append(functions[tree.code[node]])
-            node = tree.parent[node]
+            frames.append(functions[code[node]])
+            node = parent[node]
         if node >= 0:
             frames.append(OUTER)
-        texts.append(SEPARATOR.join(frames))
+        texts.append(separator.join(frames))
     return texts
