@@ -116,7 +116,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
     yield Advice(
         "main_thread_waits",
         f"The main thread {what or 'waits for something unrecorded'} for {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
+        f"For {facts.part(saving)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
         _REMEDIES.get(what, "Record Python stacks (with_stack=True): they show where it waits."),
         saving,
         "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
@@ -223,7 +223,7 @@ def _of_python(facts: Facts, lengths: Ints, shares: list[tuple[Place, float]], o
     return Advice(
         "host_bound",
         f"Python code outside operators takes {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)} no operator runs{facts.recurs(lengths)}" + (f": {named}." if named else ".") + doubt,
+        f"For {facts.part(saving)} no operator runs{facts.recurs(lengths)}" + (f": {named}." if named else ".") + doubt,
         "Move it out of the step, into worker processes, or into tensor operations.",
         saving,
         "medium" if is_running else "low",

@@ -50,7 +50,7 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     yield Advice(
         "copies",
         f"Copies between host and device that nothing hides take {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)} copies run and no kernel does{facts.recurs(lengths)}"
+        f"For {facts.part(saving)} copies run and no kernel does{facts.recurs(lengths)}"
         f"{moved}{kind if is_pageable else ''}.",
         "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
         if is_pageable
@@ -84,7 +84,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
     through_host = facts.has_device and not on_device
     start = (
-        f"{facts.part(saving)} ranks exchange data and no "
+        f"For {facts.part(saving)} ranks exchange data and no "
         f"{'kernel' if facts.has_device else 'operator'} computes"
         f"{facts.recurs(lengths)}.{hidden} It may hold time that others made this rank wait."
     )

@@ -468,4 +468,4 @@ def described(late: Late) -> str:
         "python": "Python",
         "nothing recorded": "code that wasn't recorded",
     }
-    return text.listed([f"{100 * part:.0f} % {named.get(name, name)}" for name, part in largest if part >= 0.05])
+    return text.listed([f"{100 * part:.0f} % in {named.get(name, name)}" for name, part in largest if part >= 0.05])

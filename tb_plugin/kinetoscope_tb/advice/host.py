@@ -170,8 +170,8 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         f"Launching work leaves {facts.device} idle for {facts.percent(waiting + latency)} of {facts.every}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
-        f"{facts.part(waiting)} no device work was queued{facts.recurs(lengths)}; "
-        + (f"meanwhile the host was in {doing}. " if doing else "")
+        f"For {facts.part(waiting)} no device work was queued{facts.recurs(lengths)}; "
+        + (f"meanwhile the host was {doing}. " if doing else "")
         + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
         waiting + latency,
@@ -395,7 +395,7 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     yield Advice(
         "allocation",
         f"Asking the driver for memory takes {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)} {facts.device} {facts.waits} while the host is in calls "
+        f"For {facts.part(saving)} {facts.device} {facts.waits} while the host is in calls "
         f"such as {take} and {give_back}{facts.recurs(lengths)}; a warm allocator makes none.",
         "Keep the caching allocator's memory: no `torch.cuda.empty_cache()` in the step, shapes that repeat, "
         "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Record after some steps of warm-up.",

@@ -35,8 +35,9 @@ def _incomplete_metadata(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "collectives_without_metadata",
             int(incomplete.size),
-            "Calls of collectives lack their name, type, sizes or group, so their bandwidth is unknown, and ranks can "
-            "only be matched by order. Torch writes them since 2.2.",
+            "Calls of collectives lack their name, type, sizes or group. What else was recorded stands in for them, "
+            "such as shapes of inputs; bandwidth is unknown where nothing does, and ranks can only be matched by "
+            "order. Torch writes them since 2.2.",
             int(host["offset"].to_numpy()[incomplete].min()),
             "note",
         )

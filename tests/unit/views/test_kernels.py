@@ -1,8 +1,12 @@
+import pytest
+
+from kinetoscope_tb.views.device.copies import Copies
 from kinetoscope_tb.views.device.exposed_time import exposed_time
 from kinetoscope_tb.views.device.gpus import gpus
 from kinetoscope_tb.views.device.kernel_durations import kernel_durations
+from kinetoscope_tb.views.device.kernel_efficiency import KernelEfficiency
 from kinetoscope_tb.views.device.kernels import kernels
-from kinetoscope_tb.views.device.kernels_by_op import kernels_by_op
+from kinetoscope_tb.views.device.kernels_by_op import KernelsByOp, kernels_by_op
 from support.build import TraceBuilder, same
 
 
@@ -77,6 +81,18 @@ def test_kernels_split_by_operator_and_launch_properties():
         k     -         -          -            -                     -                    1      5
         """,
     )
+
+
+@pytest.mark.parametrize(
+    ("table", "first"),
+    [
+        (KernelsByOp, ["name", "op", "grid", "block", "calls", "total_ns"]),
+        (KernelEfficiency, ["kernel", "operator", "input_shapes", "calls", "time_ns", "roof_frac", "gap_ns"]),
+        (Copies, ["name", "direction", "device", "from_device", "to_device", "calls", "moved_bytes"]),
+    ],
+)
+def test_costs_stand_before_what_only_describes_them(table, first):
+    assert list(table.schema())[: len(first)] == first
 
 
 def test_how_busy_a_gpu_was():

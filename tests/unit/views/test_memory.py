@@ -155,6 +155,19 @@ def test_events_tell_who_asked_and_how_long_it_lived():
     )
 
 
+def test_a_release_without_an_address_names_no_requester():
+    trace = TraceBuilder().op("aten::add", 0, 20).memory(64, 5, address=None).op("aten::relu_", 30, 20)
+    trace = trace.memory(-64, 40, address=None).build()
+    same(
+        memory_events(trace),
+        """
+        operator   size_bytes  allocated_ns  released_ns  outcome     allocated_in
+        aten::add  64          5             -            no address  aten::add
+        -          64          -             40           no address  -
+        """,
+    )
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "sizes"),
     [(None, 20, [100, 8]), (66, None, [1000, 100, 8]), (40, 66, [100, 40, 8]), (86, 90, [8]), (71, 80, [8])],

@@ -30,13 +30,6 @@ class Copies(Table):
         TEXT,
         "HtoD, DtoH, DtoD, HtoH, PtoP (between devices) and so on, or fill; missing if the name doesn't say.",
     )
-    source = Column(
-        TEXT, "Memory that is read, according to its name: Pageable, Pinned, Device, Managed, Array, Unknown."
-    )
-    target = Column(TEXT, "Memory that is written, according to the same name.")
-    is_pageable = Column(
-        BOOL, "Whether unpinned host memory took part, so that the driver copies twice; missing if unknown."
-    )
     device = Column(ID, "Device that ran it.")
     from_device = Column(ID, "Between devices: the one that is read; missing if not recorded.")
     to_device = Column(ID, "Between devices: the one that is written; missing if not recorded.")
@@ -47,6 +40,13 @@ class Copies(Table):
     mean_ns = Column(DURATION, "Total / calls, rounded to the nanosecond.")
     max_ns = Column(DURATION, "Longest one.")
     moved_bytes_per_s = Column(BYTE_RATE, "Bytes per second while they ran, of those with a recorded size.")
+    source = Column(
+        TEXT, "Memory that is read, according to its name: Pageable, Pinned, Device, Managed, Array, Unknown."
+    )
+    target = Column(TEXT, "Memory that is written, according to the same name.")
+    is_pageable = Column(
+        BOOL, "Whether unpinned host memory took part, so that the driver copies twice; missing if unknown."
+    )
 
 
 def copies(trace: Trace) -> pl.DataFrame:

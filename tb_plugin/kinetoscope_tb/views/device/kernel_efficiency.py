@@ -32,8 +32,6 @@ class KernelEfficiency(Table):
         TEXT, "Operator that launched it: the matmul, convolution or attention around it, else the innermost."
     )
     input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
-    dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
-    family = Column(TEXT, "matmul, convolution, attention, cast, layout, elementwise or other.")
     calls = Column(COUNT, "Number of calls of the operator.")
     time_ns = Column(DURATION, "Sum of the durations of its kernels.")
     roof_frac = Column(
@@ -41,6 +39,8 @@ class KernelEfficiency(Table):
     )
     gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
+    family = Column(TEXT, "matmul, convolution, attention, cast, layout, elementwise or other.")
     achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time; missing for work without FLOPs.")
     achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
     intensity = Column(NUMBER, "FLOPs per byte.")

@@ -16,20 +16,25 @@ from ...trace.row_filters import Events, Key, has_op, rows_where
 from ...view import Slices, Tab, View
 
 
-class _Properties(Table):
-    """Kernels with their operators and launch properties."""
+class _Launcher(Table):
+    """Kernels with their operators and launch sizes."""
 
     name = Column(TEXT, "Symbol of the kernel as the driver gives it.")
     op = Column(TEXT, "Innermost operator that was open when the kernel was launched; missing if none is known.")
     grid = Column(TEXT, "Blocks per grid in x, y and z.")
     block = Column(TEXT, "Threads per block in x, y and z.")
+
+
+class _Properties(Table):
+    """What each launch needs of a multiprocessor."""
+
     registers_per_thread = Column(COUNT, "Registers that each thread uses.")
     shared_memory_bytes = Column(BYTES, "Shared memory that each block uses.")
     occupancy_limiter = Column(TEXT, "What limits the blocks per multiprocessor; torch 2.12 and later record it.")
     provenance = Column(TEXT, PROVENANCE)
 
 
-class KernelsByOp(KernelCosts, _Properties):
+class KernelsByOp(_Properties, KernelCosts, _Launcher):
     """Which kernels use the GPU's time, by launching operator and launch properties."""
 
     key, weight = ("name", "op", "grid", "block", "registers_per_thread", "shared_memory_bytes"), "total_ns"

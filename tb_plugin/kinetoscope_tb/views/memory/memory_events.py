@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, gather, texts
-from ...measures.memory.allocations import EARLIER, FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
+from ...measures.memory.allocations import FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
 from ...measures.memory.levels import HINT, OfDevice, device_memories
 from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -76,7 +76,8 @@ def _overlaps(from_ns: int, to_ns: int) -> pl.Expr:
 
 
 def _listed(trace: Trace, pieces: pl.DataFrame) -> pl.DataFrame:
-    has_requester = (pieces["fate"] != EARLIER).to_numpy()  # a release doesn't show the requesting operator
+    # A lone release shows the operator that released, not the one that requested.
+    has_requester = pieces.select((pl.col("allocated") != NONE) | (pl.col("fate") == FAILED)).to_series().to_numpy()
     record, names = pieces["row"].to_numpy(), trace.host_events["name"]
     innermost = np.where(has_requester, trace.memory["op"].to_numpy()[record], NONE)
     allocated = pl.when(pl.col("fate") == FAILED).then("at_ns").otherwise(pl.col("allocated_ns").replace(NONE, None))
