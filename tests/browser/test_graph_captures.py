@@ -55,7 +55,7 @@ def test_another_capture_can_be_chosen_and_is_in_the_address(page: Page, server:
         expect(main).to_contain_text("aten::linear")
         expect(choice).to_have_value("graphs/rank1.1.pt.trace.json")
         choice.select_option("none")
-        expect(main).to_contain_text("nothing")
+        expect(main).to_contain_text("no capture found")
         expect(main).not_to_contain_text("aten::linear")
         page.get_by_label("Run", exact=True).select_option("plain")
         expect(choice).to_have_count(0)

@@ -93,6 +93,22 @@ def test_the_gpu_of_a_server_that_replays_graphs_does_not_wait_for_the_host():
 
 
 @pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_what_the_trace_does_not_show_has_no_culprit_on_the_host():
+    trace = read(next(FOLDER.glob("../inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")))
+    rows = VIEWS["idle_culprits"].run(trace).filter(pl.col("cause") == "not shown")
+    assert rows.select("host", "source", "gaps", "total_ns").rows() == [(None, None, 1, 151_231_271)]
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
+def test_a_server_is_idle_for_the_same_share_in_its_headline_and_in_the_view_of_idle_time():
+    """SGLang's decode was idle for 48.8 %, of which 0.3 % had work queued."""
+    trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
+    share = VIEWS["idle"].run(trace).filter(scope="device")["idle_frac"][0]
+    title = VIEWS["advice"].run(trace)["title"][0]
+    assert f"the GPU is idle for {100 * share:.1f} % of decode, mostly while the host launches work" in title
+
+
+@pytest.mark.skipif(not TRACES, reason="no real traces")
 def test_a_host_in_a_synchronous_copy_waits_for_the_gpu_and_not_the_other_way_round():
     """SGLang's prefill launched work after 0.12 ms, and then sat in hipMemcpyWithStream for 493 ms."""
     ms, headline = idle_ms("../inference/sglang_prefilldecode/*.json.gz")

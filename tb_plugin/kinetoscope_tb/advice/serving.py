@@ -94,12 +94,13 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
         return
     on_host = [row for row in rows if row["part"].startswith(IDLE) and row["part"] not in _NOT_THE_HOST]
     late_ns = sum(row["time_ns"] for row in on_host)
+    idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
     first = on_host[0] if late_ns > rows[0]["time_ns"] else rows[0]
     size_ns = late_ns if first in on_host else first["time_ns"]
     change, action = _change(facts, first)
     yield Advice(
         "serving_phase",
-        f"{_limit(facts, first, size_ns)}{f'; {change}' if change else ''}.",
+        f"{_limit(facts, first, idle_ns if first in on_host else size_ns)}{f'; {change}' if change else ''}.",
         f"{_evidence(facts, rows)}{_roof(rows)}",
         action + ("" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."),
         None,
@@ -110,7 +111,10 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
 
 
 def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
-    """What limits tokens per second, and for how much of the phase; such words that they end a sentence."""
+    """What limits tokens per second, and for how much of the phase; such words that they end a sentence.
+
+    Where the host does, `size_ns` is all idle time, as in the view Idle.
+    """
     part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {_phase(first)}"
     idle = f"{facts.device} {_is(facts)} idle for {of}"
     if part == f"{IDLE}{QUEUED}":
@@ -118,7 +122,7 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     if part == f"{IDLE}waiting":
         return f"The load limits tokens per second: {idle} while the host waits for a request"
     if part.startswith(IDLE):
-        mostly = "" if size_ns == first["time_ns"] else "mostly "
+        mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
     family = _WORDS[part]
     if not _is_bound_known(first):

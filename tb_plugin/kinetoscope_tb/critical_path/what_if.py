@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather
 from ..arrays.native import Function
 from ..trace import Trace
-from .classes import BETWEEN_ROWS, CALL, CLASSES, LAUNCH, own_classes
+from .classes import BETWEEN_ROWS, CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
 from .edges import Kind
 from .graph import Graph
 
@@ -33,6 +33,9 @@ LAGS = {
 }
 """The class that the lag of a wait belongs to; that of an OVERLAP belongs to the work of the row before."""
 
+
+_INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
+"""The classes of a row's start that is inside a call or another row."""
 
 _MOST_VALUES = 1 << 24
 """Of one simulation of several variants: a step with more nodes is simulated for fewer of them at a time."""
@@ -70,8 +73,13 @@ class WhatIf:
         return cls(graph, end - start, own, of_lag, window)
 
     def delays(self) -> Ints:
-        """Each node's own delay plus the lag of its driving edge, as on a path."""
+        """Each node's own delay plus the lag of its driving edge, as on a path.
+
+        0 at the start of a row inside the call or the row that it waited for: the end of that has this time, too.
+        """
         delays: Ints = self.graph.own + gather(self.graph.lag, self.graph.driving_edge, missing=0)
+        starts = self.graph.nodes.starts
+        delays[starts][np.isin(self.part[starts], _INSIDE)] = 0
         return delays
 
     def saved_by_part(self, percent: int) -> NDArray[np.int64]:

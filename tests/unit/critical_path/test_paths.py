@@ -131,6 +131,17 @@ def test_dependent_launches_of_a_real_trace_leave_no_unexplained_wait():
     assert sum(parts.values()) == (trace.steps["end_ns"] - trace.steps["start_ns"]).item()
 
 
+@pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
+def test_kernels_that_begin_before_a_call_returns_or_a_kernel_ends_count_no_time_twice():
+    trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
+    names = critical_path_names(trace).filter(pl.col("part").is_in(["computation", "runtime call"]))
+    recorded = [rows.select(pl.col("name").cast(pl.String), "dur_ns") for rows in (trace.kernels, trace.launches)]
+    totals = dict(pl.concat(recorded).group_by("name").agg(pl.col("dur_ns").sum()).rows())
+    assert names.height > 20
+    assert all(whole <= totals[name] for name, whole in names.select("name", "whole_ns").rows())
+    assert dict(names.select("name", "whole_ns").rows())["cudaLaunchKernel"] == totals["cudaLaunchKernel"]
+
+
 def test_the_host_waits_in_a_call_until_the_device_has_finished():
     sync = {"name": "cudaStreamSynchronize"}
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, sync))

@@ -22,9 +22,9 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["rule"] == "kernel"
     assert row["title"] == "70.0 % of the critical path is kernels on the GPU."
-    assert row["evidence"].startswith("All of that is `gemm_kernel`: 700 ns per step. Then ")
+    assert row["evidence"].startswith("All of that is `gemm_kernel`: 700 ns per step. Other parts of the path: ")
     assert "operators on the host" in row["evidence"]
-    assert "The longest time in a row on the host is" in row["evidence"]
+    assert "The longest time in a row on the host is 190 ns in step 1;" in row["evidence"]
     assert "its largest part is `aten::empty`." in row["evidence"]
     assert row["saving_ns"] is None
 
@@ -35,6 +35,12 @@ def test_without_a_device_the_host_is_not_set_apart():
     assert row["title"] == "90.0 % of the critical path is operators on the host."
     assert row["evidence"].startswith("All of that is `aten::'mm'`: 900 ns.")
     assert "in a row" not in row["evidence"]
+
+
+def test_the_steps_of_a_server_are_called_iterations():
+    built = TraceBuilder().annotation("step[DECODE bs=4]", 0, 1000).op("aten::mm", 0, 200)
+    (row,) = critical_path_summary(built.launch(150, 10, 1).kernel("k", 200, 700, 1).build()).rows(named=True)
+    assert " in iteration 0;" in row["evidence"]
 
 
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)

@@ -29,7 +29,7 @@ def test_each_source_has_its_part_of_the_replayed_time_and_the_rest_has_none(tmp
     frame = opened(str(trace), None, None, None).graph_captures
     assert frame.select("source", "use", "graphs", "total_ns", "high_frac", "reason").rows() == [
         ("capture_traces/rank0.json.gz", "capture", 1, 6000, 1.0, None),
-        ("nothing", None, 1, 6000, None, None),
+        ("no capture found", None, 1, 6000, None, None),
         ("capture_of_nothing.json.gz", "left out", 0, 0, None, UNLIKE),
     ]
     assert frame["time_frac"].to_list() == [0.5, 0.5, 0.0]

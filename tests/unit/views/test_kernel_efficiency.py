@@ -30,6 +30,14 @@ def test_every_kernel_has_its_time_and_those_with_known_work_a_gap():
     assert table["gap_ns"].to_list() == [100_000 - 20_021, 200_000 - 138_911, None]
 
 
+def test_the_kernel_of_a_row_is_the_one_with_the_most_time_in_all_its_calls():
+    builder = TraceBuilder(deviceProperties=[H100])
+    for number, (name, dur) in enumerate([("rare", 9_000), *[("frequent", 4_000)] * 3]):
+        builder.launch(10 * number, 5, number).kernel(name, 1000 + 10_000 * number, dur, number)
+    table = kernel_efficiency(builder.build())
+    assert table.select("kernel", "calls", "time_ns").rows() == [("frequent", 4, 21_000)]
+
+
 def test_elementwise_work_has_bytes_but_no_flops():
     first = kernel_efficiency(trace()).row(0, named=True)
     assert first["achieved_bytes_per_s"] == pytest.approx(671.1e9, rel=1e-3)

@@ -55,6 +55,19 @@ def test_what_the_host_does_between_iterations_is_named():
     assert phase["gap_scheduling_ns"] == 9 * 198 * US
 
 
+def test_a_cause_of_less_than_half_of_the_idle_time_is_not_called_most_of_it():
+    builder = TraceBuilder()
+    functions = ("vllm/v1/core/sched/scheduler.py(190): schedule", "vllm/v1/sample/sampler.py(20): forward")
+    for number in range(10):
+        at = number * 300
+        builder.annotation("step[DECODE bs=4]", at * US, 20 * US).launch((at + 5) * US, 5 * US, number + 1)
+        builder.kernel("nvjet_tst_64x8", (at + 12) * US, 20 * US, number + 1)
+        for place, function in enumerate(functions):
+            builder.python(function, (at + 40 + 100 * place) * US, (100 - 10 * place) * US)
+    row = advice(builder.build())["serving_phase"]
+    assert ", longest while the host schedules;" in row["title"]
+
+
 def test_without_stacks_the_cause_is_not_recorded():
     parts = {r["part"] for r in VIEWS["limits"].run(decodes(kernel=20, gap=200)).to_dicts()}
     assert "idle: unrecorded" in parts

@@ -127,7 +127,8 @@ def _cut(times: Times) -> Iterator[Diagnostic]:
         return
     affected = times.idle_within_steps(times.returned[cut], times.start[cut])
     share = times.share(affected)
-    fact = f"The first GPU event begins {text.time(int(delay.max()))} after it was launched, though no other ran before"
+    late = text.time(int(delay.max()))
+    fact = f"The first GPU event begins {late} after its launch, though no earlier one was recorded"
     yield Diagnostic(
         "starts_amid_work",
         cut.size,

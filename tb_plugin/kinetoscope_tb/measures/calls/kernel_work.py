@@ -119,9 +119,10 @@ class KernelWork:
         rows = _named(trace, kernels)
         keys = ["unit_name", *ARGUMENTS[1:], "device", "family"]
         total = max(int(kernels["dur_ns"].sum()), 1)
-        longest = pl.col("dur_ns").arg_max()
+        longest = pl.col("of_name_ns").arg_max()
         summed = (
-            rows.group_by(keys)
+            rows.with_columns(of_name_ns=pl.col("dur_ns").sum().over(*keys, "name"))
+            .group_by(keys)
             .agg(
                 pl.col("row"),
                 pl.col("unit").filter(pl.col("unit") >= 0).n_unique().alias("units"),

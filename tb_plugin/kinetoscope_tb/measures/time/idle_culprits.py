@@ -8,7 +8,7 @@ With more than MOST_DEVICES devices, only those that were idle longest are looke
 what the host did.
 
 Where something was queued, what the host did delayed nothing: such parts have no culprit on the host, except for copies
-and graph launches.
+and graph launches. Nor has what isn't shown: there the device may have been busy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _sum_of_gaps = Function("sum_of_gaps")
 _sum_in_steps = Function("sum_in_steps")
 
 MOST_DEVICES = 64
-WITH_HOST = ("host late", "blocked copy", "graph launch", "not shown")
+WITH_HOST = ("host late", "blocked copy", "graph launch")
 """The causes that what the host did can explain."""
 
 PIECES: dict[str, type[pl.DataType] | pl.DataType] = {

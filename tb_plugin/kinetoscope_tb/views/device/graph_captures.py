@@ -15,7 +15,7 @@ from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View
 
-THIS, NOTHING = "this recording", "nothing"
+THIS, NOTHING = "this recording", "no capture found"
 LEFT_OUT = "left out"
 
 
@@ -26,8 +26,8 @@ class GraphCaptures(Table):
 
     source = Column(
         TEXT,
-        "The file, or this recording itself; nothing: the rest, whose operators aren't known. Choose another file in "
-        "the panel (Graph capture), or by --capture.",
+        "The file, or this recording itself; no capture found: the rest, whose operators aren't known. Choose another "
+        "file in the panel (Graph capture), or by --capture.",
     )
     use = Column(
         TEXT,

@@ -34,7 +34,8 @@ class IdleCulprits(Table):
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
-        "the next work; missing if nothing is recorded, and where work was queued, so that the host delayed nothing.",
+        "the next work; missing if nothing is recorded, where work was queued, so that the host delayed nothing, and "
+        "where the trace doesn't show whether the device was idle.",
     )
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")

@@ -40,7 +40,9 @@ class CriticalPathNames(Table):
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
     segments = Column(COUNT, "Number of path segments.")
-    whole_ns = Column(DURATION, "Total time, on the path and off it.")
+    whole_ns = Column(
+        DURATION, "Total time, on the path and off it; of a kernel what is left after the previous one on its stream."
+    )
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time, and at most that "

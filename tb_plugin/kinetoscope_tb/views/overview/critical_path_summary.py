@@ -12,6 +12,7 @@ from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
+from ...trace.steps import step_noun
 from ...view import Head, View
 
 _LEAST = 0.03  # of the path: smaller parts aren't named
@@ -74,7 +75,7 @@ def _row(trace: Trace, path: pl.DataFrame, names: Names, spent: np.ndarray, step
     named = [f"{text.percent(shares[part])} {words[part]}" for part in others if shares[part] >= _LEAST]
     sentences = [_largest_name(trace, path.filter(pl.col("class") == most), names, steps)]
     if named:
-        sentences.append(f"Then {text.listed(named[:_MOST_NAMED])}.")
+        sentences.append(f"Other parts of the path: {text.listed(named[:_MOST_NAMED])}.")
     if trace.device_events.height and path["is_host"].any():
         sentences.append(_longest_on_host(trace, path, names))
     title = f"{text.percent(shares[most])} of the critical path is {words[most]}."
@@ -102,7 +103,7 @@ def _longest_on_host(trace: Trace, path: pl.DataFrame, names: Names) -> str:
     inside = runs.filter(pl.col("run") == longest["run"])
     name, _ = _most(inside, names)
     step = trace.steps["name"][inside["step"][0]]
-    where = "" if step == "all" else f" in step {step}"
+    where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
     what = "mostly with nothing recorded" if name == NAMELESS else f"its largest part is {_quoted(trace, name)}"
     return f"The longest time in a row on the host is {length}{where}; {what}."
