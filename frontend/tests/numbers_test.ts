@@ -62,6 +62,7 @@ Deno.test("hovering shows the value as recorded", () => {
 
 Deno.test("names become headings without their unit", () => {
   is(label("device_self_ns"), "Device self");
+  is(label("first_byte"), "File offset");
   is(label("tc_time_frac"), "TC time");
   is(label("mean_blocks_per_sm"), "Mean blocks per SM");
 });

@@ -60,7 +60,7 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
           timeOf(exposed)
         } of ` +
           `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
-        : `${label} computes for ${percent(busy / whole)} % of the time. No communication was recorded.`}
+        : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it.`}
     </p>
   );
 }

@@ -205,7 +205,7 @@ function Coverage({ marks, rows, times, nameOf }: {
         `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, most of it ${
           cutText(nameOf(most), MOST_NAME)
         } (${quantity(timeOf(most), "duration")}).`}{" "}
-      Dashed: 50 % of the roof. Click a point, or use arrow keys and Enter.
+      Dashed: 50 % of the roof, if known. Click a point, or use arrow keys and Enter.
     </p>
   );
 }

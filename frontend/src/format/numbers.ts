@@ -127,7 +127,7 @@ export function label(name: string): string {
   const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
     UPPER.has(word) ? word.toUpperCase() : word
   );
-  const text = words.join(" ").replace(/^dur\b/, "duration");
+  const text = words.join(" ").replace(/^dur\b/, "duration").replace("first byte", "file offset");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

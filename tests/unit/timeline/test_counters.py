@@ -3,8 +3,10 @@
 import json
 
 import numpy as np
+import pytest
 
 from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.counters.counters import batch_bytes, counters
 from support.build import TraceBuilder
 
@@ -56,12 +58,21 @@ def test_a_device_is_busy_while_any_kernel_runs_and_full_by_its_blocks():
     built = TraceBuilder().op("a", 0, 100).kernel("k", 10, 20, **{"blocks per SM": 0.5})
     built.kernel("k", 20, 20, stream=9, **{"blocks per SM": 0.75}).memcpy(60, 10)
     assert lines(built) == [
-        ("GPU utilization", "GPU 0", None, [(0, 0), (10, 1), (40, 0)]),
-        ("SM efficiency", "GPU 0", None, [(0, 0), (10, 0.5), (20, 1.0), (30, 0.75), (40, 0)]),
+        ("Device utilization", "Device 0", None, [(0, 0), (10, 1), (40, 0)]),
+        ("SM efficiency", "Device 0", None, [(0, 0), (10, 0.5), (20, 1.0), (30, 0.75), (40, 0)]),
     ]
     assert buckets(built, 4, 8) == [[6 / 16, 1, 8 / 16, 0, 0, 0, 0, NAN]] * 3
     mean = (10 * 0 + 6 * 0.5) / 16
     assert buckets(built, 4, 1, which=1) == [[mean]] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "noun"), [("cudaLaunchKernel", "GPU"), ("hipLaunchKernel", "GPU"), ("runFunction - execute", "Device")]
+)
+def test_a_device_is_called_gpu_only_where_its_vendor_is_known_to_make_them(call, noun):
+    built = TraceBuilder().launch(0, 5, 1, name=call).kernel("a", 20, 10, 1)
+    assert [line[:2] for line in lines(built)] == [(f"{noun} utilization", f"{noun} 0"), ("Queue length", f"{noun} 0")]
+    assert f"{noun} 0" in {track.process for track in timeline(built.build()).tracks}
 
 
 def test_a_queue_counts_what_was_launched_and_has_not_begun():

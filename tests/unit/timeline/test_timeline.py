@@ -66,7 +66,7 @@ def test_annotations_of_a_stream_are_drawn_with_the_stream():
     built = TraceBuilder().kernel("k", 10, 20, stream=7)
     built.event("gpu_user_annotation", "forward", 0, 40, pid=0, tid=7)
     tracks = [(track.process, track.name, track.part) for track in timeline(built.build()).tracks]
-    assert tracks == [("GPU 0", "stream 7", "annotations"), ("GPU 0", "stream 7", "work")]
+    assert tracks == [("Device 0", "stream 7", "annotations"), ("Device 0", "stream 7", "work")]
 
 
 def test_devices_come_before_hosts_and_busy_threads_before_idle_ones():

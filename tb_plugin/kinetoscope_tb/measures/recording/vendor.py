@@ -69,5 +69,10 @@ def vendor_terms(trace: Trace) -> VendorTerms:
     return UNKNOWN
 
 
+def device_noun(trace: Trace) -> str:
+    """What people call its devices in front of a number: GPU, unless no GPU vendor is known to have made them."""
+    return "GPU" if vendor_terms(trace).vendor else "Device"
+
+
 def _distinct(frame: pl.DataFrame) -> list[str]:
     return frame["name"].unique().cast(pl.String).drop_nulls().to_list()

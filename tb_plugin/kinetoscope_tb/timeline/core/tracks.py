@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...measures.recording.device_properties import Devices
+from ...measures.recording.vendor import device_noun
 from ...trace import Trace
 from .model import Part, Track
 
@@ -47,8 +48,8 @@ def axes(trace: Trace) -> Axes:
         }
     )
     of_stream = {key: place for place, key in enumerate(streams)}
-    described = Devices.of(trace.meta)
-    tracks = [_of_stream(described, *key) for key in streams]
+    described, noun = Devices.of(trace.meta), device_noun(trace)
+    tracks = [_of_stream(described, noun, *key) for key in streams]
     of_thread = np.empty(trace.threads.height, np.int32)
     for row, (pid, tid, process, name) in enumerate(trace.threads.iter_rows()):
         place = next((of_stream[key] for key in _streams_called(pid, tid, name) if key in of_stream), None)
@@ -69,9 +70,9 @@ def _streams_called(pid: str, tid: str, name: str | None) -> list[tuple[int, int
     return [(int(pid), int(number)) for number in called if len(number) < 19]
 
 
-def _of_stream(described: Devices, device: int, stream: int) -> Track:
+def _of_stream(described: Devices, noun: str, device: int, stream: int) -> Track:
     name = described.facts(device).name
-    process = "Device not known" if device < 0 else f"GPU {device}" + (f" · {name}" if name else "")
+    process = "Device not known" if device < 0 else f"{noun} {device}" + (f" · {name}" if name else "")
     label = f"stream {stream}" if stream >= 0 else "all streams"
     return Track(process, label, "work", device, stream, None, None, None, 0, 0, 0)
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...arrays.native import Array, Function
 from ...measures.memory.levels import CPU, device_memories
+from ...measures.recording.vendor import device_noun
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.queues import queue_lengths
 from ...trace import Trace
@@ -130,10 +131,11 @@ def _busy(trace: Trace) -> Iterator[Counter]:
     kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel")
     begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("dur_ns")).max()
     devices = kernels.group_by("device").agg(begin, end.alias("end"), pl.col("blocks_per_sm").is_finite().any())
+    noun = device_noun(trace)
     for device, first, last, tells_blocks in devices.sort("device").collect().iter_rows():
         span = (min(trace.window[0], first), max(trace.window[1], last))
-        where = (f"GPU {device}", device, None, (0.0, 1.0), span[1])
-        yield Counter("GPU utilization", "fraction", *where, partial(_switched, trace, device, span[0]))
+        where = (f"{noun} {device}", device, None, (0.0, 1.0), span[1])
+        yield Counter(f"{noun} utilization", "fraction", *where, partial(_switched, trace, device, span[0]))
         if tells_blocks:
             yield Counter("SM efficiency", "fraction", *where, partial(_filled, trace, device, span[0]))
 
@@ -162,11 +164,12 @@ def _filled(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
 
 
 def _queues(trace: Trace) -> Iterator[Counter]:
+    noun = device_noun(trace)
     for device, stream, at, length in queue_lengths(trace):
         begin, end = min(trace.window[0], int(at[0]) - 1), max(trace.window[1], int(at[-1]))
         values = np.concatenate([[0.0], length.astype(np.float64)])
         bounds, curve = _bounds_and_curve(np.concatenate([[begin], at]), values)
-        yield Counter("Queue length", "count", f"GPU {device}", device, stream, bounds, end, curve)
+        yield Counter("Queue length", "count", f"{noun} {device}", device, stream, bounds, end, curve)
 
 
 def _user(trace: Trace) -> Iterator[Counter]:

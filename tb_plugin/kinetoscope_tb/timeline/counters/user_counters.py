@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...measures.recording.hardware_counters import device_of_counter, is_measured, name_and_unit
+from ...measures.recording.vendor import device_noun
 from ...trace import Trace
 
 _LONGEST_UNIT = 20
@@ -48,7 +49,7 @@ def user_counters(trace: Trace) -> Iterator[UserCounter]:
     frame = trace.counters
     if frame.is_empty():
         return
-    units = _units(trace.meta.producer)
+    units, noun = _units(trace.meta.producer), device_noun(trace)
     keys = frame.select("process", "name", "series").with_columns(pl.all().cast(pl.String).fill_null(""))
     runs = (
         keys.with_row_index()
@@ -68,14 +69,12 @@ def user_counters(trace: Trace) -> Iterator[UserCounter]:
         words = name if series in (name, "value", "") else f"{name} · {series}"
         if device is not None:
             words, unit = name_and_unit(words)
-        bounds = (float(numbers.min()), float(numbers.max()))
-        yield UserCounter(
-            name, series or "value", words, _place(process, device), device, kind, unit, bounds, (at[rows], value[rows])
-        )
+        bounds, place = (float(numbers.min()), float(numbers.max())), _place(process, device, noun)
+        yield UserCounter(name, series or "value", words, place, device, kind, unit, bounds, (at[rows], value[rows]))
 
 
-def _place(process: str, device: int | None) -> str:
-    return f"process {process}" if device is None else f"GPU {device}"
+def _place(process: str, device: int | None, noun: str) -> str:
+    return f"process {process}" if device is None else f"{noun} {device}"
 
 
 def _units(producer: Mapping[str, Any]) -> dict[str, str]:
