@@ -114,7 +114,7 @@ function Grid({ frame, values }: { frame: Frame; values: Axis }) {
           <text x={x(mark * divisor)} y={base + 16} text-anchor="middle">{decimal(mark, decimals)}</text>
         </g>
       ))}
-      <text x={right + 6} y={base + 16}>{unit}</text>
+      <text x={right + 20} y={base + 16}>{unit}</text>
     </g>
   );
 }

@@ -202,7 +202,7 @@ function Coverage({ marks, rows, times, nameOf }: {
     <p class="quiet">
       Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
       {quantity(whole, "duration")}. {most !== undefined &&
-        `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, most of it ${
+        `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, the longest ${
           cutText(nameOf(most), MOST_NAME)
         } (${quantity(timeOf(most), "duration")}).`}{" "}
       Dashed: 50 % of the roof, if known. Click a point, or use arrow keys and Enter.

@@ -138,7 +138,10 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   );
   const first = all.find(({ kind }) => kind === "text");
   const inKey = ({ name }: DrawnColumn) => !entry.key.length || entry.key.includes(name);
-  const namingTexts = all.filter((column) => isText(column) && inKey(column));
+  // A culprit's key is a hash: its cause and what the host did name it.
+  const isNaming = (column: DrawnColumn) =>
+    entry.key.includes("culprit") ? ["cause", "host"].includes(column.name) : inKey(column);
+  const namingTexts = all.filter((column) => isText(column) && isNaming(column));
   const nameColumns = tree ? [first!] : namingTexts.length ? namingTexts : all.filter((column) => inKey(column));
   // A row's position in the tree already shows its parent, its path, and what it belongs to.
   const isPlace = ({ name }: DrawnColumn) =>
@@ -213,9 +216,9 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
+/** The columns with the weight after the first one, in sight on a narrow page; the edges of bins stay together. */
 export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
-  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
+  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(!first!.isNumeric && name === weight);
   return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 

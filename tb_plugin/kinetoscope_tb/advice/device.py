@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
+from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernels import is_data_loading, is_queued_communication
@@ -186,13 +187,13 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
     """Device memory that is nearly used up; what the host allocates is never compared with a device's size."""
     sizes = {d.get("id"): d.get("totalGlobalMem") for d in facts.trace.meta.devices}
     rows = facts.trace.memory.filter(pl.col("device_type") > 0)
-    peaks = rows.group_by("device").agg(pl.col("total_allocated").max()).sort("device").rows()
-    for device, peak in peaks:
+    peaks = rows.group_by("device").agg(pl.col("total_allocated").max(), kind=pl.col("device_type").first())
+    for device, peak, kind in peaks.sort("device").rows():
         size = sizes.get(device)
         if not size or peak <= 0:
             continue
         if peak <= _NEARLY_FULL * size:
-            yield Cleared("memory", f"peak memory {text.percent(peak / size)} of device {device}")
+            yield Cleared("memory", f"peak memory {text.percent(peak / size)} of {device_name(kind, device)}")
             continue
         yield Advice(
             "memory",

@@ -1,5 +1,7 @@
 """What the calls behind a row of a view have in common."""
 
+import pytest
+
 from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
 from kinetoscope_tb.views import VIEWS
@@ -34,6 +36,13 @@ def test_calls_are_merged_over_instances_and_lines():
     line = origins["line", "model.py(12): forward"]
     assert (line["calls"], line["stack"].splitlines()[-1]) == (4, "model.py(12): forward")
     assert [one["text"] for one in facts["inputs"] if one["kind"] == "input"] == ["[16, 8] fp32", "[8, 8] fp32"]
+
+
+@pytest.mark.parametrize(("recorded", "shown"), [({}, ""), ({"registers per thread": 32}, ", 32 registers")])
+def test_registers_are_shown_only_where_they_are_recorded(recorded, shown):
+    built = TraceBuilder().kernel("attn_fwd", 0, 10, grid=[2, 8, 1], block=[256, 1, 1], **recorded)
+    (launch,) = facts_of(built.build(), "kernels", name="attn_fwd")["inputs"]
+    assert launch["text"] == f"[2, 8, 1] × [256, 1, 1]{shown}"
 
 
 def test_the_parts_add_up_to_the_calls():

@@ -24,7 +24,7 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
     assert row["title"] == "70.0 % of the critical path is kernels on the GPU."
     assert row["evidence"].startswith("All of that is `gemm_kernel`: 700 ns per step. Other parts of the path: ")
     assert "operators on the host" in row["evidence"]
-    assert "The longest time in a row on the host is 190 ns in step 1;" in row["evidence"]
+    assert "The longest stretch on the host is 190 ns in step 1;" in row["evidence"]
     assert "its largest part is `aten::empty`." in row["evidence"]
     assert row["saving_ns"] is None
 
@@ -34,7 +34,7 @@ def test_without_a_device_the_host_is_not_set_apart():
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["title"] == "90.0 % of the critical path is operators on the host."
     assert row["evidence"].startswith("All of that is `aten::'mm'`: 900 ns.")
-    assert "in a row" not in row["evidence"]
+    assert "longest stretch" not in row["evidence"]
 
 
 def test_the_steps_of_a_server_are_called_iterations():

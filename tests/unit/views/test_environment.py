@@ -24,6 +24,17 @@ def test_rocm_s_version_is_as_hip_s_headers_encode_it(number, version):
     assert facts(hip_runtime_version=number).get("ROCm") == version
 
 
+def test_the_name_of_a_single_step_is_not_taken_for_their_number():
+    def steps(*names):
+        built = TraceBuilder().kernel("k", 0, 10)
+        for at, name in enumerate(names):
+            built.step(name, 100 * at, 100)
+        return dict(environment(built.build()).rows())["Steps"]
+
+    assert steps(6) == "only 6, complete"
+    assert steps(6, 7) == "6–7, 2 complete"
+
+
 def test_the_trace_id_is_told_where_the_file_has_one():
     assert facts(trace_id="A0B1C2").get("Trace id") == "A0B1C2"
     assert "Trace id" not in facts()

@@ -163,9 +163,9 @@ def _shapes(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
 
 
 def _launches(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
-    """Grids and blocks of kernels."""
+    """Grids and blocks of kernels, and their registers where they are recorded (−1: not; AMD's never are)."""
     grid, block, registers = (_texts(trace.device_events[name], calls["device"]) for name in _LAUNCH)
-    text = grid + " × " + block + ", " + registers + " registers"
+    text = (grid + " × " + block + ", " + registers + " registers").str.replace(r", -1 registers$", "")
     return _largest("launch", calls.with_columns(text=text))
 
 

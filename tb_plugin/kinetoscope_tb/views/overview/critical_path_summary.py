@@ -106,7 +106,7 @@ def _longest_on_host(trace: Trace, path: pl.DataFrame, names: Names) -> str:
     where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
     what = "mostly with nothing recorded" if name == NAMELESS else f"its largest part is {_quoted(trace, name)}"
-    return f"The longest time in a row on the host is {length}{where}; {what}."
+    return f"The longest stretch on the host is {length}{where}; {what}."
 
 
 def _most(segments: pl.DataFrame, names: Names) -> tuple[str, int]:

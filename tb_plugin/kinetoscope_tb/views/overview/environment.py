@@ -63,11 +63,10 @@ def job_facts(meta: Meta) -> list[tuple[str, object]]:
 def _recording(trace: Trace) -> list[tuple[str, object]]:
     steps = trace.steps
     has_steps = steps["name"][0] != "all"
-    complete = int(steps["is_complete"].sum())
     begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
     return [
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
-        ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
+        ("Steps", _steps(steps) if has_steps else "not marked"),
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
@@ -75,9 +74,12 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     ]
 
 
-def _range(names: list[str]) -> str:
-    """First to last."""
-    return names[0] if len(names) == 1 else f"{names[0]}–{names[-1]}"
+def _steps(steps: pl.DataFrame) -> str:
+    """First to last, and how many are complete; a single one isn't shown as a number of steps."""
+    names, complete = steps["name"].to_list(), int(steps["is_complete"].sum())
+    if len(names) == 1:
+        return f"only {names[0]}, {'complete' if complete else 'incomplete'}"
+    return f"{names[0]}–{names[-1]}, {complete} complete"
 
 
 def _version(number: object) -> str | None:
