@@ -67,7 +67,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
     return [
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
-        ("Steps", f"{_range(steps['name'].to_list())}, {complete} complete" if has_steps else "not marked"),
+        ("Steps", _described_steps(steps["name"].to_list(), complete) if has_steps else "not marked"),
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
@@ -75,9 +75,11 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     ]
 
 
-def _range(names: list[str]) -> str:
-    """First to last."""
-    return names[0] if len(names) == 1 else f"{names[0]}–{names[-1]}"
+def _described_steps(names: list[str], complete: int) -> str:
+    """Such as: 2–7, 5 complete. A single one has a word before its number, which isn't how many there are."""
+    if len(names) == 1:
+        return f"step {names[0]}, {'complete' if complete else 'incomplete'}"
+    return f"{names[0]}–{names[-1]}, {complete} complete"
 
 
 def _version(number: object) -> str | None:
