@@ -202,7 +202,7 @@ function Coverage({ marks, rows, times, nameOf }: {
     <p class="quiet">
       Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
       {quantity(whole, "duration")}. {most !== undefined &&
-        `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, ${
+        `Not drawn, FLOPs or bytes unknown: ${quantity(sum(left), "duration")}, ${
           quantity(timeOf(most), "duration")
         } of it ${cutText(nameOf(most), MOST_NAME)}.`}{" "}
       Dashed: 50 % of the roof. Click a point, or use arrow keys and Enter.

@@ -218,8 +218,10 @@ interface TableProps {
 export function DataTable(
   { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope(), { weight } = scope.entry;
-  const isNarrow = innerWidth < NARROW, isFar = isNarrow || all.findIndex(({ name }) => name === weight) > FAR;
+  const scope = useTableScope(), { weight, picture } = scope.entry;
+  const isNarrow = innerWidth < NARROW;
+  const isFar = picture?.kind !== "histogram" && // where the two edges of a bin stay together
+    (isNarrow || all.findIndex(({ name }) => name === weight) > FAR);
   const columns = useMemo(() => isFar ? weightSecond(all, weight) : all, [all, isFar]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
