@@ -22,7 +22,7 @@ from .tracks import PARTS, Axes, axes, order
 _CODE = {name: code for code, name in enumerate(CATEGORIES)}
 _DEVICE_KINDS = {"kernel": "Kernel", "memcpy": "Memcpy", "memset": "Memset"}
 _NOT_DRAWN = ("C", "s", "t", "f", "M")  # counters, arrows and names
-_STOP = "Record Window End"  # kineto's mark of when the profiler stopped: long after the last event, it is all empty space
+_STOP = "Record Window End"  # kineto's mark of when the profiler stopped, which may be long after the last event
 
 
 @dataclass(frozen=True)
