@@ -125,6 +125,13 @@ def test_the_weight_is_in_sight_on_a_narrow_page(app: App, view: str):
         assert sorted_by["x"] + sorted_by["width"] <= box["x"] + box["width"] + 1
 
 
+def test_the_edges_of_a_bin_stay_together_on_a_narrow_page(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 900})
+    columns = app.open("kernel_durations").get_by_role("columnheader")
+    expect(columns.nth(0)).to_contain_text("From")
+    expect(columns.nth(1)).to_contain_text("To")
+
+
 @real
 def test_processes_that_are_no_ranks_have_no_entry_of_ranks(app: App):
     page = app.open("overview", run="particle_cpu_logs")
