@@ -79,12 +79,12 @@ export function decimal(value: number, decimals = 0): string {
   return `${value < 0 ? "−" : ""}${grouped}${rest ? `.${rest}` : ""}`;
 }
 
-/** The number in the scale, without its unit; "<0.1" or ">−0.1" for a value that rounds to zero but isn't. */
+/** The number in the scale, without its unit; "<0.1" or "−<0.1" for a value that rounds to zero but isn't. */
 export function scaled(value: number, { divisor, decimals }: Scale): string {
   const smallest = 10 ** -decimals;
   const shown = value / divisor;
-  const isRounded = value && Math.abs(shown) < smallest / 2;
-  return isRounded ? "<>"[+(value < 0)] + decimal(Math.sign(value) * smallest, decimals) : decimal(shown, decimals);
+  if (value && Math.abs(shown) < smallest / 2) return `${value < 0 ? "−" : ""}<${decimal(smallest, decimals)}`;
+  return decimal(shown, decimals);
 }
 
 /** A cell of a table. */
