@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table, ViewEntry } from "../src/api/types.ts";
 import { addKernelLabels } from "../src/format/kernel_labels.ts";
-import { csv, prepareTable, tsv, weightSecond } from "../src/table/columns.ts";
+import { csv, prepareTable, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -64,17 +64,6 @@ Deno.test("rows whose key is a hash are named by what they are about", () => {
   };
   const { nameOf } = prepareTable(table, { ...ENTRY, key: ["device", "culprit"] });
   same([0, 1, 2].map(nameOf), ["host late · mm", "host late · add", "launch latency"]);
-});
-
-Deno.test("on a narrow page the weight is second, but never between the edges of bins", () => {
-  const order = (names: string[], kind: "text" | "duration") => {
-    const columns = names.map((name) => ({ name, kind: name === names[0] ? kind : "duration" as const, doc: "One." }));
-    const data = Object.fromEntries(names.map((name) => [name, [1, 2]]));
-    const { columns: drawn } = prepareTable({ state: "ready", view: "kernels", columns, data }, ENTRY);
-    return weightSecond(drawn, "total_ns").map(({ name }) => name);
-  };
-  same(order(["name", "calls", "total_ns"], "text"), ["name", "total_ns", "calls"]);
-  same(order(["from_ns", "to_ns", "total_ns"], "duration"), ["from_ns", "to_ns", "total_ns"]);
 });
 
 Deno.test("files have base units, quotes where needed, and no formulas", () => {

@@ -216,9 +216,9 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/** The columns with the weight after the first one, in sight on a narrow page; the edges of bins stay together. */
+/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
 export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
-  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(!first!.isNumeric && name === weight);
+  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
   return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 

@@ -12,7 +12,6 @@ const MISSING = "–";
 export function formatSigned(value: Value | undefined, scale: Scale): string {
   if (typeof value !== "number") return MISSING;
   const text = cell(value, "duration", scale);
-  if (text.startsWith("<")) return `${value > 0 ? "+" : "−"}${text}`;
   return value > 0 ? `+${text}` : text;
 }
 

@@ -170,8 +170,8 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         f"Launching work leaves {facts.device} idle for {facts.percent(waiting + latency)} of {facts.every}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
-        f"For {facts.part(waiting)} no device work was queued{facts.recurs(lengths)}; "
-        + (f"meanwhile the host was {doing}. " if doing else "")
+        f"No device work was queued for {facts.part(waiting)}{facts.recurs(lengths)}"
+        + (f"; meanwhile the host spent {doing}. " if doing else ". ")
         + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
         waiting + latency,

@@ -99,6 +99,13 @@ def test_instants_are_slices_of_no_length_and_counters_are_none():
     ]
 
 
+def test_the_end_of_recording_long_after_the_last_event_adds_no_empty_time():
+    built = TraceBuilder().op("a", 0, 10).event("user", "mark", 15, None, ph="i")
+    built.event("", "Record Window End", 400, None, ph="i", pid="", tid="")
+    made = timeline(built.build())
+    assert (made.size, made.window) == (2, (0, 15))
+
+
 def test_an_empty_trace_has_an_empty_timeline():
     made = timeline(TraceBuilder().build())
     assert (made.size, made.tracks, made.window) == (0, (), (0, 0))

@@ -22,6 +22,7 @@ from .tracks import PARTS, Axes, axes, order
 _CODE = {name: code for code, name in enumerate(CATEGORIES)}
 _DEVICE_KINDS = {"kernel": "Kernel", "memcpy": "Memcpy", "memset": "Memset"}
 _NOT_DRAWN = ("C", "s", "t", "f", "M")  # counters, arrows and names
+_STOP = "Record Window End"  # kineto's mark of when the profiler stopped, which may be long after the last event
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
     key = axis.astype(np.int64) * len(PARTS) + part
     if name == "others":
         key[map_categories(frame["phase"], lambda phase: phase in _NOT_DRAWN)] = -1
+        key[map_categories(frame["name"], lambda name: name == _STOP)] = -1
     return _Part(frame, key, category)
 
 

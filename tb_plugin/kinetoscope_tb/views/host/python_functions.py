@@ -35,7 +35,11 @@ class PythonFunctions(Table):
         "nn.Module).",
     )
     calls = Column(COUNT, "Number of calls.")
-    host_self_ns = Column(DURATION, "Host time in the function itself, operators included, without callees.")
+    host_self_ns = Column(
+        DURATION,
+        "Host time in the function itself, operators included, without callees.",
+        adds_up=False,  # threads run at the same time
+    )
     host_total_ns = Column(
         DURATION, "Host time in it, including callees; recursive calls count once, so totals overlap."
     )

@@ -30,7 +30,11 @@ class MemoryByOperator(OfDevice):
     picture = Bars(("self_allocation_bytes",))
 
     name = Column(TEXT, "Name of the operator.")
-    calls = Column(COUNT, "Number of calls; a call that only wraps a call of the same name counts once.")
+    calls = Column(
+        COUNT,
+        "Number of calls; a call that only wraps a call of the same name counts once.",
+        adds_up=False,  # an operator with memory of two devices has a row for each
+    )
     size_increase_bytes = Column(BYTES, "Memory that it and nested operators allocated minus what they released.")
     self_size_increase_bytes = Column(
         BYTES, "Memory that it allocated minus what it released, without nested operators."
