@@ -59,6 +59,10 @@ _SYNTAX = {
     "cudaDeviceSynchronize": "torch.cuda.synchronize()",
     "hipDeviceSynchronize": "torch.cuda.synchronize()",
 }
+# torch/optim: `fused` has kernels of GPUs for these, and on CPUs from torch 2.4 on for Adagrad, too.
+_FUSED = frozenset({"Adam", "AdamW", "SGD"})
+_FUSED_ON_CPU = _FUSED | {"Adagrad"}
+_FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
 
 
 def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -373,13 +377,21 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         f"{name} updates one parameter after the other, which costs {facts.percent(saving)} of {facts.every}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
-        f"Let one kernel update many parameters: `{name}(…, fused=True)`"
-        + (" or `foreach=True`." if facts.has_device else "."),
+        f"Let one kernel update many parameters: {_grouped_update(name, has_device=facts.has_device)}.",
         saving,
         "medium",
         "operators",
         "",
     )
+
+
+def _grouped_update(optimizer: str, *, has_device: bool) -> str:
+    """How a class of torch.optim updates many parameters with one kernel; of other classes which ones do."""
+    fused = _FUSED if has_device else _FUSED_ON_CPU
+    ways = [f"`{optimizer}(…, fused=True)`"] if optimizer in fused else []
+    if has_device and optimizer in _FOREACH:
+        ways.append("`foreach=True`" if ways else f"`{optimizer}(…, foreach=True)`")
+    return " or ".join(ways) or f"{optimizer} may have an option for it; `torch.optim.AdamW` has `fused=True`"
 
 
 def allocation(facts: Facts) -> Iterator[Advice | Cleared]:

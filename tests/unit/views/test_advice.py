@@ -362,18 +362,27 @@ def test_asking_the_driver_for_memory_in_every_step():
     assert row(machine.steps(step), "allocation")["saving_ns"] == pytest.approx(1 * MS, rel=0.05)
 
 
-def test_an_optimizer_that_takes_one_parameter_after_the_other():
+@pytest.mark.parametrize(
+    ("optimizer", "action"),
+    [
+        ("Adam", "`Adam(…, fused=True)` or `foreach=True`."),
+        ("Adagrad", "`Adagrad(…, foreach=True)`."),
+        ("Lion", "Lion may have an option for it; `torch.optim.AdamW` has `fused=True`."),
+    ],
+)
+def test_an_optimizer_that_takes_one_parameter_after_the_other(optimizer, action):
     machine = Machine()
 
     def step(_):
         computing(machine, 20)
         machine.annotation(
-            "Optimizer.step#Adam.step", lambda: computing(machine, 300, 2 * US, op="aten::addcdiv_", host=12 * US)
+            f"Optimizer.step#{optimizer}.step",
+            lambda: computing(machine, 300, 2 * US, op="aten::addcdiv_", host=12 * US),
         )
 
     trace = machine.steps(step)
     assert rules_of(trace)[0] == "optimizer"
-    assert "Adam(…, fused=True)" in row(trace, "optimizer")["action"]
+    assert row(trace, "optimizer")["action"] == f"Let one kernel update many parameters: {action}"
     assert "300 operators and 300 kernels per step" in row(trace, "optimizer")["evidence"]
 
 
