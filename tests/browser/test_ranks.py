@@ -158,7 +158,7 @@ def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: P
         expect(sentence).to_contain_text("low confidence")
         picture = page.locator(".heat").first
         expect(picture.locator(".legend li")).to_have_text(
-            ["Computation", "Exposed communication", "Waiting for other ranks", "Exposed copies", "Idle"],
+            ["Computation", "Exposed transfer", "Waiting for other ranks", "Exposed copies", "Idle"],
             timeout=60_000,
         )
         expect(picture.locator(".scale")).to_contain_text("the step without its waiting for other ranks")

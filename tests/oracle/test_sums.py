@@ -6,6 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from kinetoscope_tb.advice.device import communication
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.advice.model import Advice
 from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
@@ -140,6 +143,17 @@ def what_operators_took_of_memory_is_the_difference_from_beginning_to_end(trace,
     sizes = dict(tables["memory_by_operator"].group_by("device").agg(pl.col("self_size_increase_bytes").sum()).rows())
     for device, difference in levels.drop_nulls().iter_rows():
         assert sizes.get(device, 0) == difference
+
+
+@rule
+def communication_of_ranks_on_the_host_is_that_of_the_steps_and_of_the_advice(trace, tables):
+    if trace.device_events.height:
+        return
+    facts, ranks = Facts(trace), summary(trace).steps
+    assert ranks["communication_ns"].to_list() == tables["steps"]["communication_ns"].to_list()
+    exposed = ranks.filter(facts.counted)["exposed_communication_ns"].mean()
+    savings = [row.saving_ns for row in communication(facts) if isinstance(row, Advice)]
+    assert all(saving == pytest.approx(exposed, abs=1) for saving in savings)
 
 
 @rule

@@ -16,7 +16,7 @@ const PARTS: Record<string, [string, string]> = {
   unexplained_ns: ["Unexplained", "var(--warning)"],
   computation_ns: ["Computation", "var(--kernel)"],
   exposed_communication_ns: ["Exposed communication", "var(--communication)"],
-  exposed_transfer_ns: ["Exposed communication", "var(--communication)"],
+  exposed_transfer_ns: ["Exposed transfer", "var(--communication)"],
   wait_ns: ["Waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
   exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
   idle_ns: ["Idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],

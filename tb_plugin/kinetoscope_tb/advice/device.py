@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.exposure import exposed_on_host
 from ..names import text
-from ..names.kernels import is_data_loading, is_queued_communication
+from ..names.kernels import is_queued_communication
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -73,10 +73,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
         yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
         return
-    if on_device:
-        lengths = facts.exposed["exposed communication"]
-    else:
-        lengths = _on_host(facts, on_host) if facts.has_device else facts.host_time.lengths["communicating"]
+    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts)
     if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
         yield cleared
         return
@@ -106,16 +103,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
-def _on_host(facts: Facts, communicates: NDArray[np.bool_]) -> Ints:
+def _on_host(facts: Facts) -> Ints:
     """How long the host communicates per step while neither an innermost operator nor a device computes."""
-    host, windows = facts.trace.host_events, facts.windows
-    parent = host["parent"].to_numpy()
-    is_inner = np.ones(host.height, bool)
-    is_inner[parent[parent >= 0]] = False
-    computes = is_inner & (host["kind"] == "operator").to_numpy() & ~communicates
-    computes &= ~map_categories(host["name"], is_data_loading)
-    groups = [intervals_of(host, computes), intervals_of(facts.trace.device_events), intervals_of(host, communicates)]
-    return np.asarray(exclusive_lengths(groups, windows.start, windows.end)[2])
+    groups = [intervals_of(facts.trace.device_events), exposed_on_host(facts.trace)]
+    return np.asarray(exclusive_lengths(groups, facts.windows.start, facts.windows.end)[1])
 
 
 def data_parallel(facts: Facts) -> Iterator[Advice]:

@@ -115,7 +115,8 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
                 "calls_alone",
                 alone.height,
                 f"Calls have no match on other ranks, or an ambiguous one ({kinds}): other traces lack them, or their "
-                "number in a step differs between ranks. Their waits are unknown. Torch 2.12 numbers them.",
+                "number in a step differs between ranks. Their waits are unknown. Torch 2.12 and later number NCCL's "
+                "calls, but not gloo's.",
             )
     unknown = calls.filter(pl.col("group") < 0)
     if unknown.height:

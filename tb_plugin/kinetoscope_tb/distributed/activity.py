@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from ..arrays.intervals import Intervals
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.exposure import computing_on_host
 from ..trace import Trace
 
 
 def computing(trace: Trace) -> Intervals:
-    """When it computes: kernels that don't communicate; without any device work, operators that don't.
-
-    Annotations and Python don't count: some of them cover a whole training step, including its waits.
-    """
-    device, host = trace.device_events, trace.host_events
+    """When it computes: kernels that don't communicate; without any device work, operators (measures/time/exposure)."""
+    device = trace.device_events
     if device.height:
         return intervals_of(device, (device["kind"] == "kernel").to_numpy() & ~device["is_communication"].to_numpy())
-    is_op = (host["kind"] == "operator").to_numpy()
-    return intervals_of(host, is_op & ~host["is_communication"].to_numpy())
+    return computing_on_host(trace)
 
 
 def transferring(trace: Trace) -> Intervals:

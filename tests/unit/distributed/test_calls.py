@@ -118,6 +118,23 @@ def test_on_the_host_a_call_lasts_as_long_as_the_backend_takes():
     assert (step["computation_ns"], step["exposed_communication_ns"], step["idle_ns"]) == (100, 205, 195)
 
 
+def test_on_the_host_an_operator_that_encloses_an_open_collective_does_not_compute():
+    trace = (
+        distributed()
+        .step(1, 0, 500)
+        .op("AccumulateGrad", 50, 150)
+        .op("c10d::allreduce_", 100, 10)
+        .op("aten::add_", 120, 30)
+        .op("aten::mm", 350, 50)
+        .annotation("gloo:all_reduce", 105, 195, thread=2)
+        .build()
+    )
+    made = summary(trace)
+    assert made.calls["exposed_ns"].to_list() == [165]
+    step = made.steps.row(0, named=True)
+    assert (step["computation_ns"], step["exposed_communication_ns"], step["idle_ns"]) == (130, 170, 200)
+
+
 @pytest.mark.parametrize("backend", ["nccl", "rccl", "xccl", "hccl"])
 def test_a_call_that_only_went_into_a_device_s_queue_has_no_times(backend):
     shape = {"Input Dims": [[100]], "Input type": ["float"]}

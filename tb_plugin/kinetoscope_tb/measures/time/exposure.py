@@ -2,13 +2,19 @@
 
 Within a window, per device or over all devices of the worker: computation + exposed communication + exposed copies +
 idle = the window. Computation is kernels that don't communicate; copies are copies and fills.
+
+On the host, operators compute. One that encloses a collective may only wait for it, so while a collective or a transfer
+is open on any thread, only innermost operators count.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...arrays.intervals import Ints, exclusive_lengths, length_within
+from ...arrays.gather import map_categories
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
+from ...names.compiled_code import is_compiled_region
+from ...names.kernels import is_data_loading
 from ...trace.model import Trace
 from .breakdown import intervals_of
 from .idle import Rows, Windows
@@ -27,3 +33,25 @@ def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
     parts = exclusive_lengths([computation, communication, copies], windows.start, windows.end)
     whole = length_within(communication, windows.start, windows.end)
     return {**dict(zip(PARTS, map(np.asarray, parts), strict=True)), "communication": whole}
+
+
+def exposed_on_host(trace: Trace) -> Intervals:
+    """When the host communicates while none of its innermost operators computes."""
+    host = trace.host_events
+    communicates, parent = host["is_communication"].to_numpy(), host["parent"].to_numpy()
+    is_innermost = np.ones(host.height, bool)
+    is_innermost[parent[parent >= 0]] = False
+    computes = is_innermost & (host["kind"] == "operator").to_numpy() & ~communicates
+    computes &= ~map_categories(host["name"], lambda name: is_data_loading(name) or is_compiled_region(name))
+    return without(intervals_of(host, communicates), intervals_of(host, computes))
+
+
+def computing_on_host(trace: Trace) -> Intervals:
+    """When operators compute that neither communicate nor load data, without the exposed communication.
+
+    Annotations and Python don't count: some of them cover a whole training step, including its waits.
+    """
+    host = trace.host_events
+    computes = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+    computes &= ~map_categories(host["name"], is_data_loading)
+    return without(intervals_of(host, computes), exposed_on_host(trace))

@@ -30,6 +30,7 @@ from ...names.kernels import is_data_loading
 from ...names.python_frames import collects_garbage, starts_workers, waiting
 from ...trace.model import Trace
 from .breakdown import intervals_of
+from .exposure import exposed_on_host
 from .graph_breaks import GraphBreaks
 from .idle import Windows
 from .threads import main_thread
@@ -81,14 +82,12 @@ class HostTime(NamedTuple):
         outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
         is_long = outermost & (host["dur_ns"] >= SMALL_OP_NS).to_numpy()
         on_python = (python["thread"] == thread).to_numpy()
-        is_inner = np.ones(host.height, bool)
-        is_inner[parent[parent >= 0]] = False
         groups = [
             intervals_of(host, compiles),
             merge([_matching(python, on_python, collects_garbage), _matching(trace.others, None, collects_garbage)]),
             _matching(python, on_python, starts_workers),
             intervals_of(host, loads & on_main),
-            without(intervals_of(host, communicates), intervals_of(host, is_op & is_inner)),
+            exposed_on_host(trace),
             intervals_of(host, is_long),
             GraphBreaks.of(trace).between,
             _matching(python, on_python, lambda frame: bool(waiting(frame))),

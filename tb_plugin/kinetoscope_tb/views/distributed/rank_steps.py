@@ -40,7 +40,11 @@ class RankSteps(Table):
     wait_ns = Column(
         DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
     )
-    computation_ns = Column(DURATION, "Time with a running kernel that isn't communication; on a CPU, an operator.")
+    computation_ns = Column(
+        DURATION,
+        "Time with a running kernel that isn't communication; on a CPU, with a running operator, but only an "
+        "innermost one while a collective is open: the others may wait for it.",
+    )
     overlap_ns = Column(DURATION, "Communication that computation hides.")
     exposed_communication_ns = Column(DURATION, "Communication while nothing computes, including the wait.")
     exposed_transfer_ns = Column(

@@ -47,5 +47,6 @@ VIEW = View(
     scope="span",
     within="recording",
     needs="traffic",
-    hint="No recorded call names its receiver. Torch 2.4 and later write it for all-to-alls, 2.5 for sends.",
+    hint="No recorded all-to-all or send names its receiver. With NCCL, torch 2.4 and later write it for all-to-alls, "
+    "2.5 for sends; with gloo, torch doesn't.",
 )
