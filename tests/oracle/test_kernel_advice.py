@@ -62,7 +62,7 @@ def test_the_largest_part_comes_first_also_if_nothing_is_known_of_it(name, share
 def test_the_work_of_a_fused_moe_is_unknown_with_its_size():
     table = advice(read(LABELLED / "moe_01_many_experts_few_tokens.json.gz"))
     assert (
-        "58.3 % of the recording, most of it in `vllm::rocm_aiter_fused_moe`: which experts its tokens"
+        "58.3 % of the recording can't be rated, most of it in `vllm::rocm_aiter_fused_moe`: which experts its tokens"
         in table["evidence"][-1]
     )
 

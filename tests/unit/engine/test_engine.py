@@ -167,7 +167,10 @@ class Shares:
         return SimpleNamespace(held_bytes=self.size)
 
     def view(self):
-        return View(counted, table=Counted, title="Counted", entry="Operators", shares=self)
+        def begun(trace, n):
+            return counted(trace)
+
+        return View(begun, table=Counted, title="Begun", entry="Operators", shares=self)
 
 
 @pytest.mark.usefixtures("every_trace_is_large")
@@ -179,7 +182,7 @@ def test_behind_the_first_answer_what_the_next_ones_share_is_made_once_and_count
         engine.prepare(file(), lambda: [first, second])
     assert first.begun.wait(LONG_S)
     assert second.begun.wait(LONG_S)
-    assert len(engine.frame(second.view(), file(), {})) == 1
+    assert len(engine.frame(second.view(), file(), {"n": 1})) == 1
     assert (len(first.made), len(second.made)) == (1, 1)
     assert engine._traces.entry(file()).held_bytes >= 14_000
 
@@ -192,9 +195,9 @@ def test_a_question_joins_what_is_being_prepared_and_does_not_wait_for_what_is_b
     engine.frame(VIEW, file(), {})
     engine.prepare(file(), lambda: [slow, asked])
     assert slow.begun.wait(LONG_S)
-    assert len(engine.frame(asked.view(), file(), {})) == 1
+    assert len(engine.frame(asked.view(), file(), {"n": 1})) == 1
     with ThreadPoolExecutor(1) as pool:
-        joined = pool.submit(engine.frame, slow.view(), file(), {})
+        joined = pool.submit(engine.frame, slow.view(), file(), {"n": 2})
         slow.may_end.set()
         assert len(joined.result(LONG_S)) == 1
     assert (len(slow.made), len(asked.made)) == (1, 1)
