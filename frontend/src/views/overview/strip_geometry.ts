@@ -15,7 +15,7 @@ const DEVICE_KINDS: Kind[] = [
   { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
   { name: "waiting for data", color: "var(--dataloader)", columns: ["late_data_loading_ns"], isIdle: true },
   {
-    name: "host in operators or annotations",
+    name: "host in operators",
     color: "var(--cpu-exec)",
     columns: ["late_operator_ns", "late_annotation_ns"],
     isIdle: true,
