@@ -322,7 +322,7 @@ def report_producer(pairs: int, steps: int) -> None:
 
 
 def report_sizes(folder: Path, arguments: argparse.Namespace) -> None:
-    """Print what reading costs at each size, beside the peers."""
+    """Print what reading costs at each size, and what it costs the peers."""
     per_event = {}
     for megabytes in arguments.megabytes or SIZES:
         path = folder / f"rank0.{megabytes}.pt.trace.json"

@@ -33,7 +33,7 @@ def resident_mb() -> float:
 
 
 def report_thirty(folder: Path, megabytes: int, rounds: int, measured: Callable[..., Any]) -> None:
-    """Print the memory after thirty traces beside that after the first one and the budget."""
+    """Print the memory after thirty traces, after the first one, and the budget."""
     first = folder / "run0" / NAME
     first.parent.mkdir(parents=True)
     recording = folder.with_name("thirty.json.gz")

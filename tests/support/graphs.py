@@ -57,7 +57,7 @@ def stack_of(operator: Operator) -> str:
 class GraphRecording:
     """A recording that is written from left to right; 100 ns per launch on the host, 1000 ns per kernel.
 
-    Operators have their call stacks as text if `has_text`, as torch writes them, beside the Python calls around them.
+    Operators have their call stacks as text if `has_text`, as torch writes them, next to the Python calls around them.
     """
 
     def __init__(self, dialect: Dialect, *, has_text: bool = False) -> None:
