@@ -15,6 +15,22 @@ enum {
 static const uint64_t LARGEST_US = (UINT64_C(1) << 62) / 1000;
 #define ONE(anomaly) (INT64_C(1) << (anomaly) * ANOMALY_BITS)
 
+/* What was read before, since events of one kind have the same keys in the same order, and often the same values. */
+enum { MOST_SLOTS = 1 << 8, MOST_COLUMNS = 1 << 7 };
+typedef struct {
+    int64_t start, length, level, slot; /* of a key in this text; none: its length is 0 */
+} SeenKey;
+typedef struct {
+    SeenKey after[MOST_SLOTS]; /* the key that followed the one in this slot */
+    int64_t after_size;
+    int32_t codes[MOST_COLUMNS]; /* the last token of the column, or -1 */
+    int64_t codes_size;
+} Seen;
+
+static inline bool ends_as_seen(Text b, int64_t i, int64_t end, int64_t start, int64_t length) {
+    return i + length < end && same(b, start, b, i, length);
+}
+
 /* Read a plain number, quoted or not, and return the index after it; a negative one for any other form.
 
 A time is microseconds with any number of decimals, and becomes nanoseconds by its digits, never through a float. */
@@ -65,9 +81,25 @@ static inline int64_t read_number(Text b, int64_t i, int64_t end, int64_t kind, 
     return after;
 }
 
+/* The index after the token at i if it is that of `code`, else 0: equal bytes have the same end. */
+static inline int64_t seen_token_end(Text b, int64_t i, int64_t end, int64_t code, const Out *out) {
+    if (code < 0) return 0;
+    int64_t start = AT(out->token_starts, code), length = AT(out->token_lengths, code);
+    if (!ends_as_seen(b, i, end, start, length)) return 0;
+    bool is_closed = AT(b.at, i) == '"' || AT(b.at, i) == '[' || AT(b.at, i) == '{';
+    return is_closed || ends_number(AT(b.at, i + length)) ? i + length : 0;
+}
+
 /* Read the token at i. Returns as find_value_end. */
-static inline int64_t read_text(Text b, int64_t i, int64_t end, int64_t column, int64_t row, Out *out) {
-    int64_t after;
+static inline int64_t read_text(Text b, int64_t i, int64_t end, int64_t column, int64_t row, Out *out, Seen *seen) {
+    int64_t code = AT(seen->codes, column), after = seen_token_end(b, i, end, code, out);
+    if (after) {
+        if (column < N_CODES)
+            AT(out->codes, column * room(out) + row) = (int32_t)code;
+        else
+            append(out, column, row, code);
+        return after;
+    }
     if (AT(b.at, i) == '"') {
         after = string_end(b, i + 1, end) + 1;
         if (after > end) return INCOMPLETE;
@@ -75,12 +107,30 @@ static inline int64_t read_text(Text b, int64_t i, int64_t end, int64_t column, 
         after = find_value_end(b, i, end);
         if (after <= i || means_null(AT(b.at, i))) return after;
     }
-    int64_t code = token_code(b, i, after, out);
+    code = token_code(b, i, after, out);
+    AT(seen->codes, column) = (int32_t)code;
     if (column < N_CODES)
         AT(out->codes, column * room(out) + row) = (int32_t)code;
     else if (code >= 0)
         append(out, column, row, code);
     return after;
+}
+
+/* Find the end and the slot of the key whose text begins at i, after the key in slot `last`. Returns as string_end. */
+static inline int64_t read_key(Text b, int64_t i, int64_t end, int64_t level, int64_t last, const Keys *keys,
+                               Seen *seen, int64_t *slot) {
+    SeenKey *expected = &AT(seen->after, last);
+    if (expected->length && expected->level == level && ends_as_seen(b, i, end, expected->start, expected->length) &&
+        AT(b.at, i + expected->length) == '"') {
+        *slot = expected->slot;
+        return i + expected->length;
+    }
+    int64_t key_end = string_end(b, i, end);
+    if (key_end < end) {
+        *slot = find_key(b, i, key_end, level, keys);
+        *expected = (SeenKey){i, key_end - i, level, *slot};
+    }
+    return key_end;
 }
 
 /* The anomaly of the value at i, as a packed count; 0 for a text, list, object, number, boolean or null. */
@@ -94,8 +144,8 @@ static inline int64_t anomaly_of(Text b, int64_t i, int64_t end) {
 
 /* Read the event that begins at start; returns the index after it, INCOMPLETE or BROKEN. */
 static inline int64_t read_event(Text b, int64_t start, int64_t end, int64_t row, const Keys *keys, Out *out,
-                                 int64_t *anomalies) {
-    int64_t level = 0, i = start + 1, count = 0;
+                                 Seen *seen, int64_t *anomalies) {
+    int64_t level = 0, i = start + 1, count = 0, slot = 0;
     uint8_t last = '{'; /* punctuation; 0 after a value */
     while (i < end) {
         uint8_t c = AT(b.at, i);
@@ -119,9 +169,9 @@ static inline int64_t read_event(Text b, int64_t start, int64_t end, int64_t row
         } else {
             if (!last) count += ONE(COMMA);
             last = 0;
-            int64_t key_end = string_end(b, i + 1, end);
+            int64_t key_end = read_key(b, i + 1, end, level, slot, keys, seen, &slot);
             if (key_end >= end) return INCOMPLETE;
-            int64_t slot = find_key(b, i + 1, key_end, level, keys), colon = skip_blanks(b, key_end + 1, end);
+            int64_t colon = skip_blanks(b, key_end + 1, end);
             if (colon < end && AT(b.at, colon) != ':') return BROKEN;
             i = skip_blanks(b, colon + 1, end);
             if (i >= end) return INCOMPLETE;
@@ -134,7 +184,7 @@ static inline int64_t read_event(Text b, int64_t start, int64_t end, int64_t row
                 continue;
             }
             if (kind == CODE)
-                i = read_text(b, i, end, column, row, out);
+                i = read_text(b, i, end, column, row, out, seen);
             else if (kind == INTEGER || kind == TIME)
                 i = read_number(b, i, end, kind, column, row, out);
             else
@@ -189,11 +239,11 @@ static void add_anomalies(Out *out, int64_t counts, int64_t at) {
 }
 
 /* Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as find_value_end. */
-static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *keys, Out *out) {
+static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *keys, Out *out, Seen *seen) {
     int64_t row = AT(out->state, EVENTS), anomalies = 0;
     for (int column = 0; column < N_CODES; column++) AT(out->codes, column * room(out) + row) = -1;
     for (int column = 0; column < N_TIMES; column++) AT(out->times, column * room(out) + row) = MISSING;
-    int64_t after = read_event(b, pos, end, row, keys, out, &anomalies);
+    int64_t after = read_event(b, pos, end, row, keys, out, seen, &anomalies);
     if (after >= 0 && AT(out->codes, PHASE * room(out) + row) >= 0) {
         AT(out->offsets, row) = pos;
         AT(out->lengths, row) = (int32_t)(after - pos);
@@ -214,6 +264,8 @@ static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *k
 `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read. `first_key`: the quoted key
 that the first event of this file begins with. */
 static int64_t read_events(Text b, int64_t pos, int64_t end, bool is_last, Text first_key, const Keys *keys, Out *out) {
+    Seen seen = {.after_size = MOST_SLOTS, .codes_size = MOST_COLUMNS};
+    for (int column = 0; column < MOST_COLUMNS; column++) AT(seen.codes, column) = -1;
     AT(out->state, STATUS) = MORE;
     for (int64_t unfinished = 0;;) {
         while (pos < end && (is_blank(AT(b.at, pos)) || AT(b.at, pos) == ',')) pos++;
@@ -224,7 +276,7 @@ static int64_t read_events(Text b, int64_t pos, int64_t end, bool is_last, Text 
         }
         int64_t after = BROKEN;
         if (AT(b.at, pos) == '{') {
-            after = keep_event(b, pos, end, keys, out);
+            after = keep_event(b, pos, end, keys, out, &seen);
             if (after >= 0) {
                 pos = after;
                 continue;

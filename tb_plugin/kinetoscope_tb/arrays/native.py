@@ -44,9 +44,10 @@ class _Parameter:
     def array(self, values: Any) -> Array:
         """The values as C reads them; the array itself if it is written."""
         array: Array = values.view(np.uint8) if values.dtype == bool else values
+        fits = array.dtype == self.dtype and array.flags.c_contiguous
         if not self.is_written:
-            return np.ascontiguousarray(array.astype(self.dtype, casting="safe", copy=False))
-        if array.dtype != self.dtype or not array.flags.c_contiguous or not array.flags.writeable:
+            return array if fits else np.ascontiguousarray(array.astype(self.dtype, casting="safe", copy=False))
+        if not fits or not array.flags.writeable:
             raise TypeError(f"{self.name} must be a writable, contiguous array of {self.dtype}, not {array.dtype}")
         return array
 

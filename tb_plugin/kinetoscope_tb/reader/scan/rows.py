@@ -154,8 +154,10 @@ COLLECTIVES = Layout(
 """Columns that few host and device events have: a separate frame, linked to them by offset."""
 
 _TELLING = ("collective", "in_elements", "group_size", "group")  # the others occur at other events too
-_HAVE_COLLECTIVES = ("host_events", "device_events")
 _NAMES = tuple(LAYOUTS)
+_HAS_COLLECTIVES = np.array([*(name in ("host_events", "device_events") for name in _NAMES), False])
+"""By a frame's place in LAYOUTS; the last place is that of events in no frame."""
+
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
 _CODES = frozenset({*EVENT_CODES, *(arg.column for arg in ARGS if arg.kind == CODE)})
 _FRAME_OF_KIND = np.full(len(Kind), NONE, np.int8)
@@ -270,14 +272,19 @@ def _name_nameless(name: NDArray[np.int32], kind: NDArray[np.int8], tokens: list
 def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """The columns of COLLECTIVES, for the events that take part in one."""
     counts = {name: int(out.arg_counts[_AT[name]]) for name in COLLECTIVES.args}
-    rows = np.unique(np.concatenate([out.arg_rows[_AT[name], : counts[name]] for name in _TELLING]))
-    rows = rows[np.isin(frame_of[rows], [_NAMES.index(name) for name in _HAVE_COLLECTIVES])]
+    takes_part = np.zeros(frame_of.size, bool)
+    for name in _TELLING:
+        takes_part[out.arg_rows[_AT[name], : counts[name]]] = True
+    takes_part &= _HAS_COLLECTIVES[frame_of]
+    rows = np.flatnonzero(takes_part)
+    place = np.full(frame_of.size, NONE, np.int32)
+    place[rows] = np.arange(rows.size, dtype=np.int32)
     columns: dict[str, NDArray[Any]] = {"offset": narrowed(offsets[rows])}
     for name, count in counts.items():
-        row, value = out.arg_rows[_AT[name], :count], out.arg_values[_AT[name], :count]
-        ours = np.isin(row, rows)
+        at, value = place[out.arg_rows[_AT[name], :count]], out.arg_values[_AT[name], :count]
+        ours = np.flatnonzero(at >= 0)[::-1]  # a kernel's mark may repeat a key: its first value counts
         columns[name] = np.full(rows.size, NONE, np.int64)
-        columns[name][np.searchsorted(rows, row[ours][::-1])] = value[ours][::-1]  # a kernel's mark may repeat a key
+        columns[name][at[ours]] = value[ours]
     return columns
 
 
