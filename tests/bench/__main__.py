@@ -28,7 +28,9 @@ The peers get a virtual environment of their own, since their dependencies are t
 from __future__ import annotations
 
 import argparse
+import compileall
 import gzip
+import importlib.util
 import json
 import os
 import shutil
@@ -258,6 +260,7 @@ def main() -> None:
     parser.add_argument("--slices", type=int, default=50_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()
+    compile_to_bytecode()
     if arguments.verdicts:
         report_verdicts(arguments)
         return
@@ -274,6 +277,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             report_parts(Path(folder), arguments)
     report_missed()
+
+
+def compile_to_bytecode() -> None:
+    """Compile both packages, as pip does when it installs them; an editable installation leaves that to the first use."""
+    for package in ("kinetoscope", "kinetoscope_tb"):
+        spec = importlib.util.find_spec(package)
+        assert spec is not None and spec.origin is not None
+        compileall.compile_dir(Path(spec.origin).parent, quiet=1)
 
 
 def report_parts(folder: Path, arguments: argparse.Namespace) -> None:
