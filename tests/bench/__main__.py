@@ -64,7 +64,7 @@ LARGE = 1000  # megabytes: above, the peers take minutes, so they run once, on p
 MOST_S = 900  # after which a peer is stopped: torch-tb-profiler needs more than 23 minutes and 10 GB for 1600 MB
 
 SIZES = (13, 340, 1600)
-BARS_AT = 340  # megabytes that the bars are set at
+BARS_AT = 340  # megabytes that the bars are set at; smaller files cost mostly what any file does
 FASTER = {"torch-tb-profiler": 40, "hta": 25}
 FASTER_WARM = 60  # than torch-tb-profiler, in a server that has read a trace before
 LEAST_MB_PER_S, MOST_TIMES_THE_FLOOR = 300, 3
@@ -125,7 +125,7 @@ def ours(path: Path, *options: str) -> Measured:
     return measured([sys.executable, str(HERE / "ours.py"), str(path), *options])
 
 
-def report_ours(path: Path, size: float, rounds: int) -> Measured:
+def report_ours(path: Path, size: float, rounds: int, *, has_bars: bool) -> Measured:
     """Print what reading costs, beside the least that it could; returns the run of median time.
 
     A process that reads its first trace imports Polars and more, whatever the trace's size. The speed is that of its
@@ -146,17 +146,17 @@ def report_ours(path: Path, size: float, rounds: int) -> Measured:
         line(
             "speed of a second reading",
             [size / said["warm_s"] for said in again],
-            LEAST_MB_PER_S,
+            LEAST_MB_PER_S if has_bars else None,
             "MB/s",
             at_least=True,
         )
     )
-    print(line("reading / unpacking and counting", times_floor, MOST_TIMES_THE_FLOOR, "×"))
+    print(line("reading / unpacking and counting", times_floor, MOST_TIMES_THE_FLOOR if has_bars else None, "×"))
     most_mb = PEAK_MB + PEAK_BYTES_PER_EVENT * million
     print(line("peak memory of reading", [run.said["read_mb"] for run in runs], most_mb, "MB"))
     print(f"  with the views {middle.megabytes:.0f} MB")
     reopened = [said["reopen_s"] / million for said in again]
-    print(line("from the cache, a million events", reopened, REOPEN_S_PER_MILLION, "s"))
+    print(line("from the cache, a million events", reopened, REOPEN_S_PER_MILLION if has_bars else None, "s"))
     return Measured(middle.seconds, middle.megabytes, {**middle.said, "warm_s": warm})
 
 
@@ -283,7 +283,8 @@ def compile_to_bytecode() -> None:
     """Compile both packages, as pip does when it installs them; an editable installation leaves that to the first use."""
     for package in ("kinetoscope", "kinetoscope_tb"):
         spec = importlib.util.find_spec(package)
-        assert spec is not None and spec.origin is not None
+        assert spec is not None
+        assert spec.origin is not None
         compileall.compile_dir(Path(spec.origin).parent, quiet=1)
 
 
@@ -341,7 +342,7 @@ def report_sizes(folder: Path, arguments: argparse.Namespace) -> None:
         size = path.stat().st_size / 1e6
         for file in (path, compressed(path)):
             print(f"\n{size:.0f} MB, {events:,} events, {'gzip' if file.suffix == '.gz' else 'JSON'}")
-            middle = report_ours(file, size, arguments.rounds)
+            middle = report_ours(file, size, arguments.rounds, has_bars=megabytes >= BARS_AT)
             if file is path:
                 per_event[megabytes] = middle.said["warm_s"] / middle.said["events"] * 1e6
             is_large = megabytes > LARGE

@@ -15,9 +15,11 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     return low, middle, high
 
 
-def line(name: str, values: Sequence[float], bound: float, unit: str, *, at_least: bool = False) -> str:
-    """A line: quartiles, the ratio to the bound, and whether it is reached; `report_missed` lists it if not."""
+def line(name: str, values: Sequence[float], bound: float | None, unit: str, *, at_least: bool = False) -> str:
+    """A line: quartiles, the ratio to the bound if there is one, and whether it is reached; if not, `report_missed` lists it."""
     low, middle, high = quartiles(values)
+    if bound is None:
+        return f"  {name:<34} {middle:7.3f} {unit} ({low:.3f} to {high:.3f})"
     ratio = middle / bound
     is_reached = ratio >= 1 if at_least else ratio <= 1
     text = (
