@@ -357,8 +357,8 @@ def _show(
     rows = RowOptions(*(options.pop(name) for name in ("words", "sort", "top", "columns")))
     rows.of(view.table)  # refuses unknown columns before a trace is read
     parameters: dict[str, str | None] = options
-    from ..diagnostics.doubts import doubt
     from ..engine import compute, merge_run_notes
+    from ..engine.doubts import doubt
     from ..measures.calls.kernel_names import labels_of_kernels
 
     device = parameters.pop("device", None) if _device_options(view) else None

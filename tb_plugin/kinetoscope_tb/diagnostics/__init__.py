@@ -14,7 +14,6 @@ distributed   the worker's rank, and the metadata of collectives
 recording     the profiler's own code, and options that were off
 captures      what says which operators graphs replay
 
-doubts        which numbers of a view the faults among them make doubtful
 run           diagnostics of a run of many ranks
 verification  whether the traces of a run are complete (`kinetoscope check`)
 

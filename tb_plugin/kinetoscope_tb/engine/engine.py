@@ -198,7 +198,7 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        from ..diagnostics.doubts import doubt
+        from .doubts import doubt
 
         result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.trace(file))
         return result_within(result, self._patience_s, "analyzing")

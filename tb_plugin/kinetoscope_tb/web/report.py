@@ -86,7 +86,7 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
 
 
 def _answer(view: View, file: TraceFile, trace: Trace, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
-    from ..diagnostics.doubts import doubt
+    from ..engine.doubts import doubt
 
     result = merge_run_notes(view, compute(view, trace, view.arguments(choice)), file)
     if isinstance(result, Missing):

@@ -182,6 +182,33 @@ def test_communication_that_nothing_hides():
     assert "Computation hides 0 % of it." in row(trace, "communication")["evidence"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "kernel", "elements", "evidence", "action"),
+    [
+        ("allreduce", "AllReduce_Sum_f32", 10**6, "may hold time", "no_sync()"),
+        ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
+        ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
+        ("allreduce", "AllReduce_Sum_f32", 100, "At least 1.90 ms of it is waiting", "Find the rank that comes last"),
+        ("all_to_allv", "SendRecv", 100, "At least 1.90 ms of it is waiting", "Find the rank that comes last"),
+    ],
+)
+def test_what_is_done_about_communication_depends_on_the_collective_and_on_waiting(
+    kind, kernel, elements, evidence, action
+):
+    machine = Machine()
+    call = {"Collective name": kind, "dtype": "Float", "In msg nelems": elements, "Out msg nelems": elements}
+
+    def step(_):
+        computing(machine, 40)
+        machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+        name = f"ncclDevKernel_{kernel}_RING_LL"
+        machine.op("record_param_comms", lambda: machine.kernel(2 * MS, name, f"nccl:{kind}"), **call)
+
+    given = row(machine.steps(step), "communication")
+    assert evidence in given["evidence"]
+    assert action in given["action"]
+
+
 def test_gradients_of_gpus_that_travel_by_gloo():
     machine = Machine()
 

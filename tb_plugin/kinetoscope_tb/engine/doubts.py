@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..advice import Facts
 from ..advice.faults import Faults
+from ..diagnostics import physics
 from ..trace import Trace
 from ..trace.memo import once_per_trace
 from ..trace.model import Undermined
 from ..view import View
-from . import physics
 
 
 def doubt(view: View, trace: Trace) -> str:
