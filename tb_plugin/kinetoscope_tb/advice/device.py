@@ -107,9 +107,8 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        yield Cleared(
-            "small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
-        )
+        free = f"free {facts.terms.multiprocessors} while kernels run, which fill {100 * (1 - share):.0f} % of them"
+        yield Cleared("SM efficiency", f"{facts.percent(facts.mean(lengths))} lost to {free}")
         return
     yield Advice(
         "small_kernels",

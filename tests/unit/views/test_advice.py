@@ -324,6 +324,18 @@ def test_kernels_that_fill_a_small_part_of_the_device():
     assert row(trace, "small_kernels")["confidence"] == "low"
 
 
+def test_many_short_kernels_are_not_cleared_as_small_where_they_run_too_rarely_to_fill_the_device():
+    machine = Machine()
+    trace = machine.steps(
+        lambda _: [machine.kernel(4 * US, host=60 * US, **{"blocks per SM": 0.2}) for _ in range(200)]
+    )
+    assert row(trace, "launch_bound")["evidence"].count("200 kernels per step, of 4 µs") == 1
+    rest = row(trace, "nothing_to_fix")
+    assert "SM efficiency" in rest["title"]
+    assert "small" not in rest["title"]
+    assert "lost to free multiprocessors while kernels run, which fill 20 % of them" in rest["evidence"]
+
+
 def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():
     def trace(kind, total):
         machine = Machine()
