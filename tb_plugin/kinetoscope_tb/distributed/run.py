@@ -24,6 +24,7 @@ from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from .process_groups import group_label, spelled
 
 _MOST_RANKS = 1 << 17  # that missing ranks are searched in; no job is larger so far
+_NOISE_FACTOR = 3  # × the median distance of ends from the common ends
 _MOST_NAMED = 3  # workers
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 _HOST_AND_PROCESS = re.compile(r"(?P<host>.+)_\d+$")
@@ -220,6 +221,20 @@ class Ranks:
         return with_clocks.select(
             pl.col(column) + pl.col("shift_ns") + (pl.col("drift") * away).round().cast(pl.Int64)
         ).to_series()
+
+    def end_noise(self, calls: pl.DataFrame) -> pl.Series:
+        """How far the ends of each matched call's collective scatter, in ns: shorter waits say nothing.
+
+        Args:
+            calls: Some columns of `calls`, with `member` and `match`.
+        """
+        with_residual = calls.join(
+            self.clocks.select("member", residual=pl.col("residual_ns").fill_null(0.0)),
+            "member",
+            "left",
+            maintain_order="left",
+        )
+        return with_residual.select((_NOISE_FACTOR * pl.col("residual").max().over("match")).round()).to_series()
 
     @cached_property
     def traffic(self) -> pl.DataFrame:
