@@ -16,6 +16,7 @@ from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
+from .trace.model import Undermined
 from .trace.row_filters import Events, Key
 
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
@@ -27,6 +28,16 @@ _BASE = ("base_run", "base_worker", "base_span", "base_capture")
 _OF_STEPS = ("phase", "step")
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication", "capture"}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
+_NOTHING: frozenset[Undermined] = frozenset()
+_HOST_AND_DEVICE: frozenset[Undermined] = frozenset({"host_times", "kernel_times", "launches", "totals"})
+_TIME_AXIS: frozenset[Undermined] = _HOST_AND_DEVICE | {"idle", "clock", "steps"}
+_RESTS_ON: dict[EntryTitle, frozenset[Undermined]] = {
+    **dict.fromkeys(("Overview", "Idle", "Critical path"), _TIME_AXIS),
+    **dict.fromkeys(("Operators", "Modules", "Python", "Annotations"), _HOST_AND_DEVICE),
+    "Kernels": frozenset({"kernel_times", "totals"}),
+    "Memory": frozenset({"memory"}),
+}
+"""The numbers that views of an entry rest on."""
 
 
 class Recorded(Protocol):
@@ -208,6 +219,7 @@ class View:
         time: The time of a row on the timeline; None if rows have none.
         reference: The columns that point to rows of another view; None if there are none.
         shows_path: Whether the timeline draws the critical path when it shows a row.
+        states_doubts: Whether the view itself says what faults of the recording make doubtful.
         shares: Computes the intermediate result that the view shares with others, and caches it with the trace. Code
             that computes several views of a trace at the same time calls it first, once.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
@@ -228,6 +240,7 @@ class View:
     time: RowTime | None = None
     reference: Reference | None = None
     shows_path: bool = False
+    states_doubts: bool = False
 
     def __post_init__(self) -> None:
         kinds = {c.name: c.kind for c in self.table.columns}
@@ -245,6 +258,11 @@ class View:
     def id(self) -> str:
         """The view's name everywhere."""
         return self.run.__name__
+
+    @property
+    def rests_on(self) -> frozenset[Undermined]:
+        """The numbers of a recording that a fault can make wrong, and the view with them."""
+        return _NOTHING if self.states_doubts or self.scope != "recording" else _RESTS_ON.get(self.entry, _NOTHING)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

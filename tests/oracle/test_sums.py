@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kinetoscope_tb.advice.device import communication
+from kinetoscope_tb.advice.communication import communication
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice
 from kinetoscope_tb.discovery import list_path

@@ -188,8 +188,8 @@ export interface Table {
   view: string;
   columns: Column[];
   data: Record<string, Value[]>;
-  /** How many rows there were, where a report holds only the first. */
-  cut_from?: number;
+  /** Which of its numbers are doubtful, and why; that a report holds only its first rows. */
+  note?: string;
 }
 /** A view of two traces side by side; docs/comparing.md describes the columns. */
 export interface Comparison extends Table {

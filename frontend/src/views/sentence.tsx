@@ -68,7 +68,7 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
     );
   }
   if (answer?.state !== "ready" || !answer.data.rule?.length) return null;
-  const { data } = answer;
+  const { data, note = "" } = answer;
   const text = (name: string) => unbroken(String(data[name]![0] ?? ""));
   if (text("confidence") === "cannot_tell" && !isOwn) return null;
   const [saving, share] = [data.saving_ns![0], data.saving_frac![0]];
@@ -82,7 +82,7 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
         label !== "Ranks" ? text("rule") : text("rule") === "no_straggler" ? "kernel" : "communication"
       })`}
       title={text("title")}
-      evidence={`${text("evidence")}${hasSaving || isOwn ? ` ${text("action")}` : ""}${more}`}
+      evidence={`${note} ${text("evidence")}${hasSaving || isOwn ? ` ${text("action")}` : ""}${more}`}
     >
       {hasSaving && (
         <>

@@ -25,7 +25,7 @@ import { Histogram } from "../charts/histogram.tsx";
 import { IdleBars } from "../charts/idle_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
-import { decimal, plural, quantity } from "../format/numbers.ts";
+import { plural, quantity } from "../format/numbers.ts";
 import { shownColumns } from "../table/column_choice.ts";
 import { type DrawnColumn, omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
@@ -115,12 +115,6 @@ function Details({ table, row }: { table: Table; row: number }) {
   );
 }
 
-const CutNote = ({ rows, of }: { rows: number; of: number }) => (
-  <p class="cut" role="note">
-    This report holds the first {decimal(rows)} of {plural(of, "row")}; sums and charts cover only these.
-  </p>
-);
-
 function NoRows({ entry }: { entry: ViewEntry }) {
   const chosen = Object.keys(parametersOf(entry));
   if (!chosen.length && entry.place.kind === "part") return <p class="quiet">{entry.hint}</p>;
@@ -178,7 +172,6 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
     <>
       <Tools drawn={drawn} fixed={fixed} />
       <Picture {...drawn} />
-      {table.cut_from && <CutNote rows={ready.count} of={table.cut_from} />}
       <Sums ready={ready} rows={rows.rows} />
       <Grid {...drawn} />
     </>
@@ -223,7 +216,12 @@ function SingleView({ about }: { about: Query }) {
         </div>
       )}
       <AnswerView shown={shown} title={entry.place.kind === "part" ? "" : entry.title}>
-        {(table) => <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
+        {(table) => (
+          <>
+            {table.note && <p class="cut" role="note">{table.note}</p>}
+            <Content key={entry.id} table={table} entry={entry} fixed={fixed} />
+          </>
+        )}
       </AnswerView>
     </>
   );

@@ -3,7 +3,8 @@
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
 experts     uneven numbers of tokens per expert
-device      exposed copies and communication, DataParallel, small kernels, nearly full memory
+communication   exposed communication: waiting for other ranks, or moving data
+device      exposed copies, DataParallel, small kernels, nearly full memory
 kernels     attention that isn't fused, operators far below their roof, kernels to fuse, casts and layout changes
 repetition  the same gap in every step
 warm_up     first steps that take longer
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 
 from ..names import text
 from ..trace import Diagnostic
-from . import compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
+from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Unknown
@@ -56,7 +57,7 @@ _RULES = (
     cpu.outside_operators,
     cpu.host_operator,
     device.copies,
-    device.communication,
+    communication.communication,
     device.data_parallel,
     device.filling,
     device.memory,

@@ -1,4 +1,4 @@
-"""What devices spend on copies and communication that nothing hides, and how full they are while they compute."""
+"""What devices spend on copies that nothing hides, and how full they are while they compute."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
-from ..measures.time.exposure import exposed_on_host
 from ..names import text
-from ..names.kernels import is_queued_communication
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -23,7 +21,6 @@ _PAGEABLE = re.compile(r"Page?able")
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
 _LEAST_KNOWN = 0.8  # of the kernel time
 _NEARLY_FULL = 0.9  # of a device's memory
-_EXPOSED = 0.05
 
 
 def copies(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -60,53 +57,6 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
         "high",
         "copies",
     )
-
-
-def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
-    """Communication that no computation hides."""
-    trace = facts.trace
-    on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
-    names = trace.host_events["name"]
-    on_host = trace.host_events["is_communication"].to_numpy()
-    if facts.hides_device or not (on_device or on_host.any()):
-        return
-    if not on_device and map_categories(names, is_queued_communication)[on_host].any():
-        yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
-        return
-    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts)
-    if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
-        yield cleared
-        return
-    saving = facts.mean(lengths)
-    whole = facts.mean(facts.exposed["communication"]) if on_device else 0
-    hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
-    through_host = facts.has_device and not on_device
-    start = (
-        f"For {facts.part(saving)} ranks exchange data and no "
-        f"{'kernel' if facts.has_device else 'operator'} computes"
-        f"{facts.recurs(lengths)}.{hidden} It may hold time that others made this rank wait."
-    )
-    yield Advice(
-        "gloo" if through_host else "communication",
-        f"Communication that nothing hides takes {facts.percent(saving)} of {facts.every}.",
-        start + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
-        "Let GPUs talk to each other: `init_process_group('nccl')`."
-        if through_host
-        else "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, larger "
-        "batches per rank; check that buckets overlap the backward pass."
-        if facts.is_training
-        else "Communicate less or elsewhere: fewer ranks per model, fused or quantized all-reduces, other work that "
-        "runs meanwhile.",
-        saving,
-        "medium",
-        "exposed_time" if facts.has_device else "steps",
-    )
-
-
-def _on_host(facts: Facts) -> Ints:
-    """How long the host communicates per step while neither an innermost operator nor a device computes."""
-    groups = [intervals_of(facts.trace.device_events), exposed_on_host(facts.trace)]
-    return np.asarray(exclusive_lengths(groups, facts.windows.start, facts.windows.end)[1])
 
 
 def data_parallel(facts: Facts) -> Iterator[Advice]:
@@ -157,9 +107,8 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        yield Cleared(
-            "small kernels", f"running kernels fill {100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
-        )
+        free = f"free {facts.terms.multiprocessors} while kernels run, which fill {100 * (1 - share):.0f} % of them"
+        yield Cleared("SM efficiency", f"{facts.percent(facts.mean(lengths))} lost to {free}")
         return
     yield Advice(
         "small_kernels",

@@ -46,7 +46,7 @@ RESTS_ON: dict[str, _Numbers] = {
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
             *("convolution_below_roof", "attention_below_roof", "elementwise_below_roof", "elementwise", "casts"),
-            *("layout_changes", "expert_imbalance", "small kernels", "precision"),
+            *("layout_changes", "expert_imbalance", "SM efficiency", "precision"),
         ),
         _KERNELS,
     ),
@@ -84,6 +84,13 @@ class Faults:
         """Whether what rests on some numbers stays true if it may be wrong by less than a share of the steps."""
         doubtful = self.share(numbers)
         return not doubtful or doubtful < margin
+
+    def doubt(self, numbers: _Numbers) -> str:
+        """Which part of some numbers is doubtful, and why, in a sentence; empty if too little is to matter."""
+        if self.bears(numbers, NOTED):
+            return ""
+        part = "A" + self._part(numbers)[1:] if self.share(numbers) >= 1 else f"Up to {self._part(numbers)}"
+        return f"{part} is doubtful: {_uncapitalized(self._clauses(numbers))}."
 
     def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
         """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
@@ -192,7 +199,12 @@ class Faults:
 
     def _clauses(self, numbers: _Numbers) -> str:
         clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
-        return "; ".join([*clauses[:1], *(clause[0].lower() + clause[1:] for clause in clauses[1:])])
+        return "; ".join([*clauses[:1], *map(_uncapitalized, clauses[1:])])
+
+
+def _uncapitalized(clause: str) -> str:
+    """The clause as it reads within a sentence; an abbreviation such as GPU stays."""
+    return clause if clause[1:2].isupper() else clause[:1].lower() + clause[1:]
 
 
 def _rests_on(advice: Advice) -> _Numbers:

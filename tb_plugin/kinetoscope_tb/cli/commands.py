@@ -358,6 +358,7 @@ def _show(
     rows.of(view.table)  # refuses unknown columns before a trace is read
     parameters: dict[str, str | None] = options
     from ..engine import compute, merge_run_notes
+    from ..engine.doubts import doubt
     from ..measures.calls.kernel_names import labels_of_kernels
 
     device = parameters.pop("device", None) if _device_options(view) else None
@@ -368,14 +369,14 @@ def _show(
         file = chosen(listing, names)
         with opened(file, device, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
-            _print_answer(view, result, form, rows, labels_of_kernels(trace))
+            _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(view, trace))
     else:
         ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form, rows, {})
 
 
 def _print_answer(
-    view: View, result: Any, form: str, rows: RowOptions, labels: Mapping[str, str]
+    view: View, result: Any, form: str, rows: RowOptions, labels: Mapping[str, str], note: str = ""
 ) -> None:  # pl.DataFrame | Missing, unimported
     from ..engine import Missing
     from ..web import encode
@@ -390,8 +391,11 @@ def _print_answer(
     columns = rows.of(view.table)
     frame = rows.rows(view.table, result, labels).select(column.name for column in columns)
     if form == "json":
-        click.echo(encode.text({"view": view.id, **encode.table(columns, frame)}))
-    elif form == "csv":
+        click.echo(encode.text(encode.answer(view, columns, frame, note)))
+        return
+    if note:
+        click.echo(note, err=form == "csv")
+    if form == "csv":
         click.echo(encode.csv(frame), nl=False)
     else:
         print_rows(columns, frame, labels, is_limited=rows.top is not None)

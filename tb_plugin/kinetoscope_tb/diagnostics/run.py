@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from ..distributed.process_groups import spelled
-from ..distributed.run import Ranks
+from ..distributed.run import Ranks, same_rank
 from ..names.collectives import PEER_TO_PEER
 from ..trace import Diagnostic
 
@@ -38,14 +37,12 @@ def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
     if broken:
         examples = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
         yield Diagnostic("broken_recordings", len(broken), f"Traces are unusable. {examples}", level="loss")
-    counts = Counter(ranks.workers.select("rank", "place").rows())
-    doubles = sorted({rank for (rank, _), count in counts.items() if count > 1})
-    if doubles:
+    if ranks.duplicates.height:
         yield Diagnostic(
             "rank_twice",
-            len(doubles),
-            f"More than one worker claims to be rank {spelled(doubles)}: traces of several jobs may be in one folder, "
-            "or each worker recorded without its process group. Use a separate folder for each job.",
+            ranks.duplicates["rank"].n_unique(),
+            f"{same_rank(ranks)}: traces of several jobs may be in one folder, or each worker recorded without its "
+            "process group. None of these workers is compared with another one. Use a separate folder for each job.",
         )
     without_rank = [i for i, summary in ranks.readable if summary.facts.get("rank") is None]
     if without_rank and len(ranks.members) > 1:
@@ -82,7 +79,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
 
 def _of_steps(ranks: Ranks) -> Iterator[Diagnostic]:
     """Steps that some ranks lack."""
-    steps = ranks.steps
+    steps = _without_duplicates(ranks.steps, ranks)
     readable = steps.group_by("place").agg(all_members=pl.col("member").n_unique())
     partly = (steps.group_by("place", "step").agg(members=pl.col("member").n_unique()).join(readable, "place")).filter(
         pl.col("members") < pl.col("all_members")
@@ -108,7 +105,7 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
             level="loss",
         )
     if len(ranks.readable) > 1:
-        alone = calls.filter(pl.col("match").is_null())
+        alone = _without_duplicates(calls, ranks).filter(pl.col("match").is_null())
         if alone.height:
             kinds = ", ".join(f"{kind} {count}" for kind, count in alone["kind"].value_counts(sort=True).head(4).rows())
             yield Diagnostic(
@@ -149,6 +146,10 @@ def _lost(calls: pl.DataFrame) -> pl.DataFrame:
     untimed = calls.filter(pl.col("dur_ns") < 0)
     is_pair = pl.col("kind").is_in(PEER_TO_PEER)
     return pl.concat([untimed.filter(~is_pair), untimed.filter(is_pair).join(together, ["member", "step"], "anti")])
+
+
+def _without_duplicates(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
+    return rows.filter(~pl.col("member").is_in(ranks.duplicates["member"].to_list()))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -21,9 +21,11 @@ from .clocks.offsets import offsets
 from .collectives.matching import matched, matches
 from .collectives.waits import waited
 from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
-from .process_groups import group_label
+from .process_groups import group_label, spelled
 
 _MOST_RANKS = 1 << 17  # that missing ranks are searched in; no job is larger so far
+_NOISE_FACTOR = 3  # × the median distance of ends from the common ends
+_MOST_NAMED = 3  # workers
 _LAST_NUMBER = re.compile(r"(\d+)\D*$")
 _HOST_AND_PROCESS = re.compile(r"(?P<host>.+)_\d+$")
 
@@ -102,19 +104,30 @@ class Ranks:
         return pl.DataFrame(columns, schema_overrides=schema)
 
     @cached_property
+    def duplicates(self) -> pl.DataFrame:
+        """The `workers` whose rank another worker of the same span has too; nothing says which is that rank's.
+
+        They are compared with no rank: their calls are unmatched, and their steps are no common ones.
+        """
+        readable = self.workers.filter(pl.col("member").is_in([i for i, _ in self.readable]))
+        return readable.filter(pl.len().over("place", "rank") > 1)
+
+    @cached_property
     def steps(self) -> pl.DataFrame:
         """STEPS with `member` and `place`, in the order of the members.
 
         Iterations of servers have the numbers of their own recordings. Where ranks ran different ones, such as prefill
-        and decode workers, the number is no common step: then the worker's name precedes it.
+        and decode workers, the number is no common step: then the worker's name precedes it. It also precedes the steps
+        of `duplicates`.
         """
         frame = self._stacked([summary.steps for _, summary in self.readable], STEPS)
         ran = [str(summary.facts.get("iterations") or "") for _, summary in self.readable]
-        if len(set(ran)) < 2:
+        alone = {*self.duplicates["member"].to_list()}
+        if len(set(ran)) > 1:
+            alone.update(i for (i, _), mine in zip(self.readable, ran, strict=True) if mine)
+        if not alone:
             return frame
-        before = {
-            i: f"{self.members[i].worker} " if mine else "" for (i, _), mine in zip(self.readable, ran, strict=True)
-        }
+        before = {i: f"{self.members[i].worker} " if i in alone else "" for i, _ in self.readable}
         return frame.with_columns(step=pl.col("member").replace_strict(before, return_dtype=pl.String) + pl.col("step"))
 
     @cached_property
@@ -169,7 +182,7 @@ class Ranks:
             rank=self.workers["rank"].gather(calls["member"]),
             group_size=self._sizes(gather(numbers, group)),
         )
-        return waited(matched(named))
+        return waited(matched(named, self.duplicates["member"].to_list()))
 
     @cached_property
     def segments(self) -> pl.DataFrame:
@@ -209,6 +222,20 @@ class Ranks:
             pl.col(column) + pl.col("shift_ns") + (pl.col("drift") * away).round().cast(pl.Int64)
         ).to_series()
 
+    def end_noise(self, calls: pl.DataFrame) -> pl.Series:
+        """How far the ends of each matched call's collective scatter, in ns: shorter waits say nothing.
+
+        Args:
+            calls: Some columns of `calls`, with `member` and `match`.
+        """
+        with_residual = calls.join(
+            self.clocks.select("member", residual=pl.col("residual_ns").fill_null(0.0)),
+            "member",
+            "left",
+            maintain_order="left",
+        )
+        return with_residual.select((_NOISE_FACTOR * pl.col("residual").max().over("match")).round()).to_series()
+
     @cached_property
     def traffic(self) -> pl.DataFrame:
         """TRAFFIC with `member` and `place`."""
@@ -242,6 +269,15 @@ class Ranks:
         return pl.concat([pl.DataFrame(schema=schema), *frames]).with_columns(
             member=pl.Series(member, dtype=pl.Int32), place=pl.Series(place, dtype=pl.Int32)
         )
+
+
+def same_rank(ranks: Ranks) -> str:
+    """Which workers have one rank, as a clause; there must be `duplicates`."""
+    duplicates = ranks.duplicates
+    names = duplicates["worker"].unique(maintain_order=True).to_list()
+    listed = ", ".join(names[:_MOST_NAMED]) + (", …" if names[_MOST_NAMED:] else "")
+    shared = spelled(sorted(set(duplicates["rank"].to_list())))
+    return f"More than one worker says that it is rank {shared} ({listed})"
 
 
 def _before(heights: Sequence[int]) -> NDArray[np.int64]:

@@ -191,6 +191,18 @@ class Engine:
         result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
+    def doubt(self, view: View, file: TraceFile) -> str:
+        """Which part of a view's numbers is doubtful, and why; empty if the recording has no fault that matters to it.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        from .doubts import doubt
+
+        result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.trace(file))
+        return result_within(result, self._patience_s, "analyzing")
+
     def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
         """Begin in the background what the next questions about a large trace will need; does nothing for others.
 

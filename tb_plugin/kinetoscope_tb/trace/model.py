@@ -261,9 +261,10 @@ POINTERS = {
 """Columns of each frame with row numbers of another frame, or NONE. A parent's row comes before its children's."""
 
 
-Undermined = Literal["idle", "kernel_times", "host_times", "launches", "clock", "steps"]
+Undermined = Literal["idle", "kernel_times", "host_times", "launches", "clock", "steps", "totals", "memory"]
 """Numbers that a fault of the recording can make wrong: when a device was idle; how long device rows last; how long
-host rows last; which call launched which row; times of the host against those of devices; where steps begin and end."""
+host rows last; which call launched which row; times of the host against those of devices; where steps begin and end;
+how many device rows there are, and what they add up to; which allocations there are, and what they add up to."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _view(engine: Engine, request: Request) -> object:
         return encode.view_answer(view, engine.run_frame(view, file, arguments))
     frame = engine.frame(view, file, arguments)
     engine.prepare(file, _shared_results)
-    return encode.view_answer(view, frame)
+    return encode.view_answer(view, frame, engine.doubt(view, file))
 
 
 def _shared_results() -> list[Callable[..., Shared]]:

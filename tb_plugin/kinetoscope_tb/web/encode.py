@@ -166,11 +166,16 @@ def partial(loaded: Partial) -> dict[str, Any]:
     }
 
 
-def view_answer(view: View, result: pl.DataFrame | Missing) -> dict[str, Any]:
-    """The answer of a view."""
+def view_answer(view: View, result: pl.DataFrame | Missing, note: str = "") -> dict[str, Any]:
+    """The answer of a view; the note says what its rows lack, or which of their numbers are doubtful."""
     if isinstance(result, Missing):
         return {"state": "missing", "view": view.id, "hint": result.hint}
-    return {"view": view.id, **table(view.table.columns, result)}
+    return answer(view, view.table.columns, result, note)
+
+
+def answer(view: View, columns: Sequence[Column], frame: pl.DataFrame, note: str) -> dict[str, Any]:
+    """Some columns of a view; the note is left out if it is empty."""
+    return {"view": view.id, **table(columns, frame), **({"note": note} if note else {})}
 
 
 def table(columns: Sequence[Column], frame: pl.DataFrame) -> dict[str, Any]:

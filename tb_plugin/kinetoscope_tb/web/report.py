@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..discovery import Listing
 from ..engine import Missing, compute, merge_run_notes
 from ..errors import KinetoscopeError, TraceError
+from ..names import text
 from ..pictures import Lines, parent_column
 from . import encode
 from .assets import asset
@@ -85,17 +86,22 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
 
 
 def _answer(view: View, file: TraceFile, trace: Trace, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+    from ..engine.doubts import doubt
+
     result = merge_run_notes(view, compute(view, trace, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
+    notes = [doubt(view, trace)]
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):
         import polars as pl
 
         first_rows = first_rows.with_columns(pl.when(pl.col(parent) < most).then(pl.col(parent)))
-    cut = {"cut_from": result.height} if first_rows.height < result.height else {}
-    return {**encode.view_answer(view, first_rows), **cut}
+    if first_rows.height < result.height:
+        rows = f"the first {text.digits(first_rows.height)} of {text.digits(result.height)} rows"
+        notes.append(f"This report holds {rows}; sums and charts cover only these.")
+    return encode.view_answer(view, first_rows, " ".join(filter(None, notes)))
 
 
 def _page(content: str, title: str) -> str:

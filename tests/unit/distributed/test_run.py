@@ -94,6 +94,28 @@ def test_recordings_of_other_steps_are_matched_where_they_overlap():
     assert run.matches["step"].to_list() == ["2", "3"]
 
 
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_workers_of_one_rank_are_compared_with_none(is_numbered):
+    made = simulated(Truth(ranks=4, steps=4, late={(3, None): 4_000_000}, is_numbered=is_numbered))
+    whole = run_of(made)
+    again = replace(whole.members[0], worker="again")
+    run = replace(whole, members=(*whole.members, again))
+    assert run.duplicates["worker"].to_list() == ["rank0", "again"]
+    calls = run.calls.group_by("member").agg(matched=pl.col("match").is_not_null().any()).sort("member")
+    assert calls["matched"].to_list() == [False, True, True, True, False]
+    assert run.matches["members"].unique().to_list() == [3]
+    judged = RUN_VIEWS["stragglers"].run(run)
+    assert set(judged["worker"]) == {"rank1", "rank2", "rank3"}
+    assert judged["worker"][0] == "rank3"
+    diagnostics = {found.rule: found for found in diagnose_run(run)}
+    assert "rank 0 (rank0, again)" in diagnostics["rank_twice"].consequence
+    assert "steps_apart" not in diagnostics
+    copies = replace(whole, members=(whole.members[0], again))
+    (advice,) = RUN_VIEWS["run_advice"].run(copies).rows(named=True)
+    assert advice["confidence"] == "cannot_tell"
+    assert "More than one worker says that it is rank 0 (rank0, again)" in advice["evidence"]
+
+
 def error_of(made, run):
     """How far each shift is from the truth, at the middle of the recording."""
     clocks, workers = run.clocks, run.workers

@@ -3,6 +3,7 @@
 import pytest
 
 from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.imbalance.collective_waits import collective_waits
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS
 from support.real_traces import FOLDER, MISSING
@@ -59,6 +60,23 @@ def test_a_single_step_says_who_came_last_how_often():
     assert row["title"].endswith("the others waited 15 ms in total.")
     assert "Each rank recorded at most 1 complete step." in row["evidence"]
     assert row["saving_ns"] is None
+
+
+def test_who_was_last_by_less_than_the_ends_differ_is_not_counted():
+    """Ranks come 0.2 ms apart to some of the collectives, of which the ends differ by about as much."""
+    groups = tuple((f"{i}", (0, 1)) for i in range(10))
+    late = {(1, None): 500_000}
+    truth = Truth(ranks=2, steps=1, groups=groups, late=late, jitter_ns=200_000, noise=0.03, compute_ns=5_000_000)
+    run = run_of(simulated(truth))
+    rows = collective_waits(run)
+    noise = rows["noise_ns"].max()
+    assert noise > 200_000
+    assert (rows["last"].is_null() == (rows["max_wait_ns"] <= noise)).all()
+    assert 0 < rows["last"].null_count() < rows.height
+    (row,) = advice_of(run)
+    assert f"At {rows['last'].null_count()} other collectives it is unclear who was last" in row["evidence"]
+    counted = RUN_VIEWS["rank_waits"].run(run).filter("is_last").height
+    assert counted == rows.height - rows["last"].null_count()
 
 
 def test_a_single_step_without_waits_names_nobody():

@@ -182,6 +182,33 @@ def test_communication_that_nothing_hides():
     assert "Computation hides 0 % of it." in row(trace, "communication")["evidence"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "kernel", "elements", "evidence", "action"),
+    [
+        ("allreduce", "AllReduce_Sum_f32", 10**6, "may hold time", "no_sync()"),
+        ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
+        ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
+        ("allreduce", "AllReduce_Sum_f32", 100, "At least 1.90 ms of it is waiting", "Find the rank that comes last"),
+        ("all_to_allv", "SendRecv", 100, "At least 1.90 ms of it is waiting", "Find the rank that comes last"),
+    ],
+)
+def test_what_is_done_about_communication_depends_on_the_collective_and_on_waiting(
+    kind, kernel, elements, evidence, action
+):
+    machine = Machine()
+    call = {"Collective name": kind, "dtype": "Float", "In msg nelems": elements, "Out msg nelems": elements}
+
+    def step(_):
+        computing(machine, 40)
+        machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+        name = f"ncclDevKernel_{kernel}_RING_LL"
+        machine.op("record_param_comms", lambda: machine.kernel(2 * MS, name, f"nccl:{kind}"), **call)
+
+    given = row(machine.steps(step), "communication")
+    assert evidence in given["evidence"]
+    assert action in given["action"]
+
+
 def test_gradients_of_gpus_that_travel_by_gloo():
     machine = Machine()
 
@@ -295,6 +322,18 @@ def test_kernels_that_fill_a_small_part_of_the_device():
     assert rules_of(trace) == ["small_kernels"]
     assert "fill only 20 %" in row(trace, "small_kernels")["title"]
     assert row(trace, "small_kernels")["confidence"] == "low"
+
+
+def test_many_short_kernels_are_not_cleared_as_small_where_they_run_too_rarely_to_fill_the_device():
+    machine = Machine()
+    trace = machine.steps(
+        lambda _: [machine.kernel(4 * US, host=60 * US, **{"blocks per SM": 0.2}) for _ in range(200)]
+    )
+    assert row(trace, "launch_bound")["evidence"].count("200 kernels per step, of 4 µs") == 1
+    rest = row(trace, "nothing_to_fix")
+    assert "SM efficiency" in rest["title"]
+    assert "small" not in rest["title"]
+    assert "lost to free multiprocessors while kernels run, which fill 20 % of them" in rest["evidence"]
 
 
 def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():

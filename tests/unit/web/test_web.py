@@ -168,7 +168,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=SimpleNamespace(events=1)),
+        read=lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build(),
         patience_s=LONG_S,
     )
     client = Client(routes(engine)["/view"])

@@ -16,17 +16,16 @@ and looks only at times of calls and device rows, so that all of them together c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...trace import Diagnostic, Trace
+from ...trace.memo import once_per_trace
 from . import clocks, completion, losses, order, overhead, overlaps, units
 from .times import Times
 
 _CHECKS = (completion, overlaps, losses, order, clocks, units, overhead)
 
 
-def diagnose(trace: Trace) -> Iterator[Diagnostic]:
+@once_per_trace
+def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """What contradicts physics in a trace."""
     times = Times(trace)
-    for check in _CHECKS:
-        yield from check.diagnose(times)
+    return tuple(diagnostic for check in _CHECKS for diagnostic in check.diagnose(times))

@@ -17,13 +17,14 @@ from ...arrays.intervals import Ints
 from ...names import text
 from ...names.calls import launches_graph
 from ...trace import Diagnostic, Trace
-from ...trace.model import Fault
+from ...trace.model import Fault, Undermined
 from . import limits
 from .times import Times
 
 _LAUNCHES_KERNEL = re.compile(
     r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
 )
+_UNDERMINED: frozenset[Undermined] = frozenset({"idle", "launches", "steps", "totals"})
 _FEWER = "Record fewer steps at a time, so that the profiler's buffers hold them."
 _LATER = "Let the device finish before the profiler stops, and record one step more than is needed."
 
@@ -83,7 +84,7 @@ def _of_lost(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns:
         f"their durations, and for {part} of the steps the device may have been busy with them. {_FEWER}",
         int(times.trace.launches["offset"].to_numpy()[calls].min()),
         level="loss",
-        fault=Fault(f"{of} have no GPU event", frozenset({"idle", "launches", "steps"}), _FEWER, affected_ns),
+        fault=Fault(f"{of} have no GPU event", _UNDERMINED, _FEWER, affected_ns),
     )
 
 
@@ -97,7 +98,7 @@ def _of_end(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns: 
         f"No GPU events belong to {of}: they ran after the recording ended, or were lost. For {text.percent(share)} of "
         f"the steps the device may have been busy with them. {_LATER}",
         level="warning" if share > limits.NOTICEABLE else "note",
-        fault=Fault(f"No GPU events belong to {of}", frozenset({"idle", "launches", "steps"}), _LATER, affected_ns),
+        fault=Fault(f"No GPU events belong to {of}", _UNDERMINED, _LATER, affected_ns),
     )
 
 

@@ -13,6 +13,8 @@ holds in every step without lost rows, they are matched by number; else in order
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from ...arrays.gather import NONE
@@ -34,13 +36,15 @@ MATCHES = {
 _KEY = ("place", "group", "kind", "number", "within")
 
 
-def matched(calls: pl.DataFrame) -> pl.DataFrame:
+def matched(calls: pl.DataFrame, duplicates: Sequence[int] = ()) -> pl.DataFrame:
     """Add `match` to the calls: the same number for the same collective, null for an unmatched call.
 
     Args:
         calls: CALLS with `member`, `rank`, `place` and `step_name`; rows of a member in order.
+        duplicates: Members whose calls aren't matched.
     """
-    rows = calls.with_row_index("row").with_columns(bytes_key=_size_key())
+    every = calls.with_row_index("row").with_columns(bytes_key=_size_key())
+    rows = every.filter(~pl.col("member").is_in(duplicates)) if duplicates else every
     is_pair = pl.col("kind").is_in(["send", "recv"])
     has_group = pl.col("group") >= 0
     numbered = rows.filter(~is_pair & has_group & (pl.col("nth") >= 0)).select(
@@ -55,7 +59,7 @@ def matched(calls: pl.DataFrame) -> pl.DataFrame:
     alike = keys.group_by(_KEY).agg(members=pl.col("member").n_unique(), first=pl.col("row").min())
     several = alike.filter(pl.col("members") > 1).sort("first").with_row_index("match")
     numbers = keys.join(several, _KEY, "inner").select("row", pl.col("match").cast(pl.Int32))
-    return rows.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
+    return every.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
 
 
 def _agreeing(keys: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

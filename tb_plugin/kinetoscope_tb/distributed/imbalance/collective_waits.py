@@ -8,17 +8,22 @@ from ..run import Ranks
 
 
 def collective_waits(ranks: Ranks) -> pl.DataFrame:
-    """In order of time, with the columns of the view Collectives; `last` and `first` are names of workers."""
+    """In order of time, with the columns of the view Collectives, and the `noise_ns` of its ends.
+
+    `last` and `first` are names of workers: none where ranks came within the noise of each other.
+    """
     worker = ranks.workers["worker"]
     calls = ranks.calls.filter(pl.col("match").is_not_null() & pl.col("wait_ns").is_not_null())
-    is_last, is_whole = pl.col("wait_ns") == 0, pl.col("transfer_ns").is_not_null().any()
+    calls = calls.with_columns(noise_ns=ranks.end_noise(calls))
+    is_last, is_whole = pl.col("wait_ns") <= pl.col("noise_ns"), pl.col("transfer_ns").is_not_null().any()
     waits = calls.group_by("match").agg(
         transfer_ns=pl.col("transfer_ns").first(),
         max_wait_ns=pl.col("wait_ns").max(),
         mean_wait_ns=pl.col("wait_ns").mean().round(),
         total_wait_ns=pl.col("wait_ns").sum(),
         last=pl.when(is_whole & (is_last.sum() == 1)).then(pl.col("member").filter(is_last).first()),
-        first=pl.when(is_whole & (pl.col("wait_ns").max() > 0)).then(pl.col("member").sort_by("wait_ns").last()),
+        first=pl.when(is_whole & ~is_last.all()).then(pl.col("member").sort_by("wait_ns").last()),
+        noise_ns=pl.col("noise_ns").first(),
     )
     rows = (
         ranks.matches.join(waits, "match", "left", maintain_order="left")

@@ -32,12 +32,24 @@ def last_ranks(ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
         .sort("wait_ns", "last", descending=[True, False])
     )
     whole = int(known["total_wait_ns"].sum())
+    unclear = known.filter(pl.col("last").is_null())
     if waits.is_empty() or waits["each_ns"][0] < _LEAST_FRAC * step_ns:
         return [_together(known.height, whole, ranks)]
-    return [_last(waits, known.height, whole, ranks)]
+    return [_last(waits, known.height, whole, _unclear(unclear), ranks)]
 
 
-def _last(waits: pl.DataFrame, count: int, whole: int, ranks: Ranks) -> dict[str, Any]:
+def _unclear(collectives: pl.DataFrame) -> str:
+    """That nothing says who was last at some collectives; empty if there are none."""
+    if collectives.is_empty():
+        return ""
+    noise = text.time(float(collectives["noise_ns"].max()))  # type: ignore[arg-type]  # it isn't empty
+    return (
+        f" At {text.times(collectives.height, 'other collective')} it is unclear who was last: ranks came within "
+        f"{noise}, by which the ends of a collective differ between ranks."
+    )
+
+
+def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Ranks) -> dict[str, Any]:
     first, *others = waits.to_dicts()
     numbers = dict(ranks.workers.select("worker", "rank").rows())
     called = f"Rank {numbers[first['last']]}"
@@ -47,11 +59,12 @@ def _last(waits: pl.DataFrame, count: int, whole: int, ranks: Ranks) -> dict[str
     )
     if others:
         named = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
-        evidence += f" Last at other collectives: {named}, for {text.time(whole - first['wait_ns'])} of waiting."
+        spent = sum(row["wait_ns"] for row in others)
+        evidence += f" Last at other collectives: {named}, for {text.time(spent)} of waiting."
     return _row(
         f"{called} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
         f"{text.time(first['wait_ns'])} in total.",
-        evidence,
+        evidence + unclear,
         first["last"],
         ranks,
     )

@@ -26,7 +26,6 @@ _shift_steps = Function("shift_steps")
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-NOISE_FACTOR = 3  # × the median distance of ends from the common ends
 _NEVER = np.iinfo(np.int64).min // 2
 
 
@@ -128,10 +127,10 @@ class MergedGraph:
 
 def _split(ranks: Ranks) -> pl.DataFrame:
     """The calls with `match` (NONE: independent), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
-    clocks = ranks.clocks.select("member", "error_ns", residual=pl.col("residual_ns").fill_null(0.0))
+    clocks = ranks.clocks.select("member", "error_ns")
     sizes = ranks.matches.select("match", is_whole=(pl.col("size") < 0) | (pl.col("members") >= pl.col("size")))
     calls = ranks.calls.with_row_index("row").join(clocks, "member", "left", maintain_order="left")
-    calls = calls.with_columns(noise=(NOISE_FACTOR * pl.col("residual").max().over("match")).round())
+    calls = calls.with_columns(noise=ranks.end_noise(calls))
     calls = _received(calls.with_columns(at=ranks.on_one_clock(calls, "start_ns")))
     calls = calls.with_columns(match=pl.when(pl.col("wait_ns").is_not_null()).then("match"))
     calls = calls.join(sizes, "match", "left", maintain_order="left")

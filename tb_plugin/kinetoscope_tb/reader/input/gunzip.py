@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from isal import igzip_lib
 
@@ -30,11 +30,13 @@ class GzipDamage:
         problem: Why the data after this point couldn't be inflated, and where; empty if all was.
         wrong_trailers: Number of members whose checksum or length doesn't match their trailer.
         first_wrong: What is wrong with the first of them, and where.
+        offset: How many bytes were consumed before the problem.
     """
 
     problem: str = ""
     wrong_trailers: int = 0
     first_wrong: str = ""
+    offset: int = field(default=0, compare=False)
 
 
 class _Compressed:
@@ -108,6 +110,7 @@ def inflate(read: Callable[[int], bytes], start: bytes, damage: GzipDamage) -> I
         damage.problem = _skip_header(compressed, at)
         if not damage.problem:
             yield from _member(compressed, damage)
+        damage.offset = compressed.offset
         if damage.problem or not compressed.skip_zeros():
             return
 

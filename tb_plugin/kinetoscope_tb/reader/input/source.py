@@ -15,6 +15,7 @@ import zstandard
 
 from ...errors import NotATrace
 from ...filesystem import StoredFile
+from ...names import text
 from ...trace.model import Diagnostic
 from . import gunzip
 from .encodings import in_utf8
@@ -138,19 +139,21 @@ class Source:
             )
             self.diagnostics.append(Diagnostic("wrong_checksum", damage.wrong_trailers, words))
         if damage.problem:
-            self._note_damage("gzip", damage.problem)
+            self._note_damage("gzip", damage.problem, damage.offset)
 
     def _by_library(self, name: str, file: Any) -> Iterator[bytes]:
         try:
             while piece := file.read1(_AT_ONCE):
                 yield piece
         except _DAMAGED as error:
-            self._note_damage(name, f"is damaged ({error}) at about byte {self.file.read_bytes}")
+            self._note_damage(name, f"is damaged ({error}) at about byte {self.file.read_bytes}", self.file.read_bytes)
 
-    def _note_damage(self, name: str, problem: str) -> None:
+    def _note_damage(self, name: str, problem: str, offset: int) -> None:
+        size = self.file.size_bytes
+        rest = f"{text.percent((size - offset) / size)} of the file" if size and size > offset else "an unknown part"
         consequence = (
-            f"The {name} data {problem} of the compressed file: the data after it is lost. Copy the file again, or "
-            "record again and let the job finish writing."
+            f"The {name} data {problem} of the compressed file: the data after it, {rest}, is lost. Copy the file "
+            "again, or record again and let the job finish writing."
         )
         self.diagnostics.append(Diagnostic("damaged_compression", 1, consequence, level="loss"))
 

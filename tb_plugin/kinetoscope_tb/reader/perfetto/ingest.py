@@ -22,7 +22,7 @@ from ..scan import scanner as s
 from ..scan.chunk import new_out, tokens_of
 from ..scan.columns import ARG_AT, key_table
 from ..scan.counters import CounterLines
-from ..scan.damage import LOST
+from ..scan.damage import CUT_OFF, LOST
 from ..scan.ingest import Ingested
 from ..scan.rows import Noted, Part, Sorted, sorted_out
 from ..scan.tokens import Texts
@@ -282,10 +282,10 @@ def ingest_perfetto(
     result.head, result.tail = _head(ingestion.state), b"]}"
     if lost:
         words = (
-            f"The file ends inside a packet: its last {lost} bytes are left out, and later events were never written. "
-            "Let the job finish writing, and check the disk's free space."
+            f"The file ends inside a packet: its last {lost} bytes are left out, and later events are missing; how "
+            "many is unknown. Let the job finish writing, and check the disk's free space."
         )
-        diagnostics.append(Diagnostic("truncated", 1, words, base + read, level="loss"))
+        diagnostics.append(Diagnostic("truncated", 1, words, base + read, level="loss", fault=CUT_OFF))
     if not result.events.events and (lost or result.tally):
         raise NotATrace(
             path,

@@ -44,6 +44,13 @@ _MEANINGS = {
     COMMA: _Meaning("note", "Commas inside events are missing or extra; nothing is lost."),
 }
 
+CUT_OFF = Fault(
+    "The file ends amid its events, and an unknown number of later ones is missing",
+    frozenset({"idle", "launches", "host_times", "steps", "totals", "memory"}),
+    "Copy the file again, or let the job finish writing it.",
+)
+"""Of a file whose end is missing."""
+
 
 def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
     """The diagnostic for a text that ends, after `end` bytes, inside the event array; none if `lost_bytes` is None."""
@@ -51,15 +58,10 @@ def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
         return []
     words = (
         f"The file ends inside the event array: {lost_bytes} bytes of an unfinished event are left out, and later "
-        "events were never written. Let the job finish writing, and check the disk's free space."
-    )
-    fault = Fault(
-        "The file ends amid its events, and what came later is missing",
-        frozenset({"idle", "launches", "host_times", "steps"}),
-        "Copy the file again, or let the job finish writing it.",
+        "events are missing; how many is unknown. Let the job finish writing, and check the disk's free space."
     )
     is_cut = lost_bytes > 0  # else only brackets are missing, which some writers leave out
-    return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss", fault=fault if is_cut else None)]
+    return [Diagnostic("truncated", 1, words, end - lost_bytes, level="loss", fault=CUT_OFF if is_cut else None)]
 
 
 def damage_outside_events(tail: bytes, lost_values: int, arrays: int) -> list[Diagnostic]:

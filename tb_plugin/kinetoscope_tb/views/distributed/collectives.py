@@ -36,8 +36,15 @@ class Collectives(Table):
     )
     mean_wait_ns = Column(DURATION, "Mean time that a rank waited for the last; at least, if ranks are missing.")
     total_wait_ns = Column(DURATION, "Sum of the waits over its ranks.")
-    last = Column(TEXT, "The worker that came last; missing if several did, or if ranks are missing.")
-    first = Column(TEXT, "The worker that came first and waited longest; missing if ranks are missing.")
+    last = Column(
+        TEXT,
+        "The worker that came last; missing if ranks are missing, or if the next one came within the noise of the "
+        "ends: three times `residual_ns` of the view Clocks.",
+    )
+    first = Column(
+        TEXT,
+        "The worker that came first and waited longest; missing if ranks are missing, or no wait exceeds that noise.",
+    )
 
 
 def collectives(ranks: Ranks) -> pl.DataFrame:

@@ -20,7 +20,10 @@ class Pace(Table):
     key, weight = ("worker", "step"), "start_lag_ns"
     picture = Heatmap("worker", "step")
 
-    start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first one.")
+    common_start_ns = Column(
+        INSTANT,
+        "When the step begins on the rank, on the clock of the first rank; *Ranks and steps* has it on the rank's own.",
+    )
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
@@ -29,11 +32,11 @@ class Pace(Table):
 
 def pace(ranks: Ranks) -> pl.DataFrame:
     """Worker by worker in order of time."""
-    aligned = ranks.steps.with_columns(start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
+    aligned = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
         ranks.workers.select("member", "worker", "rank"), "member"
     )
-    rows = aligned.with_columns(start_lag_ns=pl.col("start_ns") - pl.col("start_ns").min().over("step"))
-    rows = rows.sort("rank", "worker", "start_ns")
+    lag = pl.col("common_start_ns") - pl.col("common_start_ns").min().over("step")
+    rows = aligned.with_columns(start_lag_ns=lag).sort("rank", "worker", "common_start_ns")
     return Pace.of(rows.select(Pace.schema().names()).cast(Pace.schema()))
 
 

@@ -34,7 +34,7 @@ class RankSteps(Table):
         "Number of the step or of a server's iteration, after the worker's name if ranks ran different iterations; "
         "`all` if there are none.",
     )
-    start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
+    start_ns = Column(INSTANT, "When the step begins, in the worker's own trace and on its clock.")
     total_ns = Column(DURATION, "Length of the step's window.")
     without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     wait_ns = Column(

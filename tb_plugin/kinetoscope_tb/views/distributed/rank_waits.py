@@ -29,7 +29,11 @@ class RankWaits(Table):
     step = Column(TEXT, "The step in which it was called; missing between steps.")
     message_bytes = Column(BYTES, "Size of its message.")
     wait_ns = Column(DURATION, "Time from the rank's arrival to that of the last one; at least, if ranks are missing.")
-    is_last = Column(BOOL, "Whether it alone came last, so that the others waited for it.")
+    is_last = Column(
+        BOOL,
+        "Whether it alone came last, so that the others waited for it; no if the next one came within the noise of the "
+        "ends: three times `residual_ns` of the view Clocks.",
+    )
 
 
 def rank_waits(ranks: Ranks) -> pl.DataFrame:

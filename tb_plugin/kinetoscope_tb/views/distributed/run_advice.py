@@ -18,6 +18,7 @@ from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
+from ...distributed.run import same_rank
 from ...names import text
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import Part, View
@@ -237,11 +238,12 @@ def _unknown(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
 
 
 def _absent(ranks: Ranks) -> str:
-    """A note on ranks without a trace, which may be slow."""
+    """A note on ranks without a trace, or with several, which may be slow."""
     missing = ranks.missing_ranks
+    same = f" {same_rank(ranks)}, so none of these is compared." if ranks.duplicates.height else ""
     if len(missing) == 1:
-        return f" Rank {missing[0]} has no trace and may be slow too."
-    return f" Ranks {spelled(missing)} have no trace and may be slow too." if missing else ""
+        return f"{same} Rank {missing[0]} has no trace and may be slow too."
+    return f"{same} Ranks {spelled(missing)} have no trace and may be slow too." if missing else same
 
 
 VIEW = View(

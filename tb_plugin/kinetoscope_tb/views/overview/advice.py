@@ -71,5 +71,6 @@ VIEW = View(
     hint="The trace has no events with a duration.",
     within="recording",
     shares=SharedParts.of,
+    states_doubts=True,
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
 )

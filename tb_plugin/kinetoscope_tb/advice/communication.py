@@ -1,0 +1,130 @@
+"""What ranks spend on communication that nothing hides: how much of it must be waiting, and what ends either.
+
+One recording doesn't say when the other ranks came. But a small message can't take long: what exceeds the time that
+even a slow network needs for it was spent waiting for another rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from ..arrays.gather import map_categories
+from ..arrays.intervals import Ints, exclusive_lengths
+from ..distributed.collectives.calls import CallRows, calls
+from ..distributed.process_groups import Groups
+from ..measures.time.breakdown import intervals_of
+from ..measures.time.exposure import exposed_on_host
+from ..names import text
+from ..names.kernels import is_queued_communication
+from .facts import Facts
+from .model import Advice, Cleared, Unknown
+
+_EXPOSED = 0.05
+_MOSTLY = 0.5  # of the exposed time
+_CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
+_WAITING = (
+    "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*. Then even out what ranks "
+    "do before they meet: batches, sequence lengths, the placement of tables, experts or layers, other work of the "
+    "hosts."
+)
+_GATHERING = (
+    "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "
+    "(`ShardingStrategy.HYBRID_SHARD`), larger units; prefetch the next unit while the current one computes."
+)
+_REMEDIES = {
+    "all_reduce": "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, "
+    "larger batches per rank; check that buckets overlap the backward pass.",
+    "reduce_scatter": _GATHERING,
+    "all_gather": _GATHERING,
+    "all_to_all": "Exchange less: embeddings or tokens in bfloat16, fewer and larger exchanges, tables or experts "
+    "placed so that ranks need less of each other; run work that doesn't need the result meanwhile.",
+    "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)` if buffers needn't be equal.",
+    **dict.fromkeys(
+        ("send", "recv"),
+        "Pass activations on while other micro-batches compute: more micro-batches, an interleaved pipeline schedule.",
+    ),
+}
+"""For each kind of collective of a training what makes its transfers shorter, or hides them."""
+_REMEDY = "Communicate less often or less, and run work that doesn't need the result meanwhile."
+_SERVING_REMEDY = (
+    "Communicate less or elsewhere: fewer ranks per model, fused or quantized all-reduces, other work that runs "
+    "meanwhile."
+)
+
+
+def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+    """Communication that no computation hides."""
+    trace = facts.trace
+    on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
+    names = trace.host_events["name"]
+    on_host = trace.host_events["is_communication"].to_numpy()
+    if facts.hides_device or not (on_device or on_host.any()):
+        return
+    if not on_device and map_categories(names, is_queued_communication)[on_host].any():
+        yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
+        return
+    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts)
+    if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
+        yield cleared
+        return
+    saving = facts.mean(lengths)
+    whole = facts.mean(facts.exposed["communication"]) if on_device else 0
+    hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
+    through_host = facts.has_device and not on_device
+    start = (
+        f"For {facts.part(saving)} ranks exchange data and no "
+        f"{'kernel' if facts.has_device else 'operator'} computes"
+        f"{facts.recurs(lengths)}.{hidden}"
+    )
+    of_calls, remedy = _calls(facts, saving)
+    yield Advice(
+        "gloo" if through_host else "communication",
+        f"Communication that nothing hides takes {facts.percent(saving)} of {facts.every}.",
+        start + of_calls + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
+        "Let GPUs talk to each other: `init_process_group('nccl')`." if through_host else remedy,
+        saving,
+        "medium",
+        "exposed_time" if facts.has_device else "steps",
+    )
+
+
+def _calls(facts: Facts, exposed_ns: int) -> tuple[str, str]:
+    """(what the calls of the steps that count show, as sentences; what to do about them)."""
+    trace = facts.trace
+    every = calls(trace, CallRows.of(trace), Groups(trace))
+    counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)) & (pl.col("exposed_ns") > 0))
+    most = _longest_for(pl.col("bytes"))
+    waits = counted.filter(pl.col("bytes") >= 0).select(
+        pl.min_horizontal(pl.col("dur_ns") - most, "exposed_ns").clip(lower_bound=0).sum()
+    )
+    waited = min(float(waits.item()) / facts.count, float(exposed_ns))
+    kinds = (
+        counted.group_by("kind").agg(pl.col("exposed_ns").sum()).sort("exposed_ns", "kind", descending=[True, False])
+    )
+    whole, sentences = int(kinds["exposed_ns"].sum()), ""
+    if whole:
+        kind, longest = kinds.row(0)
+        sentences = f" {text.percent(longest / whole)} of it is {kind}."
+    if waited < _MOSTLY * exposed_ns:
+        remedy = _REMEDIES.get(kinds["kind"][0], _REMEDY) if whole else _REMEDY
+        sentences += " It may hold time that others made this rank wait."
+        return sentences, remedy if facts.is_training else _SERVING_REMEDY
+    sentences += (
+        f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, "
+        "moving the data takes no longer than the rest."
+    )
+    return sentences, _WAITING
+
+
+def _longest_for(size: pl.Expr) -> pl.Expr:
+    """The time that a message takes on a slow network."""
+    return _CALL_NS + _BYTE_NS * size
+
+
+def _on_host(facts: Facts) -> Ints:
+    """How long the host communicates per step while neither an innermost operator nor a device computes."""
+    groups = [intervals_of(facts.trace.device_events), exposed_on_host(facts.trace)]
+    return np.asarray(exclusive_lengths(groups, facts.windows.start, facts.windows.end)[1])

@@ -1,0 +1,72 @@
+"""Which views say that a fault of the recording makes their numbers doubtful."""
+
+import json
+
+import pytest
+
+from kinetoscope_tb.engine.doubts import doubt
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
+from support.machine import MS, US
+
+_EVENTS = 40
+
+
+def recording(lost=()):
+    """Launches of 1 ms each, some without their kernels."""
+    builder = TraceBuilder()
+    for number in range(1, _EVENTS + 1):
+        begin = number * MS
+        builder.op("aten::mm", begin, 30 * US).launch(begin + 5 * US, 5 * US, number)
+        if number not in lost:
+            builder.kernel("gemm", begin + 15 * US, 900 * US, number)
+    return builder
+
+
+def notes(trace):
+    return {name: note for name, view in VIEWS.items() if (note := doubt(view, trace))}
+
+
+def test_a_sound_recording_raises_no_doubt():
+    assert notes(recording().build()) == {}
+
+
+def test_every_view_of_what_was_recorded_says_that_the_file_is_cut(tmp_path):
+    file = tmp_path / "rank0.pt.trace.json"
+    file.write_text(recording().text()[:-200])
+    found = notes(read(str(file)))
+    assert {VIEWS[name].entry for name in found} == {view.entry for view in VIEWS.values()} - {"Trace health"}
+    assert "advice" not in found  # which withholds verdicts itself
+    assert set(found.values()) == {
+        "All of the recording is doubtful: the file ends amid its events, and an unknown number of later ones is missing."
+    }
+
+
+def test_lost_kernels_make_idle_time_and_totals_of_kernels_doubtful_but_not_memory():
+    found = notes(recording(lost=range(10, 20)).build())
+    assert {"idle", "critical_path", "kernels", "operators", "steps"} <= set(found)
+    assert not {"memory_curve", "memory_events", "health", "environment"} & set(found)
+    assert found["idle"].startswith("Up to ")
+    assert "10 of 40 launches" in found["idle"]
+
+
+def test_a_fault_that_is_small_for_the_steps_is_for_trace_health_alone():
+    found = recording(lost=[20]).build()
+    assert notes(found) == {}
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_the_command_prints_the_note_above_the_rows(tmp_path, capsys, form):
+    from kinetoscope_tb.cli.commands import main
+
+    file = tmp_path / "rank0.pt.trace.json"
+    file.write_text(recording().text()[:-200])
+    with pytest.raises(SystemExit):
+        main(["view", "idle", str(file), "--format", form])
+    printed = capsys.readouterr()
+    note = "All of the recording is doubtful"
+    if form == "json":
+        assert json.loads(printed.out)["note"].startswith(note)
+    else:
+        assert (printed.err if form == "csv" else printed.out).startswith(note)
