@@ -16,9 +16,8 @@ from ..arrays.nesting import nearest
 from ..measures.graphs.attribution import with_replayed_calls
 from ..names.kernels import is_data_loading
 from ..trace import Trace
-from .classes import inner_before
-from .edges import IN_CALLS
 from .graph import Graph
+from .path import events_of_nodes
 
 Rows = NDArray[np.int32]
 
@@ -42,20 +41,8 @@ class Places:
     @classmethod
     def of_nodes(cls, trace: Trace, graph: Graph) -> Places:
         """Return the places of all nodes' own delays."""
-        nodes, hosts = graph.nodes, trace.host_events.height
-        inner = np.full(nodes.time.size, NONE, np.int32)
-        inner[: nodes.boundaries.time.size], _ = inner_before(graph)
-        row = np.full(nodes.time.size, NONE, np.int32)
-        row[nodes.ends] = np.arange(nodes.rows)
-        row[nodes.starts] = np.where(graph.holding_row >= 0, graph.holding_row, np.arange(nodes.rows))
-        call = np.where(inner >= hosts, inner - hosts, NONE).astype(np.int32)
-        edge = graph.driving_edge
-        in_call = np.flatnonzero(edge >= 0)
-        in_call = in_call[np.isin(graph.kind[edge[in_call]], IN_CALLS)]
-        call[in_call] = trace.device_events["launch"].to_numpy()[in_call - nodes.starts.start]
-        row[in_call] = NONE
-        event = np.where(call >= 0, gather(trace.launches["host"].to_numpy(), call), inner)
-        return cls(event.astype(np.int32), call, row)
+        event, call, row, _ = events_of_nodes(trace, graph, np.arange(graph.nodes.time.size, dtype=np.int32))
+        return cls(event, call, row)
 
 
 @dataclass(frozen=True)
