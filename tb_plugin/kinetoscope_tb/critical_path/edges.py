@@ -30,12 +30,13 @@ class Kind(IntEnum):
     STEP = 12  # a step ends with the last of its parts, and begins no earlier than the previous one ended
     OVERLAP = 13  # a row begins and ends after the previous one on its stream, and overlaps it
     GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
+    COLLECTIVE = 15  # a thread continues when the collective that it began on another thread has ended
 
 
 IN_CALLS = (Kind.CALL, Kind.COPY_CALL)
 """The launching thread is in the call while the row waits."""
 
-INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN)
+INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN, Kind.COLLECTIVE)
 """Waits that aren't recorded but inferred from the times."""
 
 
@@ -55,6 +56,7 @@ REASONS = {
     Kind.STEP: "the step ends",
     Kind.OVERLAP: "during the previous row on its stream",
     Kind.GRAPH: "its graph makes it wait",
+    Kind.COLLECTIVE: "the collective that it began had ended",
 }
 """Why something could not happen earlier, in words."""
 

@@ -31,6 +31,7 @@ from ..measures.time.threads import main_thread
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
+from .collective_edges import collective_edges
 from .edges import IN_CALLS, Edges, Kind
 from .nodes import Nodes
 from .stream_edges import (
@@ -156,6 +157,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
         nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
         Edges(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
+        Edges(*collective_edges(trace, boundaries)[::-1], Kind.COLLECTIVE),
         Edges(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
         *_of_steps(trace, nodes),
     ]
