@@ -5,8 +5,9 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from kinetoscope_tb.critical_path import REASONS, Kind, sync_edges
+from kinetoscope_tb.critical_path import REASONS, Kind, path_events, sync_edges
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views.host.annotations import annotations
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
 from kinetoscope_tb.views.overview.critical_path_segments import critical_path_segments
@@ -306,7 +307,21 @@ def test_parts_of_steps_and_what_they_would_save():
         """
         name              part  path_ns  whole_ns  saved_ns
         a                 all   105000   105000    20000
-        ProfilerStep#1    all   10000    25000     10000
+        ProfilerStep      all   10000    25000     10000
         cudaLaunchKernel  all   5000     5000      5000
         """,
     )
+
+
+def test_annotations_are_one_name_over_all_steps_as_in_their_own_view():
+    builder = TraceBuilder()
+    for number in (3, 4):
+        builder.step(number, 100 * number * US, 100 * US)
+        us(builder, "op", "aten::mm", 100 * number + 10, 20)
+    trace = builder.build()
+    names = critical_path_names(trace)
+    assert names.select("name", "path_ns").rows() == [("ProfilerStep", 160 * US), ("aten::mm", 40 * US)]
+    assert names["name"].to_list()[0] in annotations(trace)["name"].to_list()
+    events = path_events(trace, {"name": "ProfilerStep", "part": "between operators"})
+    named = trace.host_events["name"].cast(pl.String).gather(events["host_events"])
+    assert set(named) == {"ProfilerStep#3", "ProfilerStep#4"}
