@@ -2,6 +2,7 @@
 #include "arrays.h"
 
 static const int64_t NEVER = INT64_MIN / 2;
+enum { SAME = -2 };
 
 /* `above`: a stack of ranges that are or were open, the outermost first. */
 EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
@@ -32,49 +33,114 @@ EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_
     return 0;
 }
 
-/* The latest end of each node's edges of some kinds (bits), for nodes from `low` on; `reached`: NEVER at first. */
-EXPORT int64_t latest_arrivals(IN(int32_t, predecessor), IN(int32_t, successor), IN(int8_t, kind), IN(int64_t, lag),
-                               IN(int64_t, time), int64_t kinds, int64_t low, OUT(int64_t, reached)) {
-    for (int64_t e = 0; e < successor_size; e++) {
-        int64_t v = AT(successor, e) - low;
-        if (v < 0 || v >= reached_size || !(kinds >> AT(kind, e) & 1)) continue;
-        int64_t at = AT(time, AT(predecessor, e)) + (lag_size ? AT(lag, e) : 0);
-        AT(reached, v) = larger(AT(reached, v), at);
-    }
+/* Edges come in lists: from `predecessor` + `from_node` to `successor` + `to_node`, unless one of them is NONE or the
+   predecessor doesn't come first. They are sorted by successor with a counting sort: first all lists are counted, then
+   all are placed. `first`: 0 at first, then the number of edges to each node, two places behind it. */
+static bool is_edge(int64_t predecessor, int64_t successor, int64_t from_node, int64_t to_node, IN(int32_t, place)) {
+    return predecessor >= 0 && successor >= 0 &&
+           AT(place, predecessor + from_node) < AT(place, successor + to_node);
+}
+
+EXPORT int64_t count_edges(IN(int32_t, predecessor), IN(int32_t, successor), int64_t from_node, int64_t to_node,
+                           IN(int32_t, place), OUT(int32_t, first)) {
+    for (int64_t i = 0; i < successor_size; i++)
+        if (is_edge(AT(predecessor, i), AT(successor, i), from_node, to_node, place, place_size))
+            AT(first, AT(successor, i) + to_node + 2)++;
     return 0;
 }
 
-/* Counting sort by successor: compressed sparse rows. `first`: 0 at first. */
-EXPORT int64_t group_edges(IN(int32_t, predecessor), IN(int32_t, successor), IN(int64_t, lag), IN(int8_t, kind),
-                           OUT(int32_t, first), OUT(int32_t, from), OUT(int64_t, lags), OUT(int8_t, kinds)) {
-    for (int64_t e = 0; e < successor_size; e++) AT(first, AT(successor, e) + 1)++;
-    for (int64_t v = 1; v < first_size; v++) AT(first, v) += AT(first, v - 1);
-    for (int64_t e = 0; e < successor_size; e++) {
-        int64_t place = AT(first, AT(successor, e))++;
-        AT(from, place) = AT(predecessor, e);
-        AT(lags, place) = AT(lag, e);
-        AT(kinds, place) = AT(kind, e);
-    }
-    for (int64_t v = first_size - 1; v > 0; v--) AT(first, v) = AT(first, v - 1);
-    AT(first, 0) = 0;
-    return 0;
-}
-
-/* Also writes the delay of each node after all its predecessors. */
-EXPORT int64_t driving_edges(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, lag), IN(int64_t, time),
-                             OUT(int32_t, edges), OUT(int64_t, own)) {
-    for (int64_t v = 0; v < time_size; v++) {
-        int64_t best = NONE;
-        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
-            if (best >= 0) {
-                int64_t at = AT(time, AT(predecessor, e)), best_at = AT(time, AT(predecessor, best));
-                int64_t ahead = at + AT(lag, e) - best_at - AT(lag, best);
-                if (ahead < 0 || (ahead == 0 && at <= best_at)) continue;
-            }
-            best = e;
+/* `first`: the end of the edges before each node, one place behind it; then, after all lists, the ends of its edges.
+   `kind`: of each edge of the list, or one for all. */
+EXPORT int64_t place_edges(IN(int32_t, predecessor), IN(int32_t, successor), int64_t from_node, int64_t to_node,
+                           IN(int8_t, kind), IN(int32_t, place), OUT(int32_t, first), OUT(int32_t, from),
+                           OUT(int8_t, kinds)) {
+    for (int64_t i = 0; i < successor_size; i++)
+        if (is_edge(AT(predecessor, i), AT(successor, i), from_node, to_node, place, place_size)) {
+            int64_t e = AT(first, AT(successor, i) + to_node + 1)++;
+            AT(from, e) = (int32_t)(AT(predecessor, i) + from_node);
+            AT(kinds, e) = kind_size == 1 ? AT(kind, 0) : AT(kind, i);
         }
-        AT(edges, v) = (int32_t)best;
-        AT(own, v) = best >= 0 ? AT(time, v) - AT(time, AT(predecessor, best)) - AT(lag, best) : 0;
+    return 0;
+}
+
+/* When the last predecessor of a node by edges of some kinds (bits) was over; NEVER if there are none. */
+static int64_t last_arrival(int64_t v, int64_t kinds, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
+                            IN(int64_t, time)) {
+    int64_t reached = NEVER;
+    for (int64_t e = AT(first, v); e < AT(first, v + 1); e++)
+        if (kinds >> AT(kind, e) & 1) reached = larger(reached, AT(time, AT(predecessor, e)));
+    return reached;
+}
+
+#define EDGES first, first_size, predecessor, predecessor_size, kind, kind_size, time, time_size
+
+/* How long the edges of one kind took to `rows` nodes from `low` on that wait for no edge of the kinds `excluded`, where
+   the edges of the kinds `others` were over `margin` or more before. Returns how many there are. */
+EXPORT int64_t lone_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time),
+                           int64_t low, int64_t rows, int64_t which, int64_t others, int64_t margin, int64_t excluded,
+                           OUT(int64_t, took)) {
+    int64_t count = 0;
+    for (int64_t v = low; v < low + rows; v++) {
+        if (last_arrival(v, excluded, EDGES) > NEVER) continue;
+        int64_t reached = last_arrival(v, others, EDGES);
+        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+            int64_t since = AT(time, AT(predecessor, e));
+            if (AT(kind, e) == which && reached + margin <= since) AT(took, count++) = AT(time, v) - since;
+        }
+    }
+    return count;
+}
+
+/* The lags of the edges to nodes from `low` on, which are the starts of rows, and when all of each node's predecessors
+   were over: its own time if it has none.
+
+   `most`: by kind, the longest lag. An `overlap` lasts as long as recorded if nothing else was over in the last `margin`,
+   and no time otherwise; a row that overlaps the previous one on its `stream` does not wait for the row before both. */
+EXPORT int64_t edge_lags(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time), int64_t low,
+                         IN(int64_t, most), int64_t stream, int64_t overlap, int64_t margin, OUT(int64_t, lag),
+                         OUT(int64_t, since)) {
+    for (int64_t v = low; v < low + since_size; v++) {
+        int64_t begin = AT(first, v), end = AT(first, v + 1), reached = begin < end ? NEVER : AT(time, v);
+        bool is_held = last_arrival(v, (int64_t)1 << overlap, EDGES) > NEVER;
+        bool was_ready = last_arrival(v, ~((int64_t)1 << stream | (int64_t)1 << overlap), EDGES) + margin <= AT(time, v);
+        for (int64_t e = begin; e < end; e++) {
+            int64_t at = AT(time, AT(predecessor, e)), longest = AT(most, AT(kind, e));
+            if (AT(kind, e) == overlap) longest = was_ready ? INT64_MAX : 0;
+            if (AT(kind, e) == stream && is_held) longest = 0;
+            AT(lag, e - AT(first, low)) = smaller(AT(time, v) - at, longest);
+            reached = larger(reached, at + AT(lag, e - AT(first, low)));
+        }
+        AT(since, v - low) = reached;
+    }
+    return 0;
+}
+
+/* Only edges to the starts of rows, whose edges are those from `low` on, have a lag. */
+#define LAG(e) ((e) >= low && (e) < low + lag_size ? AT(lag, (e) - low) : 0)
+
+/* Moves the edge that each node waited for longest to the front of its edges; of equals the one whose predecessor is
+   later. */
+EXPORT int64_t drive_first(IN(int32_t, first), IN(int64_t, time), int64_t low, OUT(int32_t, predecessor),
+                           OUT(int8_t, kind), OUT(int64_t, lag)) {
+    for (int64_t v = 0; v < time_size; v++) {
+        int64_t begin = AT(first, v), end = AT(first, v + 1), best = begin;
+        for (int64_t e = begin + 1; e < end; e++) {
+            int64_t at = AT(time, AT(predecessor, e)), best_at = AT(time, AT(predecessor, best));
+            int64_t ahead = at + LAG(e) - best_at - LAG(best);
+            if (ahead > 0 || (ahead == 0 && at > best_at)) best = e;
+        }
+        if (best == begin || begin == end) continue;
+        int32_t from = AT(predecessor, best);
+        int8_t why = AT(kind, best);
+        int64_t length = LAG(best);
+        for (int64_t e = best; e > begin; e--) {
+            AT(predecessor, e) = AT(predecessor, e - 1);
+            AT(kind, e) = AT(kind, e - 1);
+            if (e >= low && e < low + lag_size) AT(lag, e - low) = AT(lag, e - 1 - low);
+        }
+        AT(predecessor, begin) = from;
+        AT(kind, begin) = why;
+        if (begin >= low && begin < low + lag_size) AT(lag, begin - low) = length;
     }
     return 0;
 }
@@ -86,26 +152,29 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 /* By how much the ends of steps come earlier in some variants, in each of which the delays of its own nodes are shorter
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
 
-   `place`: of each node in `order`; `window`: where in `order` each step begins, and the end; `earlier`: room for
-   `variants` values of each node of the longest step. */
+   `place`: of each node in `order`; `window`: where in `order` each step begins, and the end; `part_of_kind`: the part of
+   the lag of each kind, or SAME for that of the node; `earlier`: room for `variants` values of each node of the longest
+   step. */
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
-                              IN(int64_t, lag), IN(int64_t, time), IN(int64_t, own), IN(int8_t, part),
-                              IN(int8_t, lag_part), IN(int8_t, variant), IN(uint8_t, percent), IN(int64_t, window),
+                              IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
+                              IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(int64_t, window),
                               int64_t first_variant, int64_t variants, int64_t first_end, OUT(int64_t, earlier),
                               OUT(int64_t, saved)) {
     for (int64_t s = 0; s + 1 < window_size; s++) {
-        int64_t low = AT(window, s), high = AT(window, s + 1);
-        CHECK((high - low) * variants <= earlier_size);
-        for (int64_t k = low; k < high; k++) {
+        int64_t since = AT(window, s), until = AT(window, s + 1);
+        CHECK((until - since) * variants <= earlier_size);
+        for (int64_t k = since; k < until; k++) {
             int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1), chosen = AT(variant, v) - first_variant;
-            int64_t *now = earlier + (k - low) * variants, share = AT(percent, v), least = INT64_MAX;
+            int64_t *now = earlier + (k - since) * variants, share = AT(percent, v), least = INT64_MAX;
+            int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
             bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
             for (int64_t e = begin; e < end; e++) {
-                int64_t u = AT(predecessor, e), slack = AT(time, v) - AT(own, v) - AT(time, u) - AT(lag, e);
-                const int64_t *before = AT(place, u) < low ? 0 : earlier + (AT(place, u) - low) * variants;
+                int64_t u = AT(predecessor, e), slack = ready - AT(time, u) - LAG(e);
+                const int64_t *before = AT(place, u) < since ? 0 : earlier + (AT(place, u) - since) * variants;
                 if (is_chosen) {
-                    int64_t shorter = AT(lag_part, e) == AT(part, v) ? share_of(AT(lag, e), share) : 0;
+                    int64_t of_lag = AT(part_of_kind, AT(kind, e));
+                    int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
                     least = smaller(least, slack + shorter + (before ? before[chosen] : 0));
                 }
                 for (int64_t j = 0; j < variants; j++) {
@@ -113,7 +182,7 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
                     now[j] = e == begin ? reached : smaller(now[j], reached);
                 }
             }
-            if (is_chosen) now[chosen] = least + share_of(AT(own, v), share);
+            if (is_chosen) now[chosen] = least + share_of(AT(time, v) - ready, share);
             int64_t step = v - first_end;
             if (step >= 0 && (step + 1) * variants <= saved_size)
                 for (int64_t j = 0; j < variants; j++) AT(saved, step * variants + j) = now[j];
@@ -122,24 +191,95 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
     return 0;
 }
 
-/* Writes as many segments as there is room for; returns how many there are. */
-EXPORT int64_t walk_back(IN(int32_t, driving_edge), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, target),
-                         IN(int64_t, start), IN(int64_t, end), OUT(int64_t, node), OUT(int64_t, edge),
-                         OUT(int64_t, begin), OUT(int64_t, step)) {
+/* Where in `order` the nodes after each instant begin. */
+EXPORT int64_t places_after(IN(int32_t, order), IN(int64_t, time), IN(int64_t, at), OUT(int64_t, place)) {
+    for (int64_t i = 0; i < at_size; i++) {
+        int64_t low = 0, high = order_size;
+        while (low < high) {
+            int64_t middle = (low + high) / 2;
+            if (AT(time, AT(order, middle)) <= AT(at, i))
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        AT(place, i) = low;
+    }
+    return 0;
+}
+
+/* What a thread did before a boundary: the innermost open range, or NONE, and the thread. At a boundary that begins work
+   that another thread handed over (its driving edge is a `fork`), both are that thread's. */
+static int64_t range_before(int64_t v, int64_t fork, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
+                            IN(int32_t, thread), IN(int32_t, inner), int64_t *on) {
+    int64_t e = AT(first, v);
+    bool is_forked = e < AT(first, v + 1) && AT(kind, e) == fork;
+    *on = AT(thread, is_forked ? AT(predecessor, e) : v);
+    if (is_forked) return AT(inner, AT(predecessor, e));
+    return v && AT(thread, v - 1) == *on ? AT(inner, v - 1) : NONE;
+}
+
+EXPORT int64_t ranges_before(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int32_t, thread),
+                             IN(int32_t, inner), int64_t fork, OUT(int32_t, ranges)) {
+    int64_t on;
+    for (int64_t v = 0; v < ranges_size; v++)
+        AT(ranges, v) = (int32_t)range_before(v, fork, first, first_size, predecessor, predecessor_size, kind, kind_size,
+                                              thread, thread_size, inner, inner_size, &on);
+    return 0;
+}
+
+/* Where the delays of nodes are: a host event, a call, a row of device_events and a host thread, or NONE.
+
+   Ranges up to `hosts` are host events, the others calls. `fork`: the kind of edges between threads; `in_call` and
+   `of_launch`: the kinds (bits) of waits in calls, and of rows that wait for their launch. */
+EXPORT int64_t node_events(IN(int32_t, node), IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
+                           IN(int32_t, thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
+                           IN(int32_t, call_host), IN(int32_t, call_thread), int64_t hosts, int64_t fork, int64_t in_call,
+                           int64_t of_launch, OUT(int32_t, host_event), OUT(int32_t, launch), OUT(int32_t, device_event),
+                           OUT(int32_t, on)) {
+    int64_t rows = row_launch_size, boundaries = inner_size;
+    for (int64_t i = 0; i < node_size; i++) {
+        int64_t v = AT(node, i), row = v - boundaries, e = AT(first, v), at = NONE, call = NONE;
+        bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
+        int64_t why = e < AT(first, v + 1) ? (int64_t)1 << AT(kind, e) : 0;
+        int64_t range = v < boundaries ? range_before(v, fork, first, first_size, predecessor, predecessor_size, kind,
+                                                      kind_size, thread, thread_size, inner, inner_size, &at)
+                                       : NONE;
+        if (is_row && !is_start) row -= rows;
+        if (is_row && of_launch & why) call = AT(row_launch, row);
+        if (range >= hosts) call = range - hosts;
+        if (in_call & why) at = call >= 0 ? AT(call_thread, call) : NONE;
+        if (is_start && AT(holding_row, row) >= 0) row = AT(holding_row, row);
+        AT(launch, i) = (int32_t)call;
+        AT(host_event, i) = (int32_t)(range >= 0 && range < hosts ? range : call >= 0 ? AT(call_host, call) : NONE);
+        AT(device_event, i) = is_row && !(in_call & why) ? (int32_t)row : NONE;
+        AT(on, i) = (int32_t)at;
+    }
+    return 0;
+}
+
+/* Walks along the driving edges from each target back to its path's start. Returns how many segments there are, and
+   writes them in order if there is room for all: the node that each ends with, its beginning and end, the number of its
+   target, its part, and the kind of the driving edge, or `sequence` without one. */
+EXPORT int64_t walk_back(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time),
+                         IN(int8_t, part), IN(int64_t, target), IN(int64_t, start), IN(int64_t, end), int64_t sequence,
+                         OUT(int32_t, node), OUT(int32_t, step), OUT(int64_t, begin), OUT(int64_t, until),
+                         OUT(int8_t, parts), OUT(int8_t, kinds)) {
     int64_t count = 0;
     for (int64_t s = start_size - 1; s >= 0; s--) {
         int64_t v = AT(target, s), at = AT(end, s);
         while (at > AT(start, s)) {
-            int64_t e = AT(driving_edge, v), u = e >= 0 ? AT(predecessor, e) : NONE;
+            int64_t e = AT(first, v) < AT(first, v + 1) ? AT(first, v) : NONE, u = e >= 0 ? AT(predecessor, e) : NONE;
             int64_t reached = u >= 0 ? larger(AT(time, u), AT(start, s)) : AT(start, s);
             if (reached < at) {
-                if (count < node_size) {
-                    AT(node, count) = v;
-                    AT(edge, count) = e;
-                    AT(begin, count) = reached;
-                    AT(step, count) = s;
+                int64_t place = node_size - ++count;
+                if (place >= 0) {
+                    AT(node, place) = (int32_t)v;
+                    AT(step, place) = (int32_t)s;
+                    AT(begin, place) = reached;
+                    AT(until, place) = at;
+                    AT(parts, place) = AT(part, v);
+                    AT(kinds, place) = e >= 0 ? AT(kind, e) : (int8_t)sequence;
                 }
-                count++;
                 at = reached;
             }
             v = u;
@@ -148,55 +288,70 @@ EXPORT int64_t walk_back(IN(int32_t, driving_edge), IN(int32_t, predecessor), IN
     return count;
 }
 
-/* The events of the segment before each node; `in_call` and `of_launch`: the kinds (bits) of waits in calls, and of rows
-   that wait for their launch. Ranges up to `hosts` are host events, the others calls. */
-EXPORT int64_t segment_events(IN(int32_t, node), IN(int8_t, kind), IN(int32_t, inner), IN(int32_t, thread),
-                              IN(int64_t, holding_row), IN(int32_t, row_launch), IN(int32_t, call_host),
-                              IN(int32_t, call_thread), int64_t hosts, int64_t in_call, int64_t of_launch,
-                              OUT(int32_t, host_event), OUT(int32_t, launch), OUT(int32_t, device_event),
-                              OUT(int32_t, on)) {
-    int64_t rows = row_launch_size;
-    for (int64_t i = 0; i < node_size; i++) {
-        int64_t v = AT(node, i), range = v < inner_size ? AT(inner, v) : NONE, row = v - inner_size;
-        bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
-        bool is_in_call = in_call >> AT(kind, i) & 1;
-        if (is_row && !is_start) row -= rows;
-        int64_t call = is_row && (of_launch >> AT(kind, i) & 1) ? AT(row_launch, row) : NONE;
-        if (range >= hosts) call = range - hosts;
-        bool is_held = is_start && AT(holding_row, row) >= 0;
-        AT(launch, i) = (int32_t)call;
-        AT(host_event, i) = (int32_t)(range >= 0 && range < hosts ? range : call >= 0 ? AT(call_host, call) : NONE);
-        AT(device_event, i) = (int32_t)(is_in_call || !is_row ? NONE : is_held ? AT(holding_row, row) : row);
-        AT(on, i) = is_in_call ? (call >= 0 ? AT(call_thread, call) : NONE) : v < inner_size ? AT(thread, v) : NONE;
+/* Merges consecutive segments of the same step, part and events; returns how many are left. */
+EXPORT int64_t merge_segments(OUT(int32_t, step), OUT(int64_t, begin), OUT(int64_t, until), OUT(int8_t, part),
+                              OUT(int8_t, kind), OUT(int32_t, host_event), OUT(int32_t, launch),
+                              OUT(int32_t, device_event), OUT(int32_t, thread)) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < step_size; i++) {
+        if (n && AT(step, n - 1) == AT(step, i) && AT(part, n - 1) == AT(part, i) &&
+            AT(host_event, n - 1) == AT(host_event, i) && AT(launch, n - 1) == AT(launch, i) &&
+            AT(device_event, n - 1) == AT(device_event, i) && AT(thread, n - 1) == AT(thread, i)) {
+            AT(until, n - 1) = AT(until, i);
+            continue;
+        }
+        AT(step, n) = AT(step, i);
+        AT(begin, n) = AT(begin, i);
+        AT(until, n) = AT(until, i);
+        AT(part, n) = AT(part, i);
+        AT(kind, n) = AT(kind, i);
+        AT(host_event, n) = AT(host_event, i);
+        AT(launch, n) = AT(launch, i);
+        AT(device_event, n) = AT(device_event, i);
+        AT(thread, n) = AT(thread, i);
+        n++;
     }
-    return 0;
+    return n;
 }
 
-/* Radix sort by 16 bits at a time, stable; `order` is the order before and after. `count`: room for 65,536. */
-EXPORT int64_t sort_by_time(IN(int64_t, time), OUT(int32_t, order), OUT(int32_t, other), OUT(int64_t, count)) {
-    int64_t least = INT64_MAX, most = INT64_MIN;
+/* Sorts order[low:high] by time, stably: bottom-up merge sort. */
+static void merge_sort(int64_t low, int64_t high, IN(int64_t, time), OUT(int32_t, order), OUT(int32_t, other)) {
+    for (int64_t width = 1; width < high - low; width *= 2) {
+        for (int64_t begin = low; begin < high; begin += 2 * width) {
+            int64_t middle = smaller(begin + width, high), end = smaller(begin + 2 * width, high), i = begin, j = middle;
+            for (int64_t k = begin; k < end; k++) {
+                bool is_left = j == end || (i < middle && AT(time, AT(order, i)) <= AT(time, AT(order, j)));
+                AT(other, k) = is_left ? AT(order, i++) : AT(order, j++);
+            }
+        }
+        for (int64_t k = low; k < high; k++) AT(order, k) = AT(other, k);
+    }
+}
+
+/* Bucket sort, stable: the order of nodes at one time is that in `unsorted`. `bucket`: 0 at first; some more buckets than
+   a power of two, so that most have few nodes. */
+EXPORT int64_t sort_by_time(IN(int64_t, time), IN(int32_t, unsorted), OUT(int32_t, bucket), OUT(int32_t, other),
+                            OUT(int32_t, order)) {
+    int64_t least = INT64_MAX, most = INT64_MIN, shift = 0;
     for (int64_t i = 0; i < time_size; i++) {
         least = smaller(least, AT(time, i));
         most = larger(most, AT(time, i));
     }
-    int32_t *from = order, *to = other;
-    for (int64_t shift = 0; time_size && shift < 64 && ((uint64_t)most - (uint64_t)least) >> shift; shift += 16) {
-        for (int64_t digit = 0; digit < count_size; digit++) AT(count, digit) = 0;
-        for (int64_t i = 0; i < time_size; i++) AT(count, ((uint64_t)AT(time, i) - (uint64_t)least) >> shift & 0xFFFF)++;
-        for (int64_t digit = 0, sum = 0; digit < count_size; digit++) {
-            sum += AT(count, digit);
-            AT(count, digit) = sum - AT(count, digit);
-        }
-        for (int64_t i = 0; i < time_size; i++) {
-            uint64_t key = ((uint64_t)AT(time, from[i]) - (uint64_t)least) >> shift & 0xFFFF;
-            to[AT(count, key)++] = from[i];
-        }
-        int32_t *swapped = from;
-        from = to;
-        to = swapped;
+    if (!time_size) return 0;
+    while (((uint64_t)most - (uint64_t)least) >> shift >= (uint64_t)bucket_size - 1) shift++;
+    for (int64_t i = 0; i < time_size; i++) AT(bucket, (((uint64_t)AT(time, i) - (uint64_t)least) >> shift) + 1)++;
+    for (int64_t k = 1; k < bucket_size; k++) AT(bucket, k) += AT(bucket, k - 1);
+    for (int64_t i = 0; i < time_size; i++) {
+        int64_t v = AT(unsorted, i), place = AT(bucket, ((uint64_t)AT(time, v) - (uint64_t)least) >> shift)++;
+        AT(order, place) = (int32_t)v;
     }
-    if (from != order)
-        for (int64_t i = 0; i < time_size; i++) AT(order, i) = from[i];
+    for (int64_t k = 0, low = 0; k < bucket_size; k++) { /* each bucket now ends where the next one began */
+        int64_t high = AT(bucket, k);
+        bool is_sorted = true;
+        for (int64_t i = low + 1; i < high; i++) is_sorted &= AT(time, AT(order, i - 1)) <= AT(time, AT(order, i));
+        if (!is_sorted) merge_sort(low, high, time, time_size, order, order_size, other, other_size);
+        low = high;
+    }
     return 0;
 }
 
@@ -218,10 +373,10 @@ static void store_path(int32_t *since, int64_t *over, int32_t *parent, int64_t s
     }
 }
 
-EXPORT int64_t longest_paths(IN(int32_t, order), IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, lag),
-                             IN(int64_t, time), IN(int64_t, own), IN(int32_t, driving_edge), IN(int64_t, window),
-                             IN(int64_t, begin), IN(int64_t, ended_by), int64_t most, OUT(int32_t, since),
-                             OUT(int64_t, over), OUT(int32_t, parent)) {
+EXPORT int64_t longest_paths(IN(int32_t, order), IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time),
+                             int64_t low, IN(int64_t, lag), IN(int32_t, window), IN(int64_t, begin),
+                             IN(int32_t, ended_by), int64_t most, OUT(int32_t, since), OUT(int64_t, over),
+                             OUT(int32_t, parent)) {
     for (int64_t k = 0; k < order_size; k++) {
         int64_t v = AT(order, k), w = AT(window, v);
         if (w < 0) continue;
@@ -233,11 +388,11 @@ EXPORT int64_t longest_paths(IN(int32_t, order), IN(int32_t, first), IN(int32_t,
             arrivals[0] = AT(time, v);
             continue;
         }
-        if (AT(driving_edge, v) < 0) arrivals[0] = AT(time, v);
-        for (int64_t i = AT(first, v); i <= AT(first, v + 1); i++) { /* the driving edge comes first, so it wins a tie */
-            int64_t e = i == AT(first, v) ? AT(driving_edge, v) : i - 1;
-            if (e < 0) break;
-            int64_t u = AT(predecessor, e), took = AT(lag, e) + AT(own, v);
+        int64_t driving = AT(first, v), end = AT(first, v + 1);
+        if (driving == end) arrivals[0] = AT(time, v);
+        int64_t own = driving < end ? AT(time, v) - AT(time, AT(predecessor, driving)) - LAG(driving) : 0;
+        for (int64_t e = driving; e < end; e++) { /* the driving edge comes first, so it wins a tie */
+            int64_t u = AT(predecessor, e), took = LAG(e) + own;
             if (AT(window, u) != w) {
                 if (AT(time, u) + took > AT(begin, w))
                     store_path(sources, arrivals, ways, most, NONE, AT(time, u) + took, NONE);

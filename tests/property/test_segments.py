@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path import Graph, critical_path
 from kinetoscope_tb.critical_path.segments import MOST_ENDS, segments
+from support.graph_delays import lags, own_delays
 from support.strategies import builders
 
 few = settings(max_examples=30, deadline=None)
@@ -18,7 +19,7 @@ NOBODY = np.empty(0, np.int64)
 
 def slow_ways(graph, target, begin, ends):
     """From each end that a node can be reached from, the latest instant by which it is, looking at all edges."""
-    nodes = graph.nodes
+    nodes, lag, own = graph.nodes, lags(graph), own_delays(graph)
 
     @cache
     def ways(node):
@@ -27,7 +28,7 @@ def slow_ways(graph, target, begin, ends):
         edges = range(graph.first[node], graph.first[node + 1])
         found = {} if edges else {NONE: int(nodes.time[node])}
         for e in edges:
-            u, took = int(graph.predecessor[e]), int(graph.lag[e] + graph.own[node])
+            u, took = int(graph.predecessor[e]), lag[e] + own[node]
             before = ways(u) if nodes.time[u] > begin else {NONE: int(nodes.time[u])}
             for end, at in before.items():
                 if at + took > begin:

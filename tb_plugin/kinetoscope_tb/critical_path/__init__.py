@@ -2,7 +2,7 @@
 
 boundaries    instants at which a thread begins or ends something
 nodes, edges  the graph's arrays; streams: rows of streams in order
-sync_edges, stream_edges, thread_edges   which wait ends when
+sync_edges, stream_edges, thread_edges, collective_edges   which wait ends when
 graph         the whole graph        classes   what the time between two nodes went to
 path          the critical path      what_if   step times if some work were faster
 segments      the graph, reduced to the segments between collectives

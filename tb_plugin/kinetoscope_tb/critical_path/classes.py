@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import synchronizes
@@ -13,6 +14,8 @@ from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .edges import IN_CALLS, Kind
 from .graph import Graph
+
+_find_ranges_before = Function("ranges_before")
 
 Codes = NDArray[np.int8]
 
@@ -70,9 +73,11 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     """
     nodes = graph.nodes
     classes = np.full(nodes.time.size, BETWEEN, np.int8)
-    inner, _ = inner_before(graph)
-    classes[: inner.size] = gather(range_classes(trace), inner, missing=BETWEEN)
-    edge = graph.driving_edge[nodes.starts]
+    boundaries = nodes.boundaries
+    ranges = np.empty(boundaries.time.size, np.int32)
+    _find_ranges_before(graph.edges[:3], boundaries.thread, boundaries.inner, Kind.FORK, ranges)
+    classes[: ranges.size] = gather(range_classes(trace), ranges, missing=BETWEEN)
+    edge = graph.driving_edges(nodes.starts)
     kind = np.where(edge >= 0, graph.kind[np.maximum(edge, 0)], NONE) if graph.kind.size else edge
     in_call = np.isin(kind, IN_CALLS)
     since = nodes.time[graph.predecessor[edge]]
@@ -84,20 +89,3 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     held = np.flatnonzero(graph.holding_row >= 0)
     classes[nodes.starts.start + held] = of_rows[graph.holding_row[held]]
     return classes
-
-
-def inner_before(graph: Graph) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """For each boundary the innermost range that was open before it, or NONE, and its thread.
-
-    That is the boundary's own thread or, if it begins work that another thread handed over, that other thread.
-    """
-    boundaries = graph.nodes.boundaries
-    thread, inner = boundaries.thread.copy(), np.full(boundaries.inner.size, NONE, np.int32)
-    inner[1:] = boundaries.inner[:-1]
-    inner[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
-    edge = np.flatnonzero(graph.kind == Kind.FORK).astype(np.int32)
-    forked = np.searchsorted(graph.first, edge, "right") - 1
-    is_driving = graph.driving_edge[forked] == edge
-    forked, forker = forked[is_driving], graph.predecessor[edge[is_driving]]
-    inner[forked], thread[forked] = boundaries.inner[forker], boundaries.thread[forker]
-    return inner, thread

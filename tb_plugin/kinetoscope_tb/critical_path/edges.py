@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.int32]
-Ints = NDArray[np.int64]
+Codes = NDArray[np.int8]
 
 
 class Kind(IntEnum):
@@ -31,12 +30,13 @@ class Kind(IntEnum):
     STEP = 12  # a step ends with the last of its parts, and begins no earlier than the previous one ended
     OVERLAP = 13  # a row begins and ends after the previous one on its stream, and overlaps it
     GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
+    COLLECTIVE = 15  # a thread continues when the collective that it began on another thread has ended
 
 
 IN_CALLS = (Kind.CALL, Kind.COPY_CALL)
 """The launching thread is in the call while the row waits."""
 
-INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN)
+INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN, Kind.COLLECTIVE)
 """Waits that aren't recorded but inferred from the times."""
 
 
@@ -56,39 +56,22 @@ REASONS = {
     Kind.STEP: "the step ends",
     Kind.OVERLAP: "during the previous row on its stream",
     Kind.GRAPH: "its graph makes it wait",
+    Kind.COLLECTIVE: "the collective that it began had ended",
 }
 """Why something could not happen earlier, in words."""
 
 
-@dataclass(frozen=True)
-class Edges:
-    """Pairs of nodes: `successor` begins no earlier than `lag` after `predecessor`."""
+class Edges(NamedTuple):
+    """A list of edges: each `successor` happens no earlier than its `predecessor`.
+
+    Attributes:
+        predecessor: Nodes, as numbers from `first_predecessor` on; NONE stands for no edge, here and in `successor`.
+        successor: Nodes, as numbers from `first_successor` on.
+        kind: The Kind of each edge, or of all.
+    """
 
     predecessor: Rows
     successor: Rows
-    lag: Ints
-    kind: NDArray[np.int8]
-
-    @classmethod
-    def of(cls, predecessor: NDArray[Any], successor: NDArray[Any], kind: Kind | NDArray[np.int8]) -> Edges:
-        """Return the pairs with two known (non-negative) sides, without lag."""
-        predecessor, successor = np.asarray(predecessor, np.int32), np.asarray(successor, np.int32)
-        kinds = np.broadcast_to(np.asarray(kind, np.int8), predecessor.shape)
-        edges = cls(predecessor, successor, np.zeros(predecessor.size, np.int64), kinds)
-        real = (predecessor >= 0) & (successor >= 0)
-        return edges if real.all() else edges.select(real)
-
-    @classmethod
-    def joined(cls, parts: list[Edges]) -> Edges:
-        """The concatenation of several."""
-        columns = zip(*((p.predecessor, p.successor, p.lag, p.kind) for p in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
-
-    def select(self, where: NDArray[Any]) -> Edges:
-        """Some of them, or all in another order."""
-        return Edges(self.predecessor[where], self.successor[where], self.lag[where], self.kind[where])
-
-    def durations(self, where: NDArray[Any], time: Ints) -> Ints:
-        """How long after their predecessors the successors of some edges happened."""
-        lengths: Ints = time[self.successor[where]] - time[self.predecessor[where]]
-        return lengths
+    kind: Kind | Codes
+    first_predecessor: int = 0
+    first_successor: int = 0

@@ -41,7 +41,10 @@ class Explanation:
         """Memory that it uses."""
         holders: tuple[Any, ...] = (self.graph, self.graph.nodes, self.graph.nodes.boundaries, self.what_if)
         arrays = [value for one in holders for value in vars(one).values() if isinstance(value, np.ndarray)]
-        return sum(array.nbytes for array in arrays) + int(self.path.estimated_size())
+        owners = {
+            id(owner): owner.nbytes for owner in (array if array.base is None else array.base for array in arrays)
+        }
+        return sum(owners.values()) + int(self.path.estimated_size())
 
 
 @once_per_trace

@@ -18,18 +18,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE
-from ..arrays.native import Array, Function
+from ..arrays.gather import NONE, gather
+from ..arrays.native import Function
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
 from ..measures.time.threads import main_thread
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
+from .collective_edges import collective_edges
 from .edges import IN_CALLS, Edges, Kind
 from .nodes import Nodes
 from .stream_edges import (
@@ -44,14 +46,17 @@ from .streams import Streams
 from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges
 
-_find_driving_edges = Function("driving_edges")
-_find_latest_arrivals = Function("latest_arrivals")
-_group_edges = Function("group_edges")
+_count_edges = Function("count_edges")
+_find_edge_lags = Function("edge_lags")
+_find_lone_delays = Function("lone_delays")
+_move_driving_edges_first = Function("drive_first")
+_place_edges = Function("place_edges")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
-_NEVER = np.iinfo(np.int64).min // 2
+Codes = NDArray[np.int8]
 _BY_LAUNCH = (Kind.LAUNCH, Kind.CALL, Kind.COPY_CALL)
+_HOLDING = (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH)
 _TYPICAL = (  # kind with a median lag (of rows that wait for no event), competing kinds, how long these must be over
     (Kind.LAUNCH, (Kind.STREAM,), 0),
     (Kind.COPY_CALL, (Kind.STREAM,), 0),
@@ -65,46 +70,69 @@ class Graph:
 
     Attributes:
         nodes: The instants.
-        first: For each node its first edge in `predecessor`, `lag` and `kind`, and the number of edges at the end.
-        predecessor: The node that each edge comes from; likewise `lag`, its least duration, and `kind`, its Kind.
-        driving_edge: For each node the edge that it waited for longest, or NONE; of equals the one whose predecessor is
-            later.
-        own: Each node's own delay.
+        first: For each node its first edge in `predecessor` and `kind`, and the number of edges at the end. That is its
+            *driving edge*, which it waited for longest; of equals the one whose predecessor is later.
+        predecessor: The node that each edge comes from; likewise `kind`, its Kind.
+        start_lag: The least duration of each edge to the start of a row; other edges have none. The first of these
+            edges is the first one of the first row's start.
     """
 
     nodes: Nodes
     first: Rows
     predecessor: Rows
-    lag: Ints
-    kind: NDArray[np.int8]
-    driving_edge: Rows
-    own: Ints
+    kind: Codes
+    start_lag: Ints
 
     @classmethod
     def of(cls, trace: Trace) -> Graph:
         """Build the graph of a trace."""
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
-        edges = _edges(trace, nodes, streams)
+        first, predecessor, kind = _grouped(_edges(trace, nodes, streams), nodes)
+        lag, since = _lags(first, predecessor, kind, nodes)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
-        since = np.where(is_held, nodes.time[nodes.starts], _arrivals(edges, nodes))
-        late = coincidence_edges(trace, streams, since)
-        edges = Edges.joined([edges, nodes.possible(nodes.between_rows(late, Kind.COINCIDENCE))])
-        first, predecessor, lag, kind = _grouped(edges, nodes.time.size)
-        driving_edge, own = _driving_edges(first, predecessor, lag, nodes.time)
-        return cls(nodes, first, predecessor, lag, kind, driving_edge, own)
+        since[is_held] = nodes.time[nodes.starts][is_held]
+        row, before = coincidence_edges(trace, streams, since)
+        is_possible = nodes.place[before + nodes.ends.start] < nodes.place[row + nodes.starts.start]
+        row, before = row[is_possible], before[is_possible]
+        if row.size:
+            at = first[nodes.starts.start + row + 1]
+            lag = np.insert(lag, at - first[nodes.starts.start], 0)
+            predecessor = np.insert(predecessor, at, before + nodes.ends.start)
+            kind = np.insert(kind, at, Kind.COINCIDENCE)
+            is_shifted = np.zeros(first.size, np.int32)
+            is_shifted[nodes.starts.start + row + 1] = 1
+            first += np.cumsum(is_shifted, dtype=np.int32)
+        _move_driving_edges_first(first, nodes.time, first[nodes.starts.start], predecessor, kind, lag)
+        return cls(nodes, first, predecessor, kind, lag)
+
+    @property
+    def edges(self) -> tuple[Any, ...]:
+        """What compiled functions take: first, predecessor, kind, times of nodes, first edge with a lag, lags."""
+        first_lag = self.first[self.nodes.starts.start]
+        return self.first, self.predecessor, self.kind, self.nodes.time, first_lag, self.start_lag
+
+    def driving_edges(self, nodes: slice) -> Rows:
+        """The driving edge of each of some consecutive nodes, or NONE."""
+        first = self.first[nodes.start : nodes.stop + 1]
+        return np.where(first[:-1] < first[1:], first[:-1], np.int32(NONE))
+
+    def delays(self) -> Ints:
+        """How long after the predecessor of its driving edge each node happened; 0 without one."""
+        time, driving = self.nodes.time, self.driving_edges(slice(0, self.nodes.time.size))
+        return time - np.where(driving >= 0, time[gather(self.predecessor, driving)], time)
 
     @cached_property
-    def holding_row(self) -> Ints:
+    def holding_row(self) -> Rows:
         """For each row the previous one on its stream, if it began while that one ran and waited for it; else NONE."""
         nodes = self.nodes
-        holding = np.full(nodes.rows, NONE, np.int64)
+        holding = np.full(nodes.rows, NONE, np.int32)
         first, last = self.first[nodes.starts.start], self.first[nodes.starts.stop]
         overlaps = first + np.flatnonzero(self.kind[first:last] == Kind.OVERLAP).astype(np.int32)
         row = np.searchsorted(self.first, overlaps, "right") - 1 - nodes.starts.start
         before = self.predecessor[overlaps]
         begun = nodes.time[nodes.starts][row]
-        edge = self.driving_edge[nodes.starts][row]
+        edge = self.first[nodes.starts.start + row]
         since, kind = nodes.time[self.predecessor[edge]], self.kind[edge]
         waits = np.isin(kind, (Kind.STREAM, Kind.OVERLAP)) | ((begun - since > QUEUED_NS) & ~np.isin(kind, IN_CALLS))
         waits &= nodes.time[before] <= since
@@ -112,123 +140,92 @@ class Graph:
         return holding
 
 
-def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> Edges:
+def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
     boundaries = nodes.boundaries
-    row = np.arange(nodes.rows, dtype=np.int32)
-    start, end = row + nodes.starts.start, row + nodes.ends.start
+    row, starts, ends = np.arange(nodes.rows, dtype=np.int32), nodes.starts.start, nodes.ends.start
     launched, kinds = launch_boundaries(trace, boundaries)
     held_by = overlapped_rows(streams, nodes.rows)
-    is_held = np.flatnonzero(held_by >= 0)
     is_busy = busy_ranges(trace)
     parts = [
-        Edges.of(start, end, Kind.SEQUENCE),
+        Edges(row, row, Kind.SEQUENCE, starts, ends),
         _chains(boundaries),
-        Edges.of(launched, start, kinds),
+        Edges(launched, row, kinds, 0, starts),
         nodes.between_rows((row, stream_order(streams, nodes.rows)), Kind.STREAM),
-        Edges.of(start[held_by[is_held]], start[is_held], Kind.OVERLAP),
-        Edges.of(end[held_by[is_held]], end[is_held], Kind.OVERLAP),
+        Edges(held_by, row, Kind.OVERLAP, starts, starts),
+        Edges(held_by, row, Kind.OVERLAP, ends, ends),
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
         nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
-        Edges.of(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
-        Edges.of(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
+        Edges(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
+        Edges(*collective_edges(trace, boundaries)[::-1], Kind.COLLECTIVE),
+        Edges(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
         *_of_steps(trace, nodes),
     ]
     for waits in sync_edges(trace, streams):
-        predecessor = np.where(waits.at_start, start[waits.row], end[waits.row])
-        parts.append(Edges.of(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
-    return _with_lags(nodes.possible(Edges.joined(parts)), nodes)
+        predecessor = np.where(waits.at_start, waits.row + np.int32(starts), waits.row + np.int32(ends))
+        parts.append(Edges(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
+    return parts
 
 
 def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
     """A step ends with its host interval and its device rows; the only step of a trace without steps, with all rows."""
     steps, boundaries = trace.steps, nodes.boundaries
-    ends, starts = (np.arange(part.start, part.stop) for part in (nodes.step_ends, nodes.step_starts))
-    step = trace.device_events["step"].to_numpy()
-    row = np.arange(nodes.rows) + nodes.ends.start
+    row, step = (np.arange(count, dtype=np.int32) for count in (nodes.rows, steps.height))
+    ends, starts, rows_end = nodes.step_ends.start, nodes.step_starts.start, nodes.ends.start
     if not has_steps(trace):
-        lasts = boundaries.first[1:][np.diff(boundaries.first) > 0] - 1
-        everything = np.concatenate([lasts, row])
-        return [Edges.of(everything, np.full(everything.size, ends[0]), Kind.STEP)]
+        lasts = (boundaries.first[1:][np.diff(boundaries.first) > 0] - 1).astype(np.int32)
+        return [
+            Edges(lasts, np.zeros_like(lasts), Kind.STEP, 0, ends),
+            Edges(row, np.zeros_like(row), Kind.STEP, rows_end, ends),
+        ]
     main = np.full(steps.height, main_thread(trace), np.int32)
     begun = boundaries.last_before(main, steps["host_start_ns"].to_numpy())
     over = boundaries.last_before(main, steps["host_end_ns"].to_numpy())
     return [
-        Edges.of(row[step >= 0], ends[step[step >= 0]], Kind.STEP),
-        Edges.of(over, ends, Kind.STEP),
-        Edges.of(begun, starts, Kind.STEP),
-        Edges.of(ends[:-1], starts[1:], Kind.STEP),
+        Edges(row, trace.device_events["step"].to_numpy(), Kind.STEP, rows_end, ends),
+        Edges(over, step, Kind.STEP, 0, ends),
+        Edges(begun, step, Kind.STEP, 0, starts),
+        Edges(step[:-1], step[1:], Kind.STEP, ends, starts),
     ]
 
 
 def _chains(boundaries: HostBoundaries) -> Edges:
-    predecessor = np.flatnonzero(boundaries.thread[:-1] == boundaries.thread[1:])
-    return Edges.of(predecessor, predecessor + 1, Kind.SEQUENCE)
+    boundary = np.arange(boundaries.time.size, dtype=np.int32)
+    later = boundary.copy()
+    later[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
+    return Edges(boundary, later, Kind.SEQUENCE, -1)
 
 
-def _with_lags(edges: Edges, nodes: Nodes) -> Edges:
-    """The edges with the lags of launches and of streams, none longer than recorded."""
-    time, starts = nodes.time, nodes.starts
-    lag = np.zeros(edges.kind.size, np.int64)
-    calls = np.flatnonzero(edges.kind == Kind.CALL)
-    lag[calls] = edges.durations(calls, time)
-    reached = {kinds: _reached(edges, nodes, kinds) for kinds in (_BY_LAUNCH, (Kind.STREAM,))}
-    waits = _reached(edges, nodes, (Kind.EVENT, Kind.WAIT_CALL, Kind.OVERLAP, Kind.GRAPH)) > _NEVER
-    for kind, others, margin in _TYPICAL:
-        these = np.flatnonzero(edges.kind == kind)
-        row, took = edges.successor[these] - starts.start, edges.durations(these, time)
-        alone = (reached[others][row] + margin <= time[edges.predecessor[these]]) & ~waits[row]
-        typical = min(int(np.median(took[alone])), QUEUED_NS) if alone.any() else 0
-        lag[these] = np.minimum(took, typical)
-    _hold(edges, nodes, lag)
-    return Edges(edges.predecessor, edges.successor, lag, edges.kind)
+def _grouped(parts: list[Edges], nodes: Nodes) -> tuple[Rows, Rows, Codes]:
+    """For each node its first edge; predecessor and kind of the edges in the order of their successors."""
+    first = np.zeros(nodes.time.size + 2, np.int32)
+    for predecessor, successor, _, *offsets in parts:
+        _count_edges(predecessor, successor, *offsets, nodes.place, first)
+    np.cumsum(first, out=first)
+    predecessors, kinds = np.empty(first[-1], np.int32), np.empty(first[-1], np.int8)
+    for predecessor, successor, kind, *offsets in parts:
+        codes = np.atleast_1d(np.asarray(kind, np.int8))
+        _place_edges(predecessor, successor, *offsets, codes, nodes.place, first, predecessors, kinds)
+    return first[:-1], predecessors, kinds
 
 
-def _hold(edges: Edges, nodes: Nodes, lag: Ints) -> None:
-    """Set the lags of rows that begin while the previous one on their stream runs.
+def _lags(first: Rows, predecessor: Rows, kind: Codes, nodes: Nodes) -> tuple[Ints, Ints]:
+    """The lags of all edges to starts of rows, and when all predecessors of these were over.
 
-    If nothing else was over just before, such a row began when the previous one let it, a while after that one's start.
+    Lags of launches and of streams are typical ones, none longer than recorded. If nothing else was over just before, a
+    row that begins while the previous one on its stream runs began when that one let it, a while after its start.
     """
-    time, starts = nodes.time, nodes.starts
-    overlaps = np.flatnonzero(edges.kind == Kind.OVERLAP)
-    overlaps = overlaps[(edges.successor[overlaps] >= starts.start) & (edges.successor[overlaps] < starts.stop)]
-    if not overlaps.size:
-        return
-    row = edges.successor[overlaps] - starts.start
-    is_held = np.zeros(nodes.rows, bool)
-    is_held[row] = True
-    others = tuple(kind for kind in Kind if kind not in (Kind.STREAM, Kind.OVERLAP))
-    was_ready = _reached(edges, nodes, others)[row] + QUEUED_NS <= time[starts][row]
-    lag[overlaps[was_ready]] = edges.durations(overlaps[was_ready], time)
-    streams = np.flatnonzero(edges.kind == Kind.STREAM)
-    lag[streams[is_held[edges.successor[streams] - starts.start]]] = 0
+    starts, edges = nodes.starts, (first, predecessor, kind, nodes.time)
+    lag = np.empty(first[starts.stop] - first[starts.start], np.int64)
+    most = np.zeros(len(Kind), np.int64)
+    most[Kind.CALL] = np.iinfo(np.int64).max
+    for which, others, margin in _TYPICAL:
+        count = _find_lone_delays(edges, starts.start, nodes.rows, which, _bits(others), margin, _bits(_HOLDING), lag)
+        most[which] = min(int(np.median(lag[:count])), QUEUED_NS) if count else 0
+    since = np.empty(nodes.rows, np.int64)
+    _find_edge_lags(edges, starts.start, most, Kind.STREAM, Kind.OVERLAP, QUEUED_NS, lag, since)
+    return lag, since
 
 
-def _reached(edges: Edges, nodes: Nodes, kinds: tuple[Kind, ...], lag: Ints | None = None) -> Ints:
-    """When the predecessors of each row's start by edges of some kinds were over; _NEVER if there are none."""
-    reached = np.full(nodes.rows, _NEVER)
-    lags = np.empty(0, np.int64) if lag is None else lag
-    columns = edges.predecessor, edges.successor, edges.kind, lags, nodes.time
-    _find_latest_arrivals(*columns, sum(1 << kind for kind in kinds), nodes.starts.start, reached)
-    return reached
-
-
-def _arrivals(edges: Edges, nodes: Nodes) -> Ints:
-    """When all predecessors of each row's start were over; its own time if it has none."""
-    arrival = _reached(edges, nodes, tuple(Kind), edges.lag)
-    return np.where(arrival == _NEVER, nodes.time[nodes.starts], arrival)
-
-
-def _grouped(edges: Edges, nodes: int) -> tuple[Array, Array, Array, Array]:
-    """For each node its first edge, and predecessor, lag and kind of the edges in the order of their successors."""
-    first = np.zeros(nodes + 1, np.int32)
-    columns = tuple(np.empty(edges.kind.size, dtype) for dtype in (np.int32, np.int64, np.int8))
-    _group_edges(edges.predecessor, edges.successor, edges.lag, edges.kind, first, columns)
-    predecessor, lag, kind = columns
-    return first, predecessor, lag, kind
-
-
-def _driving_edges(first: Array, predecessor: Array, lag: Array, time: Array) -> tuple[Array, Array]:
-    edges, own = np.empty(time.size, np.int32), np.empty(time.size, np.int64)
-    _find_driving_edges(first, predecessor, lag, time, edges, own)
-    return edges, own
+def _bits(kinds: tuple[Kind, ...]) -> int:
+    return sum(1 << kind for kind in kinds)

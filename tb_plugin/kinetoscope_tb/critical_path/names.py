@@ -5,6 +5,7 @@ Names are numbers here, equal for equal texts, since there are as many as there 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import nearest
 from ..measures.graphs.attribution import with_replayed_calls
+from ..measures.recording.server import inference_server
+from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
 from ..trace import Trace
-from .classes import inner_before
-from .edges import IN_CALLS
 from .graph import Graph
+from .path import events_of_nodes
 
 Rows = NDArray[np.int32]
 
@@ -42,20 +44,8 @@ class Places:
     @classmethod
     def of_nodes(cls, trace: Trace, graph: Graph) -> Places:
         """Return the places of all nodes' own delays."""
-        nodes, hosts = graph.nodes, trace.host_events.height
-        inner = np.full(nodes.time.size, NONE, np.int32)
-        inner[: nodes.boundaries.time.size], _ = inner_before(graph)
-        row = np.full(nodes.time.size, NONE, np.int32)
-        row[nodes.ends] = np.arange(nodes.rows)
-        row[nodes.starts] = np.where(graph.holding_row >= 0, graph.holding_row, np.arange(nodes.rows))
-        call = np.where(inner >= hosts, inner - hosts, NONE).astype(np.int32)
-        edge = graph.driving_edge
-        in_call = np.flatnonzero(edge >= 0)
-        in_call = in_call[np.isin(graph.kind[edge[in_call]], IN_CALLS)]
-        call[in_call] = trace.device_events["launch"].to_numpy()[in_call - nodes.starts.start]
-        row[in_call] = NONE
-        event = np.where(call >= 0, gather(trace.launches["host"].to_numpy(), call), inner)
-        return cls(event.astype(np.int32), call, row)
+        event, call, row, _ = events_of_nodes(trace, graph, np.arange(graph.nodes.time.size, dtype=np.int32))
+        return cls(event, call, row)
 
 
 @dataclass(frozen=True)
@@ -64,12 +54,15 @@ class Names:
 
     Attributes:
         texts: The name of each number.
+        merged: For each name the number of the one that it is merged under: those of annotations have no numbers of
+            steps and of iterations.
         event: The number of each host event's name; likewise for calls and device rows.
         loader: For each host event the data loading around it, or NONE; likewise the innermost operator.
         launching: For each device row the operator that launched it, or NONE.
     """
 
     texts: pl.Series
+    merged: Rows
     event: Rows
     call: Rows
     row: Rows
@@ -93,9 +86,9 @@ class Names:
         parent = hosts["parent"].to_numpy()
         loader = nearest(map_categories(hosts["name"], is_data_loading).astype(bool), parent)
         op = nearest((hosts["kind"] == "operator").to_numpy(), parent)
-        listed = pl.Series(texts.tolist(), dtype=pl.String)
         event, call, row = codes
-        return cls(listed, event, call, row, loader, op, trace.device_events["op"].to_numpy())
+        listed, merged = _merged(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])
+        return cls(listed, merged, event, call, row, loader, op, trace.device_events["op"].to_numpy())
 
     def named(self, places: Places) -> Rows:
         """Name of what runs, or of the row that waits to run; NONE where nothing was recorded."""
@@ -106,6 +99,11 @@ class Names:
         )
         return numbers
 
+    def merged_names(self, places: Places) -> Rows:
+        """The same with the names of annotations merged over steps and iterations, as in the view of annotations."""
+        merged: Rows = gather(self.merged, self.named(places))
+        return merged
+
     def operators(self, places: Places) -> Rows:
         """Name of the innermost operator around each place, or of the one that launched the row; NONE if unknown."""
         op = np.where(places.row >= 0, gather(self.launching, places.row), gather(self.op, places.event))
@@ -115,3 +113,19 @@ class Names:
     def text(self, numbers: Rows) -> pl.Series:
         """The texts of some numbers; null for NONE."""
         return self.texts.gather(pl.Series(numbers, dtype=pl.Int64).replace(NONE, None))
+
+
+def _merged(trace: Trace, texts: list[str], annotations: Rows) -> tuple[pl.Series, Rows]:
+    """The names, with those added that names of annotations are merged under, and for each name that one's number."""
+    server = inference_server(trace)
+    occurs = np.zeros(len(texts) + 1, bool)  # NONE is the last one
+    occurs[annotations] = True
+    merged, added = np.arange(len(texts)), dict[str, int]()
+    for number in np.flatnonzero(occurs[:-1]).tolist():
+        name = annotation_name(texts[number], server).name
+        if name != texts[number]:
+            at = bisect_left(texts, name)
+            is_there = at < len(texts) and texts[at] == name
+            merged[number] = at if is_there else added.setdefault(name, len(texts) + len(added))
+    numbers = np.append(merged, np.arange(len(texts), len(texts) + len(added))).astype(np.int32)
+    return pl.Series([*texts, *added], dtype=pl.String), numbers

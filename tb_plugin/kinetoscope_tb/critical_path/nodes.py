@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..trace import Trace
 from .boundaries import HostBoundaries
@@ -53,12 +52,13 @@ class Nodes:
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
         windows = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
         times = (boundaries.time, start, start + dur, windows[1], windows[0])
-        rank = np.repeat(np.array([1, 2, 0, 4, 5], np.int8), [at.size for at in times])
-        ends = boundaries.time.size + start.size
-        rank[ends : ends + start.size][dur == 0] = 3
         time = np.concatenate(times)
-        order = np.argsort(rank, kind="stable").astype(np.int32)
-        _sort_by_time(time, order, np.empty_like(order), np.empty(1 << 16, np.int64))
+        boundaries = replace(boundaries, time=time[: boundaries.time.size])
+        rows_begin = boundaries.time.size
+        rows_end, steps_end = rows_begin + start.size, rows_begin + 2 * start.size
+        first, later = (np.flatnonzero(is_so).astype(np.int32) + np.int32(rows_end) for is_so in (dur != 0, dur == 0))
+        others = np.arange(rows_end, dtype=np.int32), np.arange(steps_end, time.size, dtype=np.int32)
+        order = _sorted_by_time(time, np.concatenate([first, others[0], later, others[1]]))
         place = np.empty(order.size, np.int32)
         place[order] = np.arange(order.size, dtype=np.int32)
         return cls(boundaries, start.size, trace.steps.height, time, order, place)
@@ -90,10 +90,15 @@ class Nodes:
     def between_rows(self, pairs: tuple[Rows, Rows] | tuple[Ints, Ints], kind: Kind) -> Edges:
         """Edges from (rows that wait, rows whose ends they wait for)."""
         successor, predecessor = (np.asarray(side, np.int32) for side in pairs)
-        ended = np.where(predecessor >= 0, predecessor + np.int32(self.ends.start), np.int32(NONE))
-        return Edges.of(ended, successor + np.int32(self.starts.start), kind)
+        return Edges(predecessor, successor, kind, self.ends.start, self.starts.start)
 
-    def possible(self, edges: Edges) -> Edges:
-        """Only the edges whose predecessor comes first."""
-        is_possible = self.place[edges.predecessor] < self.place[edges.successor]
-        return edges if is_possible.all() else edges.select(is_possible)
+
+_NODES_PER_BUCKET = 4
+
+
+def _sorted_by_time(time: Ints, unsorted: Rows) -> Rows:
+    """The nodes by time; those at one instant stay in their order."""
+    bucket = np.zeros(max(1 << (unsorted.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
+    order = np.empty(unsorted.size, np.int32)
+    _sort_by_time(time, unsorted, bucket, np.empty_like(order), order)
+    return order

@@ -6,23 +6,22 @@ to the step's time exactly.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import gather
-from ..arrays.native import Array, Function
+from ..arrays.native import Function
 from ..trace import Trace
-from .classes import inner_before, own_classes
+from .classes import own_classes
 from .edges import IN_CALLS, Kind
 from .graph import Graph
 
-_find_segment_events = Function("segment_events")
-_walk = Function("walk_back")
+_find_node_events = Function("node_events")
+_merge_segments = Function("merge_segments")
+_walk_back = Function("walk_back")
 
 Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
 
 PATH = {
     "step": pl.Int32,  # a row of `steps`
@@ -58,59 +57,33 @@ def trace_back(
         ends: End of each path; no later than its node.
         parts: The nodes' own_classes, if they are known.
     """
-    columns_reversed = _walk_back(graph.driving_edge, graph.predecessor, graph.nodes.time, target, starts, ends)
-    node, edge, start, step = (column[::-1] for column in columns_reversed)
-    end = ends[step]
-    end[:-1] = np.where(step[:-1] == step[1:], start[1:], end[:-1])
-    kind = gather(graph.kind, edge, missing=Kind.SEQUENCE)
-    columns = {
-        "step": step,
-        "start_ns": start,
-        "end_ns": end,
-        "class": (own_classes(trace, graph) if parts is None else parts)[node],
-        "kind": kind,
-        **_whereabouts(trace, graph, node, kind),
-    }
-    return pl.DataFrame(_merge_equal_neighbors(columns), schema=PATH)
+    own = own_classes(trace, graph) if parts is None else parts
+    walk = graph.edges[:4], own, target, starts, ends, Kind.SEQUENCE
+    count = _walk_back(*walk, np.empty(0, np.int32), tuple(np.empty(0, dtype) for dtype in _SEGMENT))
+    node: Rows = np.empty(count, np.int32)
+    segments = tuple(np.empty(count, dtype) for dtype in _SEGMENT)
+    _walk_back(*walk, node, segments)
+    columns = dict(zip(PATH, (*segments, *events_of_nodes(trace, graph, node)), strict=True))
+    left = _merge_segments(tuple(columns.values()))
+    return pl.DataFrame({name: column[:left] for name, column in columns.items()}, schema=PATH)
 
 
-def _whereabouts(trace: Trace, graph: Graph, node: Ints, kind: NDArray[np.int8]) -> dict[str, NDArray[np.int32]]:
-    """The events in which the segment before each node runs."""
-    names = ("host_event", "launch", "device_event", "thread")
-    columns = {name: np.empty(node.size, np.int32) for name in names}
+_SEGMENT = (np.int32, np.int64, np.int64, np.int8, np.int8)
+"""The types of the columns of PATH that `walk_back` writes."""
+
+
+def events_of_nodes(trace: Trace, graph: Graph, node: Rows) -> tuple[Rows, Rows, Rows, Rows]:
+    """Where the delays of some nodes are: the columns host_event, launch, device_event and thread of PATH."""
+    event, call, row, thread = (np.empty(node.size, np.int32) for _ in range(4))
+    boundaries, in_call = graph.nodes.boundaries, sum(1 << kind for kind in IN_CALLS)
     launched = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
-    in_call = sum(1 << kind for kind in IN_CALLS)
-    _find_segment_events(
-        (node.astype(np.int32), kind, *inner_before(graph), graph.holding_row),
+    _find_node_events(
+        (node, *graph.edges[:3], boundaries.thread, boundaries.inner, graph.holding_row),
         tuple(column.to_numpy() for column in launched),
         trace.host_events.height,
+        Kind.FORK,
         in_call,
         in_call | 1 << Kind.LAUNCH,
-        tuple(columns.values()),
+        (event, call, row, thread),
     )
-    return columns
-
-
-def _merge_equal_neighbors(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Merge consecutive segments of the same events and class; they come in order."""
-    is_first = np.ones(columns["step"].size, bool)
-    if not is_first.size:
-        return columns
-    same = ("step", "class", "host_event", "launch", "device_event", "thread")
-    is_first[1:] = np.any([columns[name][1:] != columns[name][:-1] for name in same], axis=0)
-    first = np.flatnonzero(is_first)
-    last = np.append(first[1:], is_first.size) - 1
-    return {name: values[last if name == "end_ns" else first] for name, values in columns.items()}
-
-
-def _walk_back(
-    driving_edge: Array, predecessor: Array, time: Array, target: Array, start: Array, end: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Return (node, edge that led to it, start, path) of each segment; the last one of the last path first."""
-    room, count = 0, 1024
-    while count > room:
-        room = count
-        columns = tuple(np.empty(room, np.int64) for _ in range(4))
-        count = _walk(driving_edge, predecessor, time, target, start, end, columns)
-    node, edge, begin, step = (column[:count] for column in columns)
-    return node, edge, begin, step
+    return event, call, row, thread

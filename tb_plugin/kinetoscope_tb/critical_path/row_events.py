@@ -23,7 +23,7 @@ def path_events(trace: Trace, key: Key) -> Events:
     places = Places.of_path(path)
     if "name" in key:
         names = Names.of(trace)
-        named = names.text(names.named(places))
+        named = names.text(names.merged_names(places))
         if key.get("part") not in CLASSES:
             named = pl.select(pl.coalesce(names.text(names.operators(places)), named)).to_series()
         places = Places.of_path(path.filter(pl.Series(is_equal(named.fill_null(NAMELESS), key["name"]))))

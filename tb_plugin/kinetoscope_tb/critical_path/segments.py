@@ -56,8 +56,7 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
     window[(window < 0) | (nodes.time > stop[window])] = NONE
     ended_by = np.full(nodes.time.size, NONE, np.int32)
     ended_by[end[end >= 0]] = np.flatnonzero(end >= 0)
-    times = nodes.order, graph.first, graph.predecessor, graph.lag, nodes.time, graph.own, graph.driving_edge
-    since, over, parent = _longest_paths(*times, window, begin, ended_by, MOST_ENDS)
+    since, over, parent = _longest_paths(graph, window, begin, ended_by, MOST_ENDS)
     sync_point = np.flatnonzero((start >= 0) & (window[start] >= 0))
     targets = np.concatenate([np.arange(nodes.step_ends.start, nodes.step_ends.stop), start[sync_point]])
     named = np.concatenate([np.full(trace.steps.height, NONE), sync_point])
@@ -102,28 +101,18 @@ def _spent(
     return lengths
 
 
-def _longest_paths(
-    order: Array,
-    first: Array,
-    predecessor: Array,
-    lag: Array,
-    time: Array,
-    own: Array,
-    driving_edge: Array,
-    window: Array,
-    begin: Array,
-    ended_by: Array,
-    most: int,
-) -> tuple[Array, Array, Array]:
+def _longest_paths(graph: Graph, window: Rows, begin: Ints, ended_by: Rows, most: int) -> tuple[Array, Array, Array]:
     """For each node in a window: source, arrival and predecessor of its longest paths from up to `most` sources.
 
     A path has the number node × `most` + slot; the first slot is that of the driving edge. Free slots arrive at _NEVER.
     """
-    since = np.full((time.size, most), NONE, np.int32)
-    over = np.full((time.size, most), _NEVER, np.int64)
-    parent = np.full((time.size, most), NONE, np.int32)
-    of_graph = order, first, predecessor, lag, time, own, driving_edge
-    _find_longest_paths(of_graph, window, begin, ended_by, most, since, over, parent)
+    nodes = graph.nodes.time.size
+    since = np.full((nodes, most), NONE, np.int32)
+    over = np.full((nodes, most), _NEVER, np.int64)
+    parent = np.full((nodes, most), NONE, np.int32)
+    first, predecessor, _, *delays = graph.edges
+    edges = first, predecessor, *delays
+    _find_longest_paths(graph.nodes.order, edges, window, begin, ended_by, most, since, over, parent)
     return since, over, parent
 
 

@@ -13,25 +13,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather
+from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..trace import Trace
 from .classes import BETWEEN_ROWS, CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
 from .edges import Kind
 from .graph import Graph
 
+_find_places_after = Function("places_after")
 _simulate_steps = Function("simulate_steps")
 
 Codes = NDArray[np.int8]
 Ints = NDArray[np.int64]
 
+_SAME = -2
 LAGS = {
     Kind.LAUNCH: LAUNCH,
     Kind.CALL: CALL,
     Kind.COPY_CALL: CALL,
     Kind.STREAM: BETWEEN_ROWS,
+    Kind.OVERLAP: _SAME,
 }
-"""The class that the lag of a wait belongs to; that of an OVERLAP belongs to the work of the row before."""
+"""The class that the lag of a wait belongs to; _SAME: that of the node, which waits for the work of the row before."""
+_PART_OF_LAG = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
 
 
 _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
@@ -49,35 +53,29 @@ class WhatIf:
         graph: Its graph.
         recorded: Length of each step's window.
         part: The class of each node's own delay.
-        lag_part: The class of each edge's lag, or NONE.
         window: Where each step begins in the graph's order of nodes, and the number of nodes at the end.
     """
 
     graph: Graph
     recorded: Ints
     part: Codes
-    lag_part: Codes
     window: Ints
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: Codes | None = None) -> WhatIf:
         """Return the what-if of a trace; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-        part_of_kind = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
+        nodes, window = graph.nodes, np.empty(start.size, np.int64)
+        _find_places_after(nodes.order, nodes.time, start, window)
         own = own_classes(trace, graph) if parts is None else parts
-        of_lag = part_of_kind[graph.kind]
-        overlaps = np.flatnonzero(graph.kind == Kind.OVERLAP).astype(np.int32)
-        of_lag[overlaps] = own[np.searchsorted(graph.first, overlaps, "right") - 1]
-        nodes = graph.nodes
-        window = np.append(np.searchsorted(nodes.time[nodes.order], start, "right"), nodes.time.size)
-        return cls(graph, end - start, own, of_lag, window)
+        return cls(graph, end - start, own, np.append(window, nodes.time.size))
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path.
 
         0 at the start of a row inside the call or the row that it waited for: the end of that has this time, too.
         """
-        delays: Ints = self.graph.own + gather(self.graph.lag, self.graph.driving_edge, missing=0)
+        delays = self.graph.delays()
         starts = self.graph.nodes.starts
         delays[starts][np.isin(self.part[starts], _INSIDE)] = 0
         return delays
@@ -112,8 +110,8 @@ class WhatIf:
         longest = int(np.diff(self.window).max(initial=1))
         together = max(1, min(_MOST_VALUES // longest, variants))
         earlier = np.empty(longest * together, np.int64)
-        of_graph = nodes.order, nodes.place, graph.first, graph.predecessor, graph.lag, nodes.time, graph.own
-        of_variants = self.part, self.lag_part, variant, percents, self.window
+        of_graph = nodes.order, nodes.place, *graph.edges
+        of_variants = self.part, _PART_OF_LAG, variant, percents, self.window
         saved = np.zeros((variants, steps), np.int64)
         for first in range(0, variants, together):
             some = np.zeros((steps, min(together, variants - first)), np.int64)

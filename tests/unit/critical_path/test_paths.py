@@ -5,8 +5,9 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from kinetoscope_tb.critical_path import sync_edges
+from kinetoscope_tb.critical_path import REASONS, Kind, path_events, sync_edges
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.views.host.annotations import annotations
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
 from kinetoscope_tb.views.overview.critical_path_segments import critical_path_segments
@@ -220,6 +221,65 @@ def test_a_collective_on_a_thread_of_its_own_is_followed():
     ]
 
 
+def waits_for_its_collective(*rows, step):
+    """Whether the main thread, after its collective, waited for gloo's thread."""
+    segments = critical_path_segments(built(*rows, step=step).build())
+    return REASONS[Kind.COLLECTIVE] in segments["reason"].to_list()
+
+
+def test_a_thread_that_does_nothing_after_its_call_waits_for_the_collective():
+    gloo = "annotation", "gloo:all_reduce", 40, 3_000, {"thread": 3}
+    call, later = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 3_300, 10)
+    assert path(built(call, gloo, later, step=4_000))[1:4] == [
+        ("host communication", "c10d::allreduce_", 10, 20),
+        ("between operators", "ProfilerStep#1", 30, 10),
+        ("host communication", "gloo:all_reduce", 40, 3_000),
+    ]
+    assert waits_for_its_collective(call, gloo, later, step=4_000)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 3_600, 10)],  # continues 560 µs after its end
+        [("op", "c10d::allreduce_", 2_900, 20), ("op", "aten::add", 3_200, 10)],  # the collective began before the call
+        [
+            ("op", "c10d::allreduce_", 10, 20),
+            ("op", "aten::mm", 50, 10),
+            ("op", "aten::add", 3_300, 10),
+        ],  # works meanwhile
+        [("op", "c10d::broadcast_", 10, 20), ("op", "aten::add", 3_300, 10)],  # began another collective
+        [("op", "aten::mm", 10, 20), ("op", "aten::add", 3_300, 10)],  # began none
+    ],
+)
+def test_a_thread_that_did_not_begin_a_collective_or_does_other_work_does_not_wait_for_it(rows):
+    gloo = "annotation", "gloo:all_reduce", 40, 3_000, {"thread": 3}
+    assert not waits_for_its_collective(*rows, gloo, step=4_000)
+
+
+def test_a_short_collective_does_not_explain_a_longer_pause_after_it():
+    call, later = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 400, 10)
+    assert not waits_for_its_collective(call, ("annotation", "gloo:all_reduce", 40, 50, {"thread": 3}), later, step=500)
+
+
+def test_collectives_that_no_other_thread_runs_are_not_waited_for_elsewhere():
+    rows = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 3_300, 10)
+    nccl = [("op", "c10d::allreduce_", 35, 3_010), ("annotation", "nccl:all_reduce", 40, 3_000)]
+    assert not waits_for_its_collective(*rows, *((*one, {"thread": 3}) for one in nccl), step=4_000)
+
+
+def test_most_of_the_path_of_recorded_gloo_ranks_is_communication(torch_2_15):
+    for rank in (0, 1):
+        parts = critical_path(read(torch_2_15 / f"cpu/ddp_rank{rank}.json.gz"))
+        assert parts.row(0, named=True)["part"] == "host communication"
+        assert parts["path_frac"][0] > 0.7
+
+
+def test_less_time_in_a_collective_on_another_thread_shortens_the_step(torch_2_15):
+    parts = critical_path(read(torch_2_15 / "cpu/ddp_rank0.json.gz"), percent="50")
+    assert parts["saved_frac"][0] == pytest.approx(parts["path_frac"][0] / 2, abs=0.001)
+
+
 def test_a_launch_that_finds_its_stream_s_queue_full_waits_for_the_device():
     builder = built(
         ("launch", 0, 2, 1), ("launch", 2, 2, 2), ("launch", 4, 47, 3), ("op", "aten::long", 51, 90), step=150
@@ -247,7 +307,21 @@ def test_parts_of_steps_and_what_they_would_save():
         """
         name              part  path_ns  whole_ns  saved_ns
         a                 all   105000   105000    20000
-        ProfilerStep#1    all   10000    25000     10000
+        ProfilerStep      all   10000    25000     10000
         cudaLaunchKernel  all   5000     5000      5000
         """,
     )
+
+
+def test_annotations_are_one_name_over_all_steps_as_in_their_own_view():
+    builder = TraceBuilder()
+    for number in (3, 4):
+        builder.step(number, 100 * number * US, 100 * US)
+        us(builder, "op", "aten::mm", 100 * number + 10, 20)
+    trace = builder.build()
+    names = critical_path_names(trace)
+    assert names.select("name", "path_ns").rows() == [("ProfilerStep", 160 * US), ("aten::mm", 40 * US)]
+    assert names["name"].to_list()[0] in annotations(trace)["name"].to_list()
+    events = path_events(trace, {"name": "ProfilerStep", "part": "between operators"})
+    named = trace.host_events["name"].cast(pl.String).gather(events["host_events"])
+    assert set(named) == {"ProfilerStep#3", "ProfilerStep#4"}

@@ -139,5 +139,5 @@ def test_a_recorded_dependency_outranks_what_the_times_suggest(torch_2_15):
     kinds = [set(graph.kind[graph.first[node] : graph.first[node + 1]].tolist()) for node in waits.tolist()]
     assert all(Kind.GRAPH in kind and not kind & set(INFERRED) for kind in kinds)
     assert Kind.GRAPH not in bare.kind
-    later = [node for node in waits.tolist() if graph.kind[graph.driving_edge[node]] == Kind.GRAPH]
+    later = [node for node in waits.tolist() if graph.kind[graph.first[node]] == Kind.GRAPH]
     assert later

@@ -104,7 +104,7 @@ def _shares(path: pl.DataFrame, rank: NDArray[np.int8], ranks: int, trace: Trace
 
 def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:
     """A number for each pair of a name and a part; by operator the part is all of them."""
-    named = names.named(places).astype(np.int64)
+    named = names.merged_names(places).astype(np.int64)
     if by == "operator":
         op = names.operators(places)
         named, part = np.where(op >= 0, op, named), np.int64(len(CLASSES))

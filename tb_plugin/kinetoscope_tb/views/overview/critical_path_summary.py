@@ -59,7 +59,7 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
     names = Names.of(trace)
     path = path.with_columns(
-        name=pl.Series(names.named(Places.of_path(path))), is_host=~pl.col("class").is_in(list(ON_DEVICE))
+        name=pl.Series(names.merged_names(Places.of_path(path))), is_host=~pl.col("class").is_in(list(ON_DEVICE))
     )
     spent = np.bincount(path["class"].to_numpy(), path["dur_ns"].to_numpy(), len(CLASSES))
     rows = [_row(trace, path, names, spent, len(steps))] if spent.any() else []
