@@ -35,3 +35,21 @@ enum { NONE = -1 };
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* How many of sorted values are at most `most`; `near` is a guess, which a merge of two sorted arrays makes right. */
+static inline int64_t count_until(IN(int64_t, values), int64_t most, int64_t near) {
+    int64_t low = 0, high = near;
+    if (!near || AT(values, near - 1) <= most) {
+        int64_t stride = 1;
+        for (low = near; low + stride <= values_size && AT(values, low + stride - 1) <= most; stride *= 2) low += stride;
+        high = smaller(low + stride, values_size);
+    }
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (AT(values, middle) <= most)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -50,44 +50,6 @@ EXPORT int64_t chain_totals(IN(int64_t, time), IN(int64_t, thread), IN(int64_t, 
     return 0;
 }
 
-EXPORT int64_t reach_of_group(IN(int64_t, end), IN(int64_t, rows), IN(int64_t, group), OUT(int64_t, reach),
-                              OUT(int32_t, latest)) {
-    for (int64_t i = 0; i < rows_size; i++) {
-        bool goes_on = i && AT(group, i) == AT(group, i - 1) && AT(reach, i - 1) > AT(end, AT(rows, i));
-        AT(reach, i) = goes_on ? AT(reach, i - 1) : AT(end, AT(rows, i));
-        AT(latest, i) = goes_on ? AT(latest, i - 1) : (int32_t)AT(rows, i);
-    }
-    return 0;
-}
-
-/* `parents`: -1 at first. */
-EXPORT int64_t gap_of_piece(IN(int64_t, group), IN(int64_t, begin), IN(int64_t, parent_group), IN(int64_t, parent_end),
-                            int64_t until, OUT(int64_t, parents)) {
-    int64_t at = 0;
-    for (int64_t i = 0; i < begin_size; i++) {
-        if (AT(begin, i) >= until) continue;
-        while (AT(parent_group, at) < AT(group, i) || AT(parent_end, at) <= AT(begin, i)) at++;
-        AT(parents, i) = at;
-    }
-    return 0;
-}
-
-EXPORT int64_t earliest_launch(IN(int64_t, start), IN(int64_t, launched), IN(int64_t, row_group),
-                               IN(int64_t, gap_group), IN(int64_t, begin), OUT(int32_t, first)) {
-    int64_t row = start_size - 1, group = NONE, least = NONE;
-    for (int64_t gap = begin_size - 1; gap >= 0; gap--) {
-        if (AT(gap_group, gap) != group) {
-            group = AT(gap_group, gap);
-            least = NONE;
-            while (row >= 0 && AT(row_group, row) > group) row--;
-        }
-        for (; row >= 0 && AT(row_group, row) == group && AT(start, row) > AT(begin, gap); row--)
-            if (AT(launched, row) >= 0 && (least < 0 || AT(launched, row) < AT(launched, least))) least = row;
-        AT(first, gap) = (int32_t)least;
-    }
-    return 0;
-}
-
 /* Returns at how many instants the number changes. */
 EXPORT int64_t queue_lengths(IN(int64_t, joins), IN(int64_t, leaves), OUT(int64_t, at), OUT(int64_t, length)) {
     int64_t joined = 0, left = 0, size = 0;
@@ -131,24 +93,6 @@ EXPORT int64_t spread(IN(int32_t, rows), IN(int64_t, values), IN(int8_t, frame_o
             AT(result, AT(place, row)) = AT(values, i);
     }
     return 0;
-}
-
-/* How many of sorted values are at most `most`; `near` is a guess, which a merge of two sorted arrays makes right. */
-static int64_t count_until(IN(int64_t, values), int64_t most, int64_t near) {
-    int64_t low = 0, high = near;
-    if (!near || AT(values, near - 1) <= most) {
-        int64_t stride = 1;
-        for (low = near; low + stride <= values_size && AT(values, low + stride - 1) <= most; stride *= 2) low += stride;
-        high = smaller(low + stride, values_size);
-    }
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (AT(values, middle) <= most)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 /* Writes as many pieces as there is room for; returns how many there are. */
@@ -267,17 +211,43 @@ EXPORT int64_t sum_in_steps(IN(int32_t, culprit), IN(int32_t, step), IN(int64_t,
     return 0;
 }
 
-/* The union of intervals that are sorted by start; returns how many intervals it has. Empty ones don't count. */
+/* Adds an interval, which starts no earlier than the last one, to a union of so many intervals; returns how many it has
+   then. Empty intervals don't count. */
+static int64_t extend_union(int64_t start, int64_t end, int64_t count, OUT(int64_t, starts), OUT(int64_t, ends)) {
+    if (end <= start) return count;
+    if (count && start <= AT(ends, count - 1)) {
+        AT(ends, count - 1) = larger(AT(ends, count - 1), end);
+        return count;
+    }
+    AT(starts, count) = start;
+    AT(ends, count) = end;
+    return count + 1;
+}
+
+/* The union of intervals; returns how many intervals it has, or -1 if they aren't sorted by start. */
 EXPORT int64_t unite(IN(int64_t, start), IN(int64_t, end), OUT(int64_t, starts), OUT(int64_t, ends)) {
     int64_t count = 0;
     for (int64_t i = 0; i < start_size; i++) {
-        if (AT(end, i) <= AT(start, i)) continue;
-        if (count && AT(start, i) <= AT(ends, count - 1)) {
-            AT(ends, count - 1) = larger(AT(ends, count - 1), AT(end, i));
-            continue;
+        if (i && AT(start, i) < AT(start, i - 1)) return NONE;
+        count = extend_union(AT(start, i), AT(end, i), count, starts, starts_size, ends, ends_size);
+    }
+    return count;
+}
+
+/* The same of two sets of intervals, each sorted by start. */
+EXPORT int64_t unite_two(IN(int64_t, start), IN(int64_t, end), IN(int64_t, other_start), IN(int64_t, other_end),
+                         OUT(int64_t, starts), OUT(int64_t, ends)) {
+    int64_t count = 0, i = 0, j = 0;
+    while (i < start_size || j < other_start_size) {
+        if (j == other_start_size || (i < start_size && AT(start, i) <= AT(other_start, j))) {
+            if (i && AT(start, i) < AT(start, i - 1)) return NONE;
+            count = extend_union(AT(start, i), AT(end, i), count, starts, starts_size, ends, ends_size);
+            i++;
+        } else {
+            if (j && AT(other_start, j) < AT(other_start, j - 1)) return NONE;
+            count = extend_union(AT(other_start, j), AT(other_end, j), count, starts, starts_size, ends, ends_size);
+            j++;
         }
-        AT(starts, count) = AT(start, i);
-        AT(ends, count++) = AT(end, i);
     }
     return count;
 }

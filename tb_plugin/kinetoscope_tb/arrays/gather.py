@@ -70,6 +70,14 @@ def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any
     return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
 
 
+def group_rows(number: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return (the rows number by number, each in order; where in them each number begins); 0 is the first number."""
+    if int(number.max(initial=0)) < 1 << 15:
+        number = number.astype(np.int16)  # numpy sorts these by radix
+    rows = np.argsort(number, kind="stable").astype(np.int32)
+    return rows, np.flatnonzero(np.diff(number[rows], prepend=-1))
+
+
 def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return (the first row of each distinct value, in order; for each row the number of its value among these).
 

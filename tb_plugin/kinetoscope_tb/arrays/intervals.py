@@ -16,6 +16,7 @@ from .native import Function
 _cut_at_spans = Function("cut_at_spans")
 _length_before = Function("length_before")
 _unite = Function("unite")
+_unite_two = Function("unite_two")
 
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
@@ -23,19 +24,39 @@ Intervals: TypeAlias = tuple[Ints, Ints]
 
 def union(start: Ints, end: Ints) -> Intervals:
     """The instants that any of the intervals covers; touching intervals become one."""
-    if (start[1:] < start[:-1]).any():
-        order = np.argsort(start, kind="stable")
-        start, end = start[order], end[order]
     starts, ends = np.empty(start.size, np.int64), np.empty(start.size, np.int64)
     size = _unite(start, end, starts, ends)
-    return (starts, ends) if size == start.size else (starts[:size].copy(), ends[:size].copy())
+    if size < 0:
+        order = np.argsort(start, kind="stable")
+        size = _unite(start[order], end[order], starts, ends)
+    return _first((starts, ends), size)
 
 
 def merge(parts: Sequence[Intervals]) -> Intervals:
     """The union of several sets of intervals."""
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    return union(np.concatenate([s for s, _ in parts]), np.concatenate([e for _, e in parts]))
+    if len(parts) == 1:
+        return union(*parts[0])
+    while len(parts) > 1:
+        unpaired = parts[len(parts) // 2 * 2 :]
+        parts = [*map(_merge_two, parts[::2], parts[1::2]), *unpaired]
+    return parts[0]
+
+
+def _merge_two(one: Intervals, other: Intervals) -> Intervals:
+    size = one[0].size + other[0].size
+    starts, ends = np.empty(size, np.int64), np.empty(size, np.int64)
+    count = _unite_two(*one, *other, starts, ends)
+    if count < 0:
+        return union(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
+    return _first((starts, ends), count)
+
+
+def _first(united: Intervals, size: int) -> Intervals:
+    """Its first intervals, without the memory of the others."""
+    start, end = united
+    return united if size == start.size else (start[:size].copy(), end[:size].copy())
 
 
 def length_before(united: Intervals, at: Ints) -> Ints:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import gather
 from ...arrays.intervals import Intervals, Ints, length_within, union, without
-from ...measures.time.idle import Rows, numbered
+from ...measures.time.idle import Rows, axes, queue_numbers
 from ...trace import Trace
 
 
@@ -50,17 +50,17 @@ class Times:
     @cached_property
     def queue(self) -> Rows:
         """A number for each pair of device and stream."""
-        return numbered(self.trace.device_events, ["device", "stream"])
+        return queue_numbers(self.trace)
 
     @cached_property
     def queues(self) -> list[Rows]:
         """The rows of each queue, in order of their start."""
-        return _groups(self.queue)
+        return [rows for _, _, rows in axes(self.trace, "stream")]
 
     @cached_property
     def devices(self) -> list[Rows]:
         """The rows of each device, in order of their start."""
-        return _groups(self.trace.device_events["device"].to_numpy())
+        return [rows for _, _, rows in axes(self.trace, "device")]
 
     @cached_property
     def busy(self) -> Intervals:
@@ -96,9 +96,3 @@ class Times:
     def first_offset(self, rows: NDArray[np.bool_]) -> int:
         """The place in the file of the first of some device rows."""
         return int(self.trace.device_events["offset"].to_numpy()[rows].min())
-
-
-def _groups(numbers: Ints | Rows) -> list[Rows]:
-    """The rows of each number, in their order."""
-    order = np.argsort(numbers, kind="stable").astype(np.int32)
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if order.size else []

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, group_rows, number_alike
 from ...arrays.intervals import Ints, cut
-from ...arrays.native import Array, Function
+from ...arrays.native import Function
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 
-_reach_of_group = Function("reach_of_group")
+_find_gaps = Function("find_gaps")
 
 Rows = NDArray[np.int32]
 Axis = Literal["stream", "device", "worker"]
@@ -56,10 +56,10 @@ class WholeGaps(NamedTuple):
         device: The device of each group; NONE where the group has all.
         stream: The stream of each group; NONE where the group has all.
         rows: All rows, group by group, each group in the order of time.
-        row_group: The group of each of `rows`.
+        first: Where in `rows` each group begins.
     """
 
-    group: NDArray[np.int64]
+    group: Rows
     begin: Ints
     end: Ints
     before: Rows
@@ -67,7 +67,7 @@ class WholeGaps(NamedTuple):
     device: Rows
     stream: Ints
     rows: Rows
-    row_group: NDArray[np.int64]
+    first: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,7 @@ def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
 @once_per_trace
 def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
-    number = numbered(trace.device_events, _NAMES[axis])
-    order = np.argsort(number, kind="stable").astype(np.int32)
-    return order, np.flatnonzero(np.diff(number[order], prepend=-1))
+    return group_rows(queue_numbers(trace) if axis == "stream" else numbered(trace.device_events, _NAMES[axis]))
 
 
 @once_per_trace
@@ -133,27 +131,44 @@ def _places(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:
 
 
 def numbered(rows: pl.DataFrame, names: list[str]) -> Rows:
-    """A number for each row; rows that are alike in the columns `names` have the same one."""
+    """A number for each row; rows that are alike in the columns `names` have the same one, and those sort as these."""
     number = np.zeros(rows.height, np.int64)
     for name in names:
-        rank = rows[name].rank("dense").to_numpy().astype(np.int64)
-        number = number * (int(rank.max(initial=0)) + 1) + rank
-    return np.unique(number, return_inverse=True)[1].astype(np.int32)
+        ranks = _ranks(rows[name].to_numpy())
+        number = number * (int(ranks.max(initial=0)) + 1) + ranks
+    return _ranks(number)
+
+
+def _ranks(values: Ints | Rows) -> Rows:
+    """The place of each value among the distinct ones in order; these are few."""
+    first, numbers = number_alike(values.astype(np.int64, copy=False))
+    order = np.argsort(values[first])
+    rank = np.empty(first.size, np.int32)
+    rank[order] = np.arange(first.size, dtype=np.int32)
+    return rank[numbers]
+
+
+@once_per_trace
+def queue_numbers(trace: Trace) -> Rows:
+    """A number for each device row: that of its device and stream, in their order."""
+    return numbered(trace.device_events, _NAMES["stream"])
 
 
 def whole_gaps(trace: Trace, axis: Axis, windows: Windows, *, with_empty: bool = False) -> WholeGaps:
     """Return the gaps from the first window's start to the last one's end, per stream, per device or of the worker.
 
-    Rows without a duration end no gap, unless they are to: then gaps are split where such a row is.
+    One lies before each row, and one more behind the last row of each group. Rows without a duration end no gap, unless
+    they are to: then gaps are split where such a row is.
     """
-    device = trace.device_events
-    start = device["start_ns"].to_numpy()
-    end = start + device["dur_ns"].to_numpy()
-    order, first = _grouped(trace, axis)
-    group = np.repeat(np.arange(first.size), np.diff(first, append=order.size))
-    counts = (end[order] > start[order]) | with_empty
-    between = _between((start, end), order[counts], group[counts], first.size, windows)
-    return WholeGaps(*between, *_places(trace, axis, order[first]), order, group)
+    start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    rows, first = _grouped(trace, axis)
+    span = int(windows.start[0]), int(windows.end[-1])
+    size = 0
+    for _ in range(2):  # first to count them
+        times, numbers = np.empty((2, size), np.int64), np.empty((3, size), np.int32)
+        group, before, after = numbers
+        size = _find_gaps(start, dur, rows, first, *span, with_empty, group, *times, before, after)
+    return WholeGaps(group, *times, before, after, *_places(trace, axis, rows[first]), rows, first)
 
 
 def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
@@ -165,32 +180,3 @@ def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
     of = whole.group[gap]
     columns = (whole.device[of], whole.stream[of], gap, start, stop, whole.before[gap], whole.after[gap], window)
     return pl.DataFrame(dict(zip(GAPS, columns, strict=True)), schema_overrides=GAPS)
-
-
-def _between(
-    times: tuple[Ints, Ints], rows: Rows, group: NDArray[np.int64], groups: int, windows: Windows
-) -> tuple[NDArray[np.int64], Ints, Ints, Rows, Rows]:
-    """The gaps between rows: their group, begin, end, and the rows whose end began and whose begin ended each.
-
-    One lies before each row, and one more behind the last row of each group.
-    """
-    starts, ends = times
-    reach, latest = _reached(ends, rows, group)
-    at = np.arange(rows.size) + group
-    of = np.repeat(np.arange(groups), np.bincount(group, minlength=groups) + 1)
-    begin = np.full(of.size, windows.start[0])
-    end = np.full(of.size, windows.end[-1])
-    before, after = np.full(of.size, NONE, np.int32), np.full(of.size, NONE, np.int32)
-    begin[at + 1], before[at + 1] = reach, latest
-    is_first = np.append(True, of[1:] != of[:-1])
-    begin[is_first], before[is_first] = windows.start[0], NONE
-    end[at], after[at] = starts[rows], rows
-    real = end > begin
-    return of[real], begin[real], end[real], before[real], after[real]
-
-
-def _reached(end: Array, rows: Array, group: Array) -> tuple[Array, Array]:
-    """Return up to when the rows of a group so far last, and the latest of them that lasts so long, for each row."""
-    reach, latest = np.empty(rows.size, np.int64), np.empty(rows.size, np.int32)
-    _reach_of_group(end, rows, group, reach, latest)
-    return reach, latest
