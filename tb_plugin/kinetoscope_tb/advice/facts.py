@@ -458,7 +458,7 @@ def _call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool
     return most[0] if most else ""
 
 
-def described(late: Late) -> str:
+def host_shares(late: Late) -> str:
     """The two largest shares of what the host did, such as: 46 % of its time in operators and 35 % in Python."""
     largest = sorted(late.activity.items(), key=lambda item: -item[1])[:2]
     named = {
@@ -468,5 +468,7 @@ def described(late: Late) -> str:
         "python": "Python",
         "nothing recorded": "code that wasn't recorded",
     }
-    shares = [f"{100 * part:.0f} % in {named.get(name, name)}" for name, part in largest if part >= 0.05]
-    return text.listed(shares).replace(" % in", " % of its time in", 1)
+    shares = [(100 * part, named.get(name, name)) for name, part in largest if part >= 0.05]
+    return text.listed(
+        [f"{share:.0f} %{'' if at else ' of its time'} in {what}" for at, (share, what) in enumerate(shares)]
+    )

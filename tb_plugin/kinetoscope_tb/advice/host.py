@@ -17,7 +17,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..measures.time.idle_culprits import CulpritPieces
 from ..names import text
 from ..names.kernels import is_data_loading
-from .facts import Facts, described, is_optimizer
+from .facts import Facts, host_shares, is_optimizer
 from .model import Advice, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .warm_up import loads_code, slow_launches
@@ -160,7 +160,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         return
     kernels, mean = facts.kernels, facts.mean_kernel_ns
     is_launching = _is_launching(facts)
-    doing = described(facts.late)
+    doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""

@@ -43,6 +43,14 @@ def test_the_part_that_differs_is_added() -> None:
     }
 
 
+def test_labels_of_triton_s_matmuls_begin_with_what_differs() -> None:
+    names = ["_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1", "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1_swiglu"]
+    assert list(kernel_labels(names).values()) == [
+        "matmul_ogs 128x128x128x1 bf16xbf16xmxfp4",
+        "matmul_ogs swiglu 128x128x128x1 bf16xbf16xmxfp4",
+    ]
+
+
 @given(st.lists(st.text(max_size=200) | st.sampled_from([row[1] for row in ROWS]), unique=True, max_size=30))
 def test_any_names_have_short_and_distinct_labels(names: list[str]) -> None:
     labels = kernel_labels(names)

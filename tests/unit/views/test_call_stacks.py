@@ -1,12 +1,16 @@
 """Call stacks: from where an operator was called, as torch wrote it or as Python's calls tell."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kinetoscope_tb.measures.python.call_stacks import stacks_as_text
+from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views.host import call_stacks as module
-from kinetoscope_tb.views.host.call_stacks import VIEW, call_stacks
+from kinetoscope_tb.views.host.call_stacks import VIEW, call_stacks, events_of_row
 from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
+from support.graphs import GraphRecording, Operator
 
 FORWARD = {"Sequence number": 7, "Fwd thread id": 0}
 BACKWARD = {"Sequence number": 7, "Fwd thread id": 1}
@@ -156,6 +160,25 @@ def test_times_and_memory_are_those_of_the_operator_split_by_stack():
     ]  # fmt: skip
     for amount in ("calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns", "host_self_bytes"):
         assert parts[amount].sum() == whole[amount].sum()
+
+
+def test_replayed_calls_of_a_graph_have_the_stacks_of_its_capture():
+    work = (Operator("my::norm", (4,), 0, ("norm",) * 4), Operator("my::mm", (4,), 1, ("gemm",) * 4))
+    captured = GraphRecording("rocm", has_text=True).captured(work).builder.build()
+    recorded = GraphRecording("rocm", has_text=True).eager(work[:1]).replayed(work, 1).builder.build()
+    trace = replace(recorded, captures=Captures.of(captured))
+    same(
+        call_stacks(trace).select("name", "stack", "calls", "device_self_ns"),
+        """
+        name      stack                                     calls  device_self_ns
+        my::norm  nn.Module: Layer_0 < nn.Module: Model_0  2      8000
+        my::mm    nn.Module: Layer_1 < nn.Module: Model_0  1      4000
+        """,
+    )
+    assert call_stacks(trace)["device_self_ns"].sum() == operators(trace)["device_self_ns"].sum()
+    key = call_stacks(trace).select("name", "stack", "is_forward_stack").row(1, named=True)
+    replayed = trace.device_events["name"].gather(events_of_row(trace, key)["device_events"])
+    assert replayed.to_list() == ["gemm"] * 4
 
 
 def test_too_many_stacks_end_with_one_row_of_all_others(monkeypatch):

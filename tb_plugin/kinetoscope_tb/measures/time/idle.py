@@ -25,6 +25,9 @@ _find_gaps = Function("find_gaps")
 Rows = NDArray[np.int32]
 Axis = Literal["stream", "device", "worker"]
 
+MOST_GAPS = 5_000
+"""How many gaps views list: the longest."""
+
 QUEUED_NS = 20_000
 """Rows that were queued begin within 5 µs of each other on NVIDIA's devices and within 20 µs on AMD's (90 % and more of
 those in the traces at hand)."""

@@ -46,13 +46,26 @@ _TRTLLM = re.compile(r"fmhaSm(\d+)\w*?_Qkv([A-Z][a-z0-9]+)O\w*?H(\d+)(\w*)")
 _FMHA_ASM = re.compile(r"fmha_(fwd|bwd)_hd(\d+)_(bf16|fp16)(\w*)")
 _CUDNN_SDPA = re.compile(r"cudnn_generated_\w*sdpa_sm(\d+)_flash_([fb]prop)\w*?_(f16|bf16)(\w*)")
 _TRTLLM_GEMM = re.compile(r"^bmm_\w+?_([A-Z]\w*?\d)[A-Z]\w*?_Fp32_(?:\w+?_)??t(\d+x\d+x\d+)(\w*)")
+# triton_kernels/matmul_ogs_details/_common.py: layouts, formats and tile, then the fused activation
+_TRITON = re.compile(r"_+((?:p_)?matmul_ogs)_([NT]{3})_(\w+?)_(\d+x\d+x\d+x\d+)(?:_(\w+))?$")
 _TILE_OF_THREE = re.compile(r"cute::tuple<cute::C<(\d+)>, cute::C<(\d+)>, cute::C<(\d+)> ?>")
 _SM = re.compile(r"[sS]m_?(\d{2,3})")
 
 
 def label(name: str, cpp: CppName) -> Label | None:
     """The label of such a kernel; None for others."""
-    for rule in (_tensile, _cublas, _xmma, _nvjet, _cutlass_2, _fused_attention, _flash_attention, _miopen, _of_trtllm):
+    for rule in (
+        _tensile,
+        _cublas,
+        _xmma,
+        _nvjet,
+        _cutlass_2,
+        _fused_attention,
+        _flash_attention,
+        _miopen,
+        _of_trtllm,
+        _triton,
+    ):
         if found := rule(name):
             return found
     return _cutlass_3(name, cpp) or _by_own_name(cpp)
@@ -175,6 +188,14 @@ def _of_trtllm(name: str) -> Label | None:
     if not hit:
         return None
     return Label("GEMM", ("TensorRT-LLM", hit[2]), number_format(hit[1]), more=tuple(hit[3].split("_")))
+
+
+def _triton(name: str) -> Label | None:
+    hit = _TRITON.match(name)
+    if not hit:
+        return None
+    what, layouts, formats, tile, activation = hit.groups()
+    return Label(what, (activation or "", tile), formats, more=(layouts,))
 
 
 def _cutlass_3(name: str, cpp: CppName) -> Label | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...measures.time.idle import Windows, gaps
+from ...measures.time.idle import MOST_GAPS, Windows, gaps
 from ...measures.time.idle_culprits import CulpritPieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Detail, Slices, View
-
-MOST_GAPS = 5_000
 
 
 class GapCulprits(Table):

@@ -11,15 +11,13 @@ import polars as pl
 from ...arrays.gather import NONE
 from ...measures.graphs.attribution import with_replayed_calls
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
-from ...measures.time.idle import Windows
+from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
 from ...measures.time.idle_causes import SharedParts, gap_parts
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
 from ...view import Part, RowTime, Slices, View
-
-MOST_ROWS = 5_000
 
 
 class Gaps(Table):
@@ -68,7 +66,7 @@ def gaps(
     rows = (
         gaps_of(trace, "device", windows).filter(predicates).with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
     )
-    rows = rows.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_ROWS)
+    rows = rows.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_GAPS)
     parts = gap_parts(trace, "device", windows).filter(pl.col("gap").is_in(rows["gap"].implode()))
     rows = rows.join(_causes(parts), "gap", how="left", maintain_order="left")
     return Gaps.of(_described(trace, rows).select(Gaps.schema().names()))

@@ -9,6 +9,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.calls.op_calls import OpCosts, OpName, operator_rows, operator_table
+from ...measures.graphs.attribution import recorded_events, with_replayed_calls
 from ...measures.python.call_stacks import Stacks
 from ...table import BOOL, STACK, Column, Table
 from ...trace import Trace
@@ -50,6 +51,7 @@ def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | No
         name: One operator; all of them if not given.
         input_shapes: Only its calls with these shapes; all calls if not given.
     """
+    trace = with_replayed_calls(trace)
     stacks = Stacks.of(trace)
     marked = dataclasses.replace(trace, host_events=trace.host_events.with_columns(number=stacks.number))
     rows = operator_table(marked, ["name", "input_shapes", "number"])
@@ -78,7 +80,8 @@ def _summed(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls of the operator from this stack, in this direction."""
+    """The calls of the operator from this stack, in this direction; of replayed ones the device work."""
+    trace = with_replayed_calls(trace)
     rows, stacks = operator_rows(trace, name=key["name"]), Stacks.of(trace)
     number = stacks.number[rows]
     used = np.unique(number)
@@ -86,7 +89,7 @@ def events_of_row(trace: Trace, key: Key) -> Events:
         text == key["stack"] and (None if n < 0 else bool(n % 2)) == key["is_forward_stack"]
         for n, text in zip(used.tolist(), stacks.texts(used), strict=True)
     ]
-    return {"host_events": rows[np.isin(number, used[np.array(is_so, bool)])]}
+    return recorded_events(trace, {"host_events": rows[np.isin(number, used[np.array(is_so, bool)])]})
 
 
 VIEW = View(
