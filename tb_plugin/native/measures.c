@@ -234,7 +234,30 @@ EXPORT int64_t unite(IN(int64_t, start), IN(int64_t, end), OUT(int64_t, starts),
     return count;
 }
 
-/* The same of two sets of intervals, each sorted by start. */
+/* Unions of those rows that are chosen, or of all if `chosen` is empty: one for each run of rows that are sorted by
+   start. `first`: where each of them begins, and where the last one ends. Returns how many there are; -1 if there is no
+   room for them in `first`. */
+EXPORT int64_t unite_runs(IN(int64_t, start), IN(int64_t, dur), IN(uint8_t, chosen), OUT(int64_t, starts),
+                          OUT(int64_t, ends), OUT(int64_t, first)) {
+    int64_t runs = 0, begun = 0, size = 0, last = INT64_MIN;
+    AT(first, 0) = 0;
+    for (int64_t i = 0; i < start_size; i++) {
+        if (chosen_size && !AT(chosen, i)) continue;
+        if (AT(start, i) < last) {
+            if (++runs + 1 == first_size) return NONE;
+            begun += size;
+            AT(first, runs) = begun;
+            size = 0;
+        }
+        last = AT(start, i);
+        size = extend_union(last, last + AT(dur, i), size, starts + begun, starts_size - begun, ends + begun,
+                            ends_size - begun);
+    }
+    AT(first, runs + 1) = begun + size;
+    return runs + 1;
+}
+
+/* The union of two sets of intervals, each sorted by start. */
 EXPORT int64_t unite_two(IN(int64_t, start), IN(int64_t, end), IN(int64_t, other_start), IN(int64_t, other_end),
                          OUT(int64_t, starts), OUT(int64_t, ends)) {
     int64_t count = 0, i = 0, j = 0;

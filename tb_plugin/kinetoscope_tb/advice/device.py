@@ -107,8 +107,9 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        free = f"free {facts.terms.multiprocessors} while kernels run, which fill {100 * (1 - share):.0f} % of them"
-        yield Cleared("SM efficiency", f"{facts.percent(facts.mean(lengths))} lost to {free}")
+        filled = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
+        lost = facts.percent(facts.mean(lengths))
+        yield Cleared("SM efficiency", f"{lost} lost since running kernels fill {filled}")
         return
     yield Advice(
         "small_kernels",

@@ -217,11 +217,11 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
 
 def _shared(kernels: _Kernels, chosen: Mask) -> float:
     """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
-    rows = kernels.facts.kernels.filter(pl.Series(chosen))
-    mine = rows.select("device", "stream", "start_ns").with_columns(pl.lit(value=True).alias("is_mine"))
-    every = kernels.facts.trace.kernels.join(mine, ["device", "stream", "start_ns"], "left")
+    columns = ("device", "stream", "start_ns", "dur_ns", "kind")
+    rows = kernels.facts.kernels.select(columns).filter(pl.Series(chosen))
+    every = kernels.facts.trace.device_events.select(columns).filter(pl.col("kind") == "kernel")
     shared = whole = 0
-    for (device,), others in every.filter(pl.col("is_mine").is_null()).group_by("device"):
+    for (device,), others in every.join(rows, ["device", "stream", "start_ns"], "anti").group_by("device"):
         start, end = intervals_of(rows.filter(pl.col("device") == device))
         shared += int(length_within(intervals_of(others), start, end).sum())
         whole += int((end - start).sum())

@@ -17,6 +17,7 @@ _scatter_add = Function("scatter_add")
 NONE = -1
 """The missing row number, and the missing value of any integer column."""
 
+_ROWS_AT_ONCE = 1 << 16  # numpy converts indices to int64: so many of them fit into a cache
 _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faster than a table
 
 
@@ -24,15 +25,20 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
     """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
     physical = names.to_physical()
     codes = (physical.cast(pl.Int64).fill_null(NONE) if physical.null_count() else physical).to_numpy()
+    chunks = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, codes.size, _ROWS_AT_ONCE)]
     categories = names.dtype.categories  # type: ignore[attr-defined]
     occurs = np.zeros(len(categories) + 1, bool)
-    occurs[codes] = True
+    for chunk in chunks:
+        occurs[codes[chunk]] = True
     occurs[NONE] = False
     used = np.flatnonzero(occurs)
     answers = np.array([*map(answer, categories.gather(used).to_list()), missing])
     place = np.full(occurs.size, used.size)
     place[used] = np.arange(used.size)
-    rows: NDArray[Any] = answers[place][codes]
+    by_code = answers[place]
+    rows = np.empty(codes.size, answers.dtype)
+    for chunk in chunks:
+        rows[chunk] = by_code[codes[chunk]]
     return rows
 
 

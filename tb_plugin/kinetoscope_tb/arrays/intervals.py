@@ -16,7 +16,10 @@ from .native import Function
 _cut_at_spans = Function("cut_at_spans")
 _length_before = Function("length_before")
 _unite = Function("unite")
+_unite_runs = Function("unite_runs")
 _unite_two = Function("unite_two")
+
+_MOST_RUNS = 64  # with more of them, sorting the rows is faster
 
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
@@ -30,6 +33,21 @@ def union(start: Ints, end: Ints) -> Intervals:
         order = np.argsort(start, kind="stable")
         size = _unite(start[order], end[order], starts, ends)
     return _first((starts, ends), size)
+
+
+def union_of_rows(start: Ints, dur: Ints, chosen: NDArray[np.bool_] | None = None) -> Intervals:
+    """The same of rows that last `dur` each, or of those chosen: fast where they come in a few runs sorted by start."""
+    where = np.empty(0, bool) if chosen is None else chosen
+    size = start.size if chosen is None else int(np.count_nonzero(chosen))
+    starts, ends, first = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(_MOST_RUNS + 1, np.int64)
+    runs = _unite_runs(start, dur, where, starts, ends, first)
+    if runs < 0:
+        start, dur = (start, dur) if chosen is None else (start[chosen], dur[chosen])
+        return union(start, start + dur)
+    if runs == 1:
+        return _first((starts, ends), int(first[1]))
+    places = [slice(*first[run : run + 2]) for run in range(runs)]
+    return merge([(starts[place], ends[place]) for place in places])
 
 
 def merge(parts: Sequence[Intervals]) -> Intervals:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.gather import map_categories, number_alike, scatter_add
+from kinetoscope_tb.arrays.gather import group_rows, map_categories, number_alike, scatter_add
 
 NAMES = pl.Series(["b", None, "a", "b"], dtype=pl.Enum(["a", "b", "unused"]))
 
@@ -45,3 +46,10 @@ def test_many_distinct_values_are_numbered_too():
 def test_values_without_a_place_are_left_out_of_the_sums():
     place = np.array([1, -1, 1, 0], np.int32)
     assert scatter_add(place, np.array([2, 4, 8, 16]), 3).tolist() == [16, 10, 0]
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 0, 1, 0], [0, 1 << 20, 3, 3]])
+def test_rows_come_number_by_number_in_order(numbers):
+    rows, first = group_rows(np.array(numbers, np.int32))
+    assert rows.tolist() == sorted(range(len(numbers)), key=lambda row: numbers[row])
+    assert [numbers[row] for row in rows[first]] == sorted(set(numbers))

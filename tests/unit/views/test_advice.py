@@ -333,7 +333,7 @@ def test_many_short_kernels_are_not_cleared_as_small_where_they_run_too_rarely_t
     rest = row(trace, "nothing_to_fix")
     assert "SM efficiency" in rest["title"]
     assert "small" not in rest["title"]
-    assert "lost to free multiprocessors while kernels run, which fill 20 % of them" in rest["evidence"]
+    assert "lost since running kernels fill 20 % of the multiprocessors" in rest["evidence"]
 
 
 def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():

@@ -138,8 +138,26 @@ def test_what_the_host_did_while_it_was_late():
     same(
         idle(trace.build()).filter(scope="device"),
         """
-        late_data_loading_ns  late_synchronizing_ns  late_runtime_ns  late_operator_ns  late_annotation_ns  late_python_ns  late_unrecorded_ns
-        10000  5000  0  5000  8000  22000  20000
+        late_data_loading_ns  late_synchronizing_ns  late_runtime_ns  late_operator_ns  late_python_ns  late_annotation_ns  late_unrecorded_ns
+        10000  5000  0  5000  30000  0  20000
+        """,
+    )
+
+
+def test_an_annotation_around_a_whole_iteration_hides_no_python_function():
+    trace = (
+        TraceBuilder()
+        .annotation("diffusion iteration", 0, 100_000)
+        .python("hooks.py(248): reset_stateful_hooks", 10_000, 30_000)
+        .op("aten::mm", 60_000, 30_000)
+        .launch(70_000, 1_000, 1)
+        .kernel("k", 90_000, 10_000, 1)
+    )
+    same(
+        idle(trace.build()).filter(scope="device"),
+        """
+        host_late_ns  late_operator_ns  late_python_ns  late_annotation_ns
+        70000  10000  30000  30000
         """,
     )
 

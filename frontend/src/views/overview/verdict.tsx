@@ -16,7 +16,7 @@ export function Verdict({ table, unit }: { table: Table; unit: Unit }) {
   return (
     <Banner label="Verdict" color={colorOf(advice)} title={advice.title} evidence={advice.evidence}>
       {saving !== null && (
-        <b data-tip="Upper bound: after the fix, another cause may take its place">
+        <b data-tip="What this cause takes at most; after the fix, another one may take its place">
           up to −{quantity(saving, "duration")}
         </b>
       )}

@@ -34,15 +34,24 @@ function NewStep({ data, noun }: { data: Table["data"]; noun: string }) {
   );
 }
 
+/** Why the step gets shorter by more or less than one expects; nothing with several sliders. */
+function surprise(saved: number, expected: number, saving: number | null): string | undefined {
+  if (saving !== null && saved > saving) {
+    return "More than this cause takes: all of it gets faster, also what other work waits for";
+  }
+  return saved < expected / 2 ? "Other work then takes as long" : undefined;
+}
+
 interface SliderProps {
   rule: string;
+  saving: number | null;
   target: string;
   first: string;
   noun: string;
 }
 
 /** "If it took 50 % less": the critical path laid out again, with all sliders at once. */
-function Slider({ rule, target, first, noun }: SliderProps) {
+function Slider({ rule, saving, target, first, noun }: SliderProps) {
   const less = chosenLess(first);
   const [value, setValue] = useState(less[rule] ?? 0);
   const together = print({ ...less, [rule]: value });
@@ -73,7 +82,7 @@ function Slider({ rule, target, first, noun }: SliderProps) {
       </label>
       <output
         class={table === shown.answer ? "" : "dimmed"}
-        data-tip={count < 2 && 200 * saved < value * path ? "Other work then takes as long" : undefined}
+        data-tip={count < 2 ? surprise(saved, value / 100 * path, saving) : undefined}
       >
         {table ? <NewStep data={table.data} noun={noun} /> : "…"}
         {count > 1 && <small>all {count} sliders together</small>}
@@ -83,13 +92,16 @@ function Slider({ rule, target, first, noun }: SliderProps) {
 }
 
 /** The slider of a rule whose work could take less time; in a report, the step at 50 %. */
-function WhatIf({ rule, first, noun }: { rule: string; first: string; noun: string }) {
+function WhatIf({ advice, first, noun }: { advice: Advice; first: string; noun: string }) {
+  const { rule, saving } = advice;
   const { answer } = useAnswer("what_if");
   if (answer?.state !== "ready") return null;
   const row = answer.data.rule!.indexOf(rule);
   if (row < 0) return null;
   const target = String(answer.data.target![row]);
-  if (!isReport) return <Slider key={rule} rule={rule} target={target} first={first} noun={noun} />;
+  if (!isReport) {
+    return <Slider key={rule} rule={rule} saving={saving} target={target} first={first} noun={noun} />;
+  }
   const data = Object.fromEntries(Object.entries(answer.data).map(([name, values]) => [name, [values[row]!]]));
   return (
     <p class="slider">
@@ -117,7 +129,7 @@ interface ItemProps {
 
 /** An action with what it saves; opened, its evidence and its slider. The first one's evidence is in the verdict. */
 function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
-  const { rule, share, confidence, slices, view, filter } = advice;
+  const { share, confidence, slices, view, filter } = advice;
   const [isOpen, open] = useState(isFirst && isWide);
   return (
     <details open={isOpen} onToggle={({ currentTarget }) => open(currentTarget.open)}>
@@ -136,7 +148,7 @@ function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
       {isOpen && (
         <>
           {!isFirst && <p>{prose(`${advice.title} ${advice.evidence}`)}</p>}
-          <WhatIf rule={rule} first={first} noun={noun} />
+          <WhatIf advice={advice} first={first} noun={noun} />
           <p class="links">
             <button type="button" class="link" onClick={() => openView(view, filter)}>
               {viewTitle(view)} <span aria-hidden="true">→</span>

@@ -45,12 +45,23 @@ class KernelCosts(Table):
     )
 
 
+_SUMMED = (
+    "dur_ns",
+    "tensor_cores",
+    "blocks_per_sm",
+    "occupancy_frac",
+    "is_communication",
+    "communication_rule",
+)
+
+
 def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -> pl.DataFrame:
     """Sum the kernels' calls over groups, the longest total first.
 
     Columns: `by`, those of KernelCosts, then `texts` from the first call of the group.
     """
-    rows = trace.kernels
+    needed = {"kind", *_SUMMED, *texts, *(name for expression in by for name in expression.meta.root_names())}
+    rows = trace.device_events.select(sorted(needed)).filter(pl.col("kind") == "kernel")
     names = [expression.meta.output_name() for expression in by]
     dur = pl.col("dur_ns")
     costs = [

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, scatter_add
+from ...arrays.intervals import Ints
 from ...trace.model import Trace
+from ..time.idle import axes
 
 SLOW_CALL_NS = 50_000
 """A longer launching call is an outlier, as in HTA (get_cuda_kernel_launch_stats)."""
@@ -29,21 +31,24 @@ def launch_outcomes(trace: Trace) -> pl.DataFrame:
     call_end = (calls["start_ns"] + calls["dur_ns"]).to_numpy()
     launch = device["launch"].to_numpy()
     linked = np.flatnonzero(launch >= 0)
-    rows, spent = np.zeros(calls.height, np.int64), np.zeros(calls.height, np.int64)
-    np.add.at(rows, launch[linked], 1)
-    np.add.at(spent, launch[linked], device["dur_ns"].to_numpy()[linked])
+    rows = scatter_add(launch, np.ones(launch.size, np.int64), calls.height)
+    spent = scatter_add(launch, device["dur_ns"].to_numpy(), calls.height)
     first = np.full(calls.height, NONE, np.int64)
     first[launch[linked[::-1]]] = linked[::-1]  # device rows are sorted by start: the earliest is written last
     launching = np.flatnonzero(first >= 0)
     delay, is_empty = np.full(calls.height, NONE, np.int64), np.zeros(calls.height, bool)
-    start, reached = device["start_ns"].to_numpy(), _reached_before(device)
+    start, reached = device["start_ns"].to_numpy(), _reached_before(trace)
     delay[launching] = np.maximum(start[first[launching]] - call_end[launching], 0)
     is_empty[launching] = reached[first[launching]] <= call_end[launching]
     outcomes = pl.DataFrame({"device_rows": rows, "device_ns": spent, "delay_ns": delay, "hit_empty_queue": is_empty})
     return outcomes.with_columns(delay_ns=pl.when(pl.col("delay_ns") >= 0).then("delay_ns"))
 
 
-def _reached_before(device: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _reached_before(trace: Trace) -> Ints:
     """When the rows before each one on its stream had ended; the smallest integer if there is none."""
-    end = (pl.col("start_ns") + pl.col("dur_ns")).cum_max().shift(1).over("device", "stream")
-    return device.select(end.fill_null(np.iinfo(np.int64).min)).to_series().to_numpy()
+    start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    reached = np.full(start.size, np.iinfo(np.int64).min)
+    for _, _, rows in axes(trace, "stream"):
+        earlier = rows[:-1]
+        reached[rows[1:]] = np.maximum.accumulate(start[earlier] + dur[earlier])
+    return reached

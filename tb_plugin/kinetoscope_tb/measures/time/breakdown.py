@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import gather, map_categories
-from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union_of_rows
 from ...names.kernels import is_data_loading, step_number
 from ...trace.model import Trace
 
@@ -20,10 +20,7 @@ CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoa
 
 def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) -> Intervals:
     """The times at which any row of a frame is active, or any of its rows selected by `where`."""
-    start, dur = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
-    if where is not None:
-        start, dur = start[where], dur[where]
-    return union(start, start + dur)
+    return union_of_rows(frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy(), where)
 
 
 def activities(trace: Trace) -> dict[str, Intervals]:

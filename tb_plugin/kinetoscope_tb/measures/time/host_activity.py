@@ -19,10 +19,12 @@ HOST_ACTIVITIES = (
     "synchronizing",
     "runtime call",
     "operator",
-    "annotation",
     "python",
+    "annotation",
     "nothing recorded",
 )
+"""What the host did: of several at the same time, the first. Annotations come last: one around a whole iteration says
+less than the functions in it."""
 
 
 @once_per_trace
@@ -56,8 +58,8 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
         "synchronizing": intervals_of(launches, on_calls & waits),
         "runtime call": intervals_of(launches, on_calls & ~waits),
         "operator": intervals_of(host, on_host & is_op & ranges & ~inner),
-        "annotation": intervals_of(host, on_host & ~is_op & ranges & ~within),
         "python": intervals_of(python, outermost),
+        "annotation": intervals_of(host, on_host & ~is_op & ranges & ~within),
     }
 
 

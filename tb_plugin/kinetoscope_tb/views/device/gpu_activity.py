@@ -46,7 +46,8 @@ def gpu_activity(
     begin = max(from_ns or 0, trace.steps["start_ns"][0])
     end = max(begin, min(trace.steps["end_ns"][-1] if to_ns is None else to_ns, trace.steps["end_ns"][-1]))
     edges = _edges(begin, end)
-    groups = sorted(trace.kernels.group_by("device"), key=lambda group: group[0])
+    every = trace.device_events.select("device", "kind", "start_ns", "dur_ns", "blocks_per_sm")
+    groups = sorted(every.filter(pl.col("kind") == "kernel").group_by("device"), key=lambda group: group[0])
     rows = [_parts(index, kernels, edges) for (index,), kernels in groups if device in (None, index)]
     return GpuActivity.of(pl.concat([pl.DataFrame(schema=GpuActivity.schema()), *rows]))
 

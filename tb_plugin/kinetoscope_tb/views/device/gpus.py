@@ -68,14 +68,18 @@ class Gpus(Table):
     peak_bytes_per_s = Column(BYTE_RATE, "Peak memory bandwidth (same table).")
 
 
+_MEASURED = ("start_ns", "dur_ns", "blocks_per_sm", "occupancy_frac", "tensor_cores")
+
+
 def gpus(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     devices = Devices.of(trace.meta)
     units = {"matrix_units": vendor_terms(trace).matrix_units}
+    every = trace.device_events.select("device", "kind", *_MEASURED)
     rows = [
         _described(devices.facts(device)) | _spent(rows, window) | units
-        for (device,), rows in sorted(trace.device_events.group_by("device"), key=lambda group: group[0])
+        for (device,), rows in sorted(every.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
 

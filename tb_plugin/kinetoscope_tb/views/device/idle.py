@@ -37,8 +37,8 @@ class Idle(Table):
             "late_synchronizing_ns",
             "late_runtime_ns",
             "late_operator_ns",
-            "late_annotation_ns",
             "late_python_ns",
+            "late_annotation_ns",
             "late_unrecorded_ns",
             "launch_latency_ns",
             "dependency_ns",
@@ -91,8 +91,8 @@ class Idle(Table):
     late_synchronizing_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
     late_runtime_ns = Column(DURATION, "The same: it was in another runtime or driver call, and in none of the above.")
     late_operator_ns = Column(DURATION, "The same: it was in an operator, and in none of the above.")
-    late_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
     late_python_ns = Column(DURATION, "The same: it was in a Python function, and in none of the above.")
+    late_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
     late_unrecorded_ns = Column(DURATION, "The same: nothing was recorded, such as Python without with_stack=True.")
 
 

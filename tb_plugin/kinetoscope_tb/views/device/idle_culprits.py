@@ -47,7 +47,7 @@ class IdleCulprits(Table):
     activity = Column(
         TEXT,
         "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
-        "annotation, python, or nothing recorded; the first that applies.",
+        "python, annotation, or nothing recorded; the first that applies.",
     )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")

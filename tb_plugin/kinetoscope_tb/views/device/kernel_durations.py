@@ -33,7 +33,7 @@ class KernelDurations(Table):
 
 def kernel_durations(trace: Trace) -> pl.DataFrame:
     """Kernels by how long they last, the shortest first."""
-    durations = trace.kernels["dur_ns"].to_numpy()
+    durations = trace.device_events.select("kind", "dur_ns").filter(pl.col("kind") == "kernel")["dur_ns"].to_numpy()
     counted = [pl.col(name).cum_sum() / pl.col(name).sum() for name in ("calls", "total_ns")]
     names = ("calls_up_to_here_frac", "total_up_to_here_frac")
     shares = [

@@ -46,7 +46,8 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
     trace = with_replayed_calls(trace)
     trace = replace(trace, device_events=trace.device_events.with_columns(provenance(trace)))
     names = trace.host_events["name"].cast(pl.String)
-    launched_by = pl.lit(names.gather(trace.kernels["op"].replace(-1, None)).alias("op"))
+    op = trace.device_events.select("kind", "op").filter(pl.col("kind") == "kernel")["op"]
+    launched_by = pl.lit(names.gather(op.replace(-1, None)).alias("op"))
     launch_sizes = [
         pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n)
         for n in ("registers_per_thread", "shared_memory_bytes")

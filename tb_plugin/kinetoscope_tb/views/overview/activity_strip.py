@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import scatter_add
 from ...arrays.intervals import Intervals, Ints, cut, exclusive_lengths
 from ...measures.time.breakdown import activities, intervals_of
-from ...measures.time.host_activity import HOST_ACTIVITIES, host_activities, host_activity
+from ...measures.time.host_activity import host_activities, host_activity
 from ...measures.time.idle import Windows, gaps
 from ...measures.time.idle_causes import CAUSES, SharedParts, gap_parts
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
@@ -51,8 +51,8 @@ class ActivityStrip(Table):
     late_synchronizing_ns = Column(DURATION, "The same: the host is in a call that waits for the device.")
     late_runtime_ns = Column(DURATION, "The same: the host is in another runtime or driver call.")
     late_operator_ns = Column(DURATION, "The same: the host is in an operator.")
-    late_annotation_ns = Column(DURATION, "The same: the host is in an annotation.")
-    late_python_ns = Column(DURATION, "The same: the host is in a Python function.")
+    late_python_ns = Column(DURATION, "The same: the host is in a Python function, and in no operator.")
+    late_annotation_ns = Column(DURATION, "The same: the host is in an annotation, and in none of the above.")
     late_unrecorded_ns = Column(DURATION, "The same: nothing was recorded of the host.")
     launch_latency_ns = Column(DURATION, "The device is idle between a launch and its work, as in `idle`.")
     dependency_ns = Column(DURATION, "The device is idle, and what is queued waits for another stream, as in `idle`.")
@@ -75,8 +75,9 @@ _HOST = {
     "runtime_ns": ("synchronizing", "runtime call"),
     "dataloader_ns": ("data loading",),
     "cpu_exec_ns": ("operator", "annotation"),
-    "other_ns": ("python", "nothing recorded"),
+    "other_ns": ("other",),
 }
+_HOST_ACTIVITIES = ("data loading", "synchronizing", "runtime call", "operator", "annotation")
 _HOST_CATEGORIES = {
     "communication_ns": "Communication",
     "runtime_ns": "Runtime",
@@ -176,7 +177,7 @@ def _host(trace: Trace, edges: Ints) -> dict[str, pl.Series]:
         names, groups = list(_HOST_CATEGORIES), [active[name] for name in _HOST_CATEGORIES.values()]
         return _exclusive([*names, "other_ns"], groups, edges)
     of_threads = host_activities(trace)
-    lengths = _exclusive(list(HOST_ACTIVITIES), [of_threads[name] for name in HOST_ACTIVITIES[:-1]], edges)
+    lengths = _exclusive([*_HOST_ACTIVITIES, "other"], [of_threads[name] for name in _HOST_ACTIVITIES], edges)
     return {column: sum((lengths[name] for name in names), pl.Series(_zeros(edges))) for column, names in _HOST.items()}
 
 

@@ -23,7 +23,7 @@ from ...trace import Trace
 from ...view import Part, View
 
 _DEFAULT = 50
-_HOST_WORK = ("host code", ("operator", "between operators"))
+_HOST_WORK = ("all host code", ("operator", "between operators"))
 _TARGETS = {
     "data_loading": ("data loading", ("data loading",)),
     "communication": ("communication", ("device communication", "host communication")),
