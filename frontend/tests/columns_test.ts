@@ -172,3 +172,41 @@ Deno.test("milliseconds next to a few seconds are no zeros", () => {
   );
   same(units.map(({ unit, decimals }) => `${decimals} ${unit}`), ["1 ms", "2 s", "3 s"]);
 });
+
+const scalesOf = (rows: Record<string, [addsUp: boolean, values: number[]]>) => {
+  const columns = Object.entries(rows).map(([name, [adds_up]]) => ({
+    ...{ name, adds_up, kind: "duration" as const, doc: "Time." },
+  }));
+  const data = Object.fromEntries(Object.entries(rows).map(([name, [, values]]) => [name, values]));
+  const { columns: drawn } = prepareTable(tableOf(columns, data), entryOf("total_ns"));
+  return drawn.map(({ scale }) => `${scale.decimals} ${scale.unit}`);
+};
+
+Deno.test("columns that are compared with each other have one unit", () => {
+  same(
+    scalesOf({
+      total_ns: [true, [42e6, 9e6]],
+      host_ns: [true, [512e3, 3e3]],
+      mean_ns: [false, [790e3, 80e3]],
+      max_ns: [false, [2.1e6, 80e3]],
+      min_ns: [false, [131e3, 2e3]],
+    }),
+    ["2 ms", "4 ms", "4 ms", "3 ms", "4 ms"],
+  );
+  same(scalesOf({ mean_ns: [false, [262e6, 5]], delay_ns: [false, [1043, 20]] }), ["1 ms", "3 µs"]);
+  same(scalesOf({ total_ns: [true, [42e6, 9e6]], zero_ns: [false, [0, 0]] }), ["2 ms", "2 ms"]);
+});
+
+Deno.test("of many rows a column with one text is constant, not one of numbers", () => {
+  const columns = [
+    { name: "device", kind: "id" as const, doc: "Device." },
+    { name: "calls", kind: "count" as const, doc: "Calls." },
+  ];
+  const constants = (count: number, device = 0) => {
+    const data = { device: Array.from({ length: count }, (_, i) => i ? 0 : device), calls: Array(count).fill(1) };
+    return prepareTable(tableOf(columns, data), entryOf("calls")).columns.map(({ isConstant }) => isConstant);
+  };
+  same(constants(8), [true, false]);
+  same(constants(8, 1), [false, false]);
+  same(constants(7), [false, false]);
+});

@@ -1,5 +1,5 @@
 import { notStrictEqual as isNot, strictEqual as is } from "node:assert/strict";
-import { gatherSimilar, squeeze } from "../minify.ts";
+import { dropFields, gatherSimilar, squeeze } from "../minify.ts";
 
 const run = (program: string) => new Function(`${program};return JSON.stringify(trail)`)();
 
@@ -25,5 +25,12 @@ Deno.test("a style sheet means the same without white space", () => {
   is(
     squeeze(`/* why */\n.a > b,\n.a :hover {\n  width: calc(1px + 2%);\n  margin: 0 4px;\n}\n`),
     ".a>b,.a :hover{width:calc(1px + 2%);margin:0 4px}",
+  );
+});
+
+Deno.test("fields without a value need no declaration in front of a constructor", () => {
+  is(
+    dropFields("var a=class{#d=1;x;y$;constructor(e){this.x=e}},b=class{static s;constructor(){}z;run(){}}"),
+    "var a=class{#d=1;constructor(e){this.x=e}},b=class{static s;constructor(){}z;run(){}}",
   );
 });

@@ -88,6 +88,12 @@ def test_an_entry_has_its_number_once_the_page_knows_it(app: App):
     expect(health).to_have_text(re.compile("note"))
 
 
+@pytest.mark.parametrize("view", ["overview", "health"])
+def test_the_badge_counts_what_is_wrong_with_the_run_too(app: App, view: str):
+    page = app.open(view, run="half", worker="rank0", span="5")
+    expect(page.get_by_role("button", name="Trace health: ")).to_contain_text("1 loss")
+
+
 def test_an_entry_opens_with_its_first_tab_that_has_data(app: App):
     page = app.open("operators", run="launches_only")
     listed = page.get_by_role("navigation", name="Views")

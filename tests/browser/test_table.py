@@ -7,11 +7,23 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import expect
 
 from browser.app import App
+
+# WCAG 2's contrast ratio of a box's placeholder.
+CONTRAST = """box => {
+    const channel = value => value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const luminance = ({ color, backgroundColor }, part) => {
+        const [r, g, b] = (part ? color : backgroundColor).match(/[0-9.]+/g).map(value => channel(value / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const text = luminance(getComputedStyle(box, '::placeholder'), true), back = luminance(getComputedStyle(box), false);
+    return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
+}"""
 
 
 def test_a_click_on_a_heading_sorts_and_another_turns_it_around(app: App):
@@ -76,6 +88,25 @@ def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width
     expect(page.locator(".row-drawer")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1024, 720], ids=["small", "twice as large on 1440 pixels"])
+def test_sentences_are_in_sight_on_a_small_page(app: App, width: int):
+    app.page.set_viewport_size({"width": width, "height": 768})
+    page = app.open("advice")
+    sentences = page.locator("tr.row").first.locator("td.prose")
+    expect(sentences).to_have_count(3)
+    table, last = page.locator(".scroll").first.bounding_box(), sentences.last.bounding_box()
+    assert table
+    assert last
+    assert last["x"] + last["width"] <= table["x"] + table["width"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_an_empty_box_asks_for_can_be_read(app: App, scheme: Literal["light", "dark"]):
+    app.page.emulate_media(color_scheme=scheme)
+    page = app.open("kernels")
+    assert page.get_by_label("Filter rows").evaluate(CONTRAST) >= 4.5
+
+
 def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
     count = 100_000
     data = {"name": [f"aten::op{i}" for i in range(count)], "host_self_ns": list(range(count, 0, -1))}
@@ -105,12 +136,33 @@ def test_columns_are_chosen_and_the_address_has_them(app: App):
     expect(page.get_by_role("columnheader", name="Max")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(page.get_by_role("group", name="Columns")).to_be_hidden()
-    page.wait_for_function("location.hash.includes('hidden=max_ns')")
+    page.wait_for_function("location.hash.includes('columns=max_ns')")
     page.reload()
     expect(headings).to_have_count(before - 1)
     page.get_by_text("Columns", exact=True).click()
-    page.get_by_role("button", name="Restore all").click()
+    page.get_by_role("button", name="Reset").click()
     expect(headings).to_have_count(before)
+
+
+def test_columns_with_one_value_are_hidden_until_they_are_chosen(app: App):
+    columns = [
+        {"name": "name", "kind": "text", "doc": "Name."},
+        {"name": "device", "kind": "id", "doc": "Device."},
+        {"name": "calls", "kind": "count", "doc": "Calls."},
+    ]
+    data = {"name": [f"gemm{i}" for i in range(9)], "device": [3] * 9, "calls": [1] * 9}
+    answer = {"state": "ready", "view": "kernels", "columns": columns, "data": data}
+    app.page.route("**/view?view=kernels&*", lambda route: route.fulfill(json=answer))
+    page = app.open("kernels")
+    device = page.get_by_role("treegrid").get_by_role("columnheader", name="Device")
+    expect(device).to_have_count(0)
+    expect(page.locator(".sums")).to_contain_text("1 column hidden")
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("group", name="Columns").get_by_label("Device").check()
+    expect(device).to_have_count(1)
+    expect(page.locator(".sums")).not_to_contain_text("hidden")
+    page.get_by_role("button", name="Reset").click()
+    expect(device).to_have_count(0)
 
 
 def test_columns_are_resized_by_hand_and_by_keys(app: App):
@@ -182,6 +234,14 @@ def test_a_heading_explains_itself_on_focus(app: App):
         if page.evaluate("document.activeElement.closest('th') !== null"):
             break
     expect(page.get_by_role("tooltip").filter(has_text="Click sorts")).to_be_visible()
+
+
+def test_a_tip_has_names_in_the_type_of_code(app: App):
+    page = app.open("operators")
+    page.get_by_role("tab", name="Operators", exact=True).hover()
+    tip = page.get_by_role("tooltip")
+    expect(tip.locator("code")).to_have_text("[unattributed]")
+    expect(tip).not_to_contain_text("`")
 
 
 def test_the_step_chart_tells_each_step_by_arrow_keys(app: App):

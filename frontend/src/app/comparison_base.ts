@@ -4,15 +4,14 @@ import { computed } from "@preact/signals";
 import type { Address } from "./host.ts";
 import type { Run } from "../api/types.ts";
 import { sharedStart } from "../format/numbers.ts";
-import { address, go, labelsOf, listing, openTrace, placeLabels, trace } from "./router.ts";
+import { address, go, labelsOf, listedSpan, listing, openTrace, placeLabels, trace } from "./router.ts";
 
 /** The base's place; null while nothing is compared. */
 export const comparisonBase = computed(() => {
   const { base_run = "", base_worker = "", base_span = "", base_capture } = address.value;
   if (!base_run) return null;
-  const workers = listing.value?.runs.find(({ name }) => name === base_run)?.workers ?? [];
-  const file = workers.find(({ name }) => name === base_worker)?.spans.find(({ name }) => name === base_span);
-  return { base_run, base_worker, base_span, ...(base_capture && { base_capture }), version: file?.stamp ?? "" };
+  const version = listedSpan(base_run, base_worker, base_span)?.stamp ?? "";
+  return { base_run, base_worker, base_span, ...(base_capture && { base_capture }), version };
 });
 
 /** The base's labels, as in the menus. */

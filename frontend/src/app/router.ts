@@ -42,20 +42,24 @@ export function go(changes: Address, how: "push" | "replace" = "replace") {
   writeAddress(next, how);
 }
 
+/** What the listing has of a run, of its workers, and of a recording. */
+export const listedRun = (run: string | undefined) => listing.value?.runs.find(({ name }) => name === run);
+export const workersOf = (run: string | undefined) => listedRun(run)?.workers ?? [];
+export const listedSpan = (run: string, worker: string, span: string) =>
+  workersOf(run).find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
+
 /** The trace that is looked at, with the chosen capture of its graphs; `version` changes when its file does. */
 export const trace = computed(() => {
   const { run = "", worker = "", span = "", capture } = address.value;
-  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
-  const file = workers.find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
-  return { run, worker, span, ...(capture && { capture }), version: file?.stamp ?? "" };
+  return { run, worker, span, ...(capture && { capture }), version: listedSpan(run, worker, span)?.stamp ?? "" };
 });
 
 /** The labels of a place, as in the menus. */
-export function labelsOf({ run, worker, span }: { run: string; worker: string; span: string }) {
-  const listed = listing.value?.runs.find(({ name }) => name === run);
-  const spans = listed?.workers.find(({ name }) => name === worker)?.spans ?? [];
-  return { run: listed?.label ?? run, worker, span: spans.find(({ name }) => name === span)?.label ?? span };
-}
+export const labelsOf = ({ run, worker, span }: { run: string; worker: string; span: string }) => ({
+  run: listedRun(run)?.label ?? run,
+  worker,
+  span: listedSpan(run, worker, span)?.label ?? span,
+});
 
 /** The shown trace's labels, as in the menus. */
 export const placeLabels = computed(() => labelsOf(trace.value));
@@ -64,7 +68,7 @@ const traceKey = computed(() => JSON.stringify(trace.value));
 
 /** The worker and span to show in a run: the given ones where they exist, else the first. */
 export function placeIn(run: string, worker = "", span = ""): Address {
-  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers ?? [];
+  const workers = workersOf(run);
   const there = workers.find(({ name }) => name === worker) ?? workers[0];
   const spans = there?.spans ?? [];
   const recording = spans.find(({ name }) => name === span) ?? spans[0];
@@ -209,8 +213,7 @@ const ROOM = 0.15; // margin at each side, as a share of the time
 /** The recording of another worker of the same span as the shown one, or at the same position. */
 export function sameSpanIn(worker: string): Address {
   const { run, worker: shown, span } = trace.peek();
-  const workers = listing.peek()?.runs.find(({ name }) => name === run)?.workers ?? [];
-  const spans = (name: string) => workers.find((one) => one.name === name)?.spans ?? [];
+  const spans = (name: string) => workersOf(run).find((one) => one.name === name)?.spans ?? [];
   const nth = spans(shown).findIndex(({ name }) => name === span);
   const same = spans(worker).find(({ name }) => name === span) ?? spans(worker)[nth];
   return placeIn(run, worker, same?.name);

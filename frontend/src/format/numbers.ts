@@ -56,8 +56,12 @@ function decimalsFor(largest: number): number {
   return Math.min(4, Math.max(0, 3 - Math.floor(Math.log10(largest))));
 }
 
-/** The scale in which the largest of `values` reads best. */
-export function scaleFor(kind: Kind, values: Iterable<Value>): Scale {
+/**
+ * The scale in which the largest of `values` reads best.
+ *
+ * With `like`, its unit and at least its decimals, unless the largest has less than a hundredth of that unit.
+ */
+export function scaleFor(kind: Kind, values: Iterable<Value>, like?: Scale): Scale {
   if (kind === "fraction") return { unit: "%", divisor: 0.01, decimals: 1 };
   let largest = 0;
   let whole = true;
@@ -68,8 +72,9 @@ export function scaleFor(kind: Kind, values: Iterable<Value>): Scale {
   }
   const units = UNITS[kind];
   if (!units) return { unit: "", divisor: 1, decimals: whole ? 0 : decimalsFor(largest) };
-  const [unit, divisor] = units.find(([, size]) => largest >= size) ?? units.at(-1)!;
-  return { unit, divisor, decimals: divisor === 1 ? 0 : decimalsFor(largest / divisor) };
+  if (like && largest && largest < like.divisor / 100) like = undefined;
+  const [unit, divisor] = like ? [like.unit, like.divisor] : units.find(([, size]) => largest >= size) ?? units.at(-1)!;
+  return { unit, divisor, decimals: divisor === 1 ? 0 : Math.max(decimalsFor(largest / divisor), like?.decimals ?? 0) };
 }
 
 /** A plain number: thin spaces between thousands, a true minus, a fixed number of decimals. */

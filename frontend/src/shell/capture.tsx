@@ -5,7 +5,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Failed } from "../api/types.ts";
 import { type ApiRequest, useResource } from "../app/resource.ts";
-import { listing, openTrace, placeIn, retry, trace } from "../app/router.ts";
+import { listedRun, openTrace, placeIn, retry, trace } from "../app/router.ts";
 import {
   type Job,
   type Jobs,
@@ -139,7 +139,7 @@ const Count = ({ title, value, least }: { title: string; value: Signal<number>; 
 
 /** The state of the request, and a button that opens its recording. */
 function Progress({ job, sent, onOpen }: { job: Job; sent: SentRequest; onOpen: () => void }) {
-  const listed = listing.value?.runs.find(({ name }) => name === job.run);
+  const listed = listedRun(job.run);
   const outcome: RequestOutcome = outcomeOf(job, sent.request, sent.lastNs, listed);
   useEffect(() => {
     if (outcome.phase === "recording") retry(); // refresh the listing more often than every five seconds

@@ -14,8 +14,9 @@ export function healthCounts(): string[] | null {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
   const levels = cachedTable("health")?.data.level; // more than the state knows, while it searched captures
+  const ofRun = cachedTable("run_health")?.data.level ?? [];
   const [loss, warning, note] = (["loss", "warning", "note"] as const).map((level) =>
-    levels ? levels.filter((one) => one === level).length : state.findings[level]
+    [...levels ?? [], ...ofRun].filter((one) => one === level).length + (levels ? 0 : state.findings[level] ?? 0)
   );
   return [
     loss ? `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}` : "",

@@ -1,6 +1,6 @@
 import { Fragment, h } from "preact";
 import type { Address } from "../app/host.ts";
-import { listing, placeIn, spanLabel } from "../app/router.ts";
+import { listing, placeIn, spanLabel, workersOf } from "../app/router.ts";
 import { Selector } from "./selector.tsx";
 
 interface Props {
@@ -11,8 +11,7 @@ interface Props {
 
 /** Menus of runs, their workers and their spans. */
 export function PlaceChoice({ place: { run = "", worker = "", span = "" }, isBase, open }: Props) {
-  const runs = listing.value?.runs ?? [];
-  const workers = runs.find(({ name }) => name === run)?.workers ?? [];
+  const runs = listing.value?.runs ?? [], workers = workersOf(run);
   const spans = workers.find(({ name }) => name === worker)?.spans ?? [];
   const title = (word: string) => isBase ? `Base ${word.toLowerCase()}` : word;
   return (

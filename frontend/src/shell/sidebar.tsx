@@ -8,6 +8,7 @@ import {
   firstTab,
   go,
   isFindingViews,
+  listedRun,
   listing,
   missing,
   openEntry,
@@ -107,7 +108,7 @@ const Notes = ({ title, notes }: { title: string; notes: [about: string, text: s
 
 /** What is known about the run as a whole, first the recordings that it lacks. */
 function Outcomes() {
-  const notes = listing.value?.runs.find(({ name }) => name === address.value.run)?.notes ?? [];
+  const notes = listedRun(address.value.run)?.notes ?? [];
   if (!notes.length) return null;
   const lost = notes.reduce((sum, { level, ranks }) => sum + (level === "loss" ? ranks : 0), 0);
   const title = lost ? `${plural(lost, "recording")} of this run missing` : "About this run";

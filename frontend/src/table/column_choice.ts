@@ -1,21 +1,20 @@
 /** Which columns of a table are hidden, and how wide the user made others; both are in the address. */
 
-import { omitColumns, type Ready } from "./columns.ts";
+import type { DrawnColumn, Ready } from "./columns.ts";
 import type { TableScope } from "./table_scope.tsx";
 
 const LEAST = 40; // pixels
 
-const hiddenIn = (scope: TableScope) => scope.get("hidden").split(",").filter(Boolean);
+/** The names of columns that are hidden, or shown though they are constant. */
+const namesIn = (scope: TableScope) => scope.get("columns").split(",").filter(Boolean);
 
-/** The table without the hidden columns; the first one stays. */
-export const shownColumns = (ready: Ready, scope: TableScope): Ready =>
-  omitColumns(ready, hiddenIn(scope).filter((name) => name !== ready.columns[0]?.name));
-
-export const isHidden = (scope: TableScope, name: string): boolean => hiddenIn(scope).includes(name);
+/** The columns that are hidden; the first one never is. */
+export const hiddenColumns = ({ columns }: Ready, scope: TableScope): DrawnColumn[] =>
+  columns.filter(({ name, isConstant }, at) => at && namesIn(scope).includes(name) !== isConstant);
 
 export function toggleColumn(scope: TableScope, name: string) {
-  const hidden = hiddenIn(scope);
-  scope.go({ hidden: (hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name]).join(",") });
+  const names = namesIn(scope);
+  scope.go({ columns: (names.includes(name) ? names.filter((one) => one !== name) : [...names, name]).join(",") });
 }
 
 /** The widths that the user chose, in pixels. */

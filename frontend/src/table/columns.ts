@@ -17,6 +17,8 @@ export interface DrawnColumn extends Column {
   /** What a full bar in a cell means; null where there are no bars. */
   bar: { of: number; meaning: string } | null;
   isSummed: boolean;
+  /** Whether all of many rows have the same value, which is no number: hidden until it is chosen. */
+  isConstant: boolean;
   /** The cell's text, if it isn't just the value in the column's scale. */
   shown?: (row: number) => string;
   /** The CSS class that gives a cell its color. */
@@ -62,15 +64,14 @@ function bar({ kind }: Column, values: Value[]): DrawnColumn["bar"] {
   return { of, meaning: `A full bar is the largest value, ${quantity(of, kind)}.` };
 }
 
-/** The column's own scale; a column of zeros takes that of the weight, so that its unit doesn't mislead. */
-function scaleOf({ kind }: Column, values: Value[], table: Table, weight: string | null): Scale {
-  const isZero = values.every((value) => !value);
-  const weighty = table.columns.find(({ name }) => name === weight);
-  const scale = scaleFor(kind, isZero && weighty?.kind === kind ? table.data[weighty.name]! : values);
-  // Up to 10 s in ms: the small rows next to a large one would be zeros in seconds.
-  return kind === "duration" && scale.unit === "s" && scale.decimals === 3 && values.length > 1
-    ? { unit: "ms", divisor: 1e6, decimals: 1 }
-    : scale;
+/** The unit of the columns that are compared with this one: sums with sums, and means with longest ones. */
+function scaleOf({ kind, adds_up }: Column, values: Value[], { columns, data }: Table): Scale {
+  const isZero = values.every((value) => !value); // then the unit of any
+  const compared = columns.filter((one) => one.kind === kind && (isZero || one.adds_up === adds_up));
+  const all = compared.flatMap(({ name }) => data[name] ?? []), like = scaleFor(kind, all);
+  // Up to 10 s in ms: the small values next to a large one would be zeros in seconds.
+  const isInMs = kind === "duration" && like.unit === "s" && like.decimals === 3 && all.length > 1;
+  return scaleFor(kind, values, isInMs ? { unit: "ms", divisor: 1e6, decimals: 1 } : like);
 }
 
 /** Whether rows add up: not memory of several devices, nor times that hold each other. */
@@ -92,19 +93,23 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
 
 const readable = (value: Value | undefined) => typeof value === "string" ? readableName(value) : "–";
 
+const FEW = 7; // rows, whose columns are all shown
+
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
   const values = table.data[column.name] ?? [];
+  const isNumeric = NUMERIC.has(column.kind);
   const { weight, picture } = entry;
   const shares = [weight, ...sharedColumns(picture)];
   const isEdge = picture?.kind === "histogram" && [picture.lower, picture.upper].includes(column.name);
-  const isShare = NUMERIC.has(column.kind) && shares.includes(column.name);
+  const isShare = isNumeric && shares.includes(column.name);
   return {
     ...column,
     title: inVendorWords(label(column.name)),
     doc: inVendorWords(column.doc),
     values,
-    scale: scaleOf(column, values, table, weight),
-    isNumeric: NUMERIC.has(column.kind),
+    scale: scaleOf(column, values, table),
+    isNumeric,
+    isConstant: !isNumeric && values.length > FEW && values.every((value) => value === values[0]),
     bar: isShare && !isEdge ? bar(column, values) : null,
     isSummed: column.adds_up !== false && rowsAddUp(column, table, tree) && picture?.kind !== "heatmap" &&
       (isShare || (!tree && COUNTED.has(column.name))),

@@ -7,8 +7,10 @@ import { textWidth } from "../ui/measure.ts";
 export const HEAD = 45;
 const PADDING = 34;
 const BAR = 44; // next to the number
-/** The least width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
-const minProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
+const LEAST_PROSE = 80;
+const FADE = 40; // at the edge of a table that goes on
+/** A good width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
+const goodProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 
 /** Pixels by which a row's name stands further in; deep ones less, so that stacks stay readable. */
 export const indent = (level: number) => 18 + 14 * Math.min(level, 8) + 4 * Math.max(0, level - 8);
@@ -22,7 +24,7 @@ function headingWidth({ title, scale }: DrawnColumn): number {
 
 /**
  * Pixels of each column: enough for its longest number. Cut texts share the remaining width, the first column first;
- * columns of sentences share it by the square root of their length.
+ * columns of sentences share it by the square root of their length, and stay in sight if not all columns can.
  */
 export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
   const main = columns.findIndex(isText);
@@ -35,11 +37,16 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     const column = columns[i]!;
     if (!isText(column)) return Infinity;
     return isProse(column)
-      ? minProseWidth(natural[i]!)
+      ? goodProseWidth(natural[i]!)
       : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240);
   };
   const result = natural.map((width, i) => Math.min(width, most(i)));
-  let left = available - result.reduce((sum, width) => sum + width, 0);
+  const roomAfter = (count: number) => available - result.slice(0, count).reduce((sum, width) => sum + width, 0);
+  let left = roomAfter(columns.length);
+  if (left < 0 && columns.some(isProse)) {
+    columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
+    left = roomAfter(columns.findLastIndex(isProse) + 1) - FADE;
+  }
   const deficits = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
   const totalDeficit = deficits.reduce((sum, deficit) => sum + deficit, 0);
   const room = Math.max(0, left);

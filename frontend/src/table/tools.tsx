@@ -1,6 +1,6 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
-import { isHidden, toggleColumn } from "./column_choice.ts";
+import { hiddenColumns, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { useTableScope } from "./table_scope.tsx";
@@ -35,7 +35,7 @@ export function FilterBox({ problem }: { problem: string }) {
 
 export function Columns({ ready }: { ready: Ready }) {
   const scope = useTableScope();
-  const [, ...others] = ready.columns;
+  const [, ...others] = ready.columns, hidden = hiddenColumns(ready, scope);
   if (others.length < 2) return null;
   return (
     <details
@@ -46,17 +46,17 @@ export function Columns({ ready }: { ready: Ready }) {
     >
       <summary>Columns</summary>
       <div role="group" aria-label="Columns">
-        {others.map(({ name, title, doc }) => (
+        {others.map((column) => (
           <Check
-            key={name}
-            tip={doc}
-            isOn={!isHidden(scope, name)}
-            set={() => toggleColumn(scope, name)}
+            key={column.name}
+            tip={column.doc}
+            isOn={!hidden.includes(column)}
+            set={() => toggleColumn(scope, column.name)}
           >
-            {title}
+            {column.title}
           </Check>
         ))}
-        <button type="button" class="link" onClick={() => scope.go({ hidden: "", widths: "" })}>Restore all</button>
+        <button type="button" class="link" onClick={() => scope.go({ columns: "", widths: "" })}>Reset</button>
       </div>
     </details>
   );
@@ -68,7 +68,7 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
   const shown = rows.length === ready.count
     ? plural(rows.length, "row")
     : `${decimal(rows.length)} of ${plural(ready.count, "row")}`;
-  const empty = ready.emptyColumns.length;
+  const hidden = [...ready.emptyColumns, ...hiddenColumns(ready, useTableScope())];
   return (
     <p class="sums" role="status">
       <b>{shown}</b>
@@ -80,10 +80,8 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
           </span>
         );
       })}
-      {empty > 0 && (
-        <span data-tip={ready.emptyColumns.map(({ title }) => title).join(", ")}>
-          {plural(empty, "empty column")} hidden
-        </span>
+      {hidden.length > 0 && (
+        <span data-tip={hidden.map(({ title }) => title).join(", ")}>{plural(hidden.length, "column")} hidden</span>
       )}
     </p>
   );

@@ -1,6 +1,7 @@
 import { h } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { prose } from "./prose.tsx";
 
 const shown = signal<{ text: string; x: number; y: number } | null>(null);
 
@@ -46,5 +47,5 @@ export function Tip() {
     box.current.style.left = `${Math.max(4, Math.min(x, innerWidth - width - 8))}px`;
     box.current.style.top = `${y + 8 + height > innerHeight ? Math.max(4, y - height - 32) : y + 8}px`;
   });
-  return shown.value && <div class="tip" role="tooltip" ref={box}>{shown.value.text}</div>;
+  return shown.value && <div class="tip" role="tooltip" ref={box}>{prose(shown.value.text)}</div>;
 }

@@ -11,6 +11,7 @@ import { shortFrame } from "../format/stacks.ts";
 import { Part } from "../ui/details.tsx";
 import { Durations, SmallBars } from "../ui/durations.tsx";
 import { prose } from "../ui/prose.tsx";
+import { LinkTo } from "../ui/link.tsx";
 import { Stack } from "../ui/stack.tsx";
 import { ProgressLine } from "../ui/status.tsx";
 
@@ -108,9 +109,7 @@ function Calls({ durations, slowest, origins, inputs, steps, roof }: RowFacts) {
       )}
       <Part title={count > 1 ? `Its ${decimal(count)} calls by duration` : "Its call"}>
         {count > 1 && <Durations stats={durations} />}
-        <button type="button" class="link" onClick={showSlowest}>
-          {count > 1 ? "Slowest call" : "The call"} in the timeline <span aria-hidden="true">→</span>
-        </button>
+        <LinkTo open={showSlowest}>{count > 1 ? "Slowest call" : "The call"} in the timeline</LinkTo>
       </Part>
       {steps.length > 0 && <Steps steps={steps} />}
       {roof && <Roof roof={roof} />}

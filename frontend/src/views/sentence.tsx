@@ -6,6 +6,7 @@ import { useAnswer } from "../app/answers.ts";
 import { openView, viewEntry, viewTitle } from "../app/router.ts";
 import { percent, quantity } from "../format/numbers.ts";
 import { useWidth } from "../ui/measure.ts";
+import { LinkTo } from "../ui/link.tsx";
 import { prose } from "../ui/prose.tsx";
 import { ProgressLine } from "../ui/status.tsx";
 
@@ -91,9 +92,7 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
         </>
       )}
       {text("confidence") === "low" && <b>low confidence</b>}
-      <button type="button" class="link" onClick={() => openView(text("view"), "")}>
-        {viewTitle(text("view"))} <span aria-hidden="true">→</span>
-      </button>
+      <LinkTo open={() => openView(text("view"), "")}>{viewTitle(text("view"))}</LinkTo>
     </Banner>
   );
 }

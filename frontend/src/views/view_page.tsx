@@ -26,7 +26,7 @@ import { IdleBars } from "../charts/idle_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { plural, quantity } from "../format/numbers.ts";
-import { shownColumns } from "../table/column_choice.ts";
+import { hiddenColumns } from "../table/column_choice.ts";
 import { type DrawnColumn, omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
@@ -61,8 +61,8 @@ function Picture(drawn: DrawnTable) {
 
 /** The rows themselves. */
 function Grid({ entry, table, ready: whole, rows }: DrawnTable) {
-  const scope = useTableScope(), hidden = scope.get("hidden");
-  const ready = useMemo(() => shownColumns(whole, scope), [whole, hidden]);
+  const scope = useTableScope(), choice = scope.get("columns");
+  const ready = useMemo(() => omitColumns(whole, hiddenColumns(whole, scope).map(({ name }) => name)), [whole, choice]);
   const detail = (row: number, inSight: DrawnColumn[]) => {
     const valueOf = (column: string) => table.data[column]?.[row] ?? null;
     // Not again for a row in a drawer.

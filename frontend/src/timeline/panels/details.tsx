@@ -21,6 +21,7 @@ import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
 import { Copy, DetailsHead, Fact, Part } from "../../ui/details.tsx";
 import { EventSection } from "../../ui/event_detail.tsx";
+import { LinkTo } from "../../ui/link.tsx";
 import { Failure, Skeleton } from "../../ui/status.tsx";
 
 const LONGEST = 60;
@@ -118,9 +119,7 @@ function RowsElsewhere({ rows }: { rows: SliceFacts["rows"] }) {
       <ul class="elsewhere">
         {rows.map(({ view, filter }) => (
           <li key={`${view} ${filter}`}>
-            <button type="button" class="link" data-tip={`Its row: ${filter}`} onClick={() => openView(view, filter)}>
-              {viewTitle(view)} <span aria-hidden="true">→</span>
-            </button>
+            <LinkTo open={() => openView(view, filter)} tip={`Its row: ${filter}`}>{viewTitle(view)}</LinkTo>
           </li>
         ))}
       </ul>

@@ -15,6 +15,7 @@ import { type Source, sourceOf, sources } from "../state/sources.ts";
 import { main } from "../state/traces.ts";
 import { settled, zoomToRange } from "../state/viewport_state.ts";
 import { Check, Menu } from "../../ui/choice.tsx";
+import { LinkTo } from "../../ui/link.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 
 const CULPRITS = "idle_culprits";
@@ -202,9 +203,7 @@ export function GapList() {
           onInput={({ currentTarget: { value } }) => go({ gaps: value })}
         />
         <span class="space" />
-        <button type="button" class="link" onClick={() => openView(view.id, address.value.gaps ?? "")}>
-          As a table <span aria-hidden="true">→</span>
-        </button>
+        <LinkTo open={() => openView(view.id, address.value.gaps ?? "")}>As a table</LinkTo>
       </div>
       <OfSource key={source.id} view={view} source={source} onlyVisible={onlyVisible} />
     </div>

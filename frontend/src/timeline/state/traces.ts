@@ -4,7 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { LabelPage, Meta, MetaAnswer } from "../../api/timeline_types.ts";
 import type { Failed, Loading, Query } from "../../api/types.ts";
 import { type ApiRequest, load, resources } from "../../app/resource.ts";
-import { address, go, listing, placeIn, trace } from "../../app/router.ts";
+import { address, go, placeIn, trace, workersOf } from "../../app/router.ts";
 import { Labels } from "../model/labels.ts";
 import { listIn, listText } from "../model/url_codec.ts";
 
@@ -26,9 +26,7 @@ const workersText = addressText("ranks"), run = addressText("run"), span = addre
 export const main = addressText("worker");
 
 /** The workers of the run, in the order of the listing. */
-export const listedWorkers = computed(() =>
-  (listing.value?.runs.find(({ name }) => name === run.value)?.workers ?? []).map(({ name }) => name)
-);
+export const listedWorkers = computed(() => workersOf(run.value).map(({ name }) => name));
 
 /** The workers shown, in the order of the listing. */
 export const shownWorkers = computed(() => {

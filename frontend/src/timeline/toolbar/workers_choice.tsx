@@ -3,7 +3,7 @@
 import { h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryFailed } from "../../app/resource.ts";
-import { address, listing, stepWord, viewTitle } from "../../app/router.ts";
+import { stepWord, viewTitle } from "../../app/router.ts";
 import { decimal, plural, quantity } from "../../format/numbers.ts";
 import { alignmentText, commonSteps } from "../model/alignment.ts";
 import { clockText } from "../model/clocks.ts";
@@ -11,12 +11,9 @@ import { queryText } from "../search/search_results.ts";
 import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
 import { clocks, compareClocks, comparisonProblem, isComparing, isOnRequest } from "../state/clocks.ts";
 import { sources } from "../state/sources.ts";
-import { main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
+import { listedWorkers, main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
 import { Check, Menu } from "../../ui/choice.tsx";
 import { ProgressLine } from "../../ui/status.tsx";
-
-const workersOfRun = (): string[] =>
-  (listing.value?.runs.find(({ name }) => name === address.value.run)?.workers ?? []).map(({ name }) => name);
 
 /** The choice of the alignment. */
 function AlignChoice() {
@@ -104,7 +101,7 @@ function AlignmentState() {
     );
   }
   if (isOnRequest.value && !isAligning.value) {
-    const tip = `Infers the clock offsets from the collectives of all ${decimal(workersOfRun().length)} workers`;
+    const tip = `Infers the clock offsets from the collectives of all ${decimal(listedWorkers.value.length)} workers`;
     return <button type="button" class="link" data-tip={tip} onClick={compareClocks}>Compare clocks</button>;
   }
   if (!isAligning.value && !isComparing.value) return null;
@@ -122,7 +119,7 @@ export function WorkersChoice() {
     document.addEventListener("pointerdown", leave);
     return () => document.removeEventListener("pointerdown", leave);
   }, [isOpen]);
-  const workers = workersOfRun();
+  const workers = listedWorkers.value;
   if (workers.length < 2) return null;
   const count = shownWorkers.value.length;
   const close = (event: KeyboardEvent) => {

@@ -15,7 +15,7 @@ const DEVICE_KINDS: Kind[] = [
   { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
   { name: "waiting for data", color: "var(--dataloader)", columns: ["late_data_loading_ns"], isIdle: true },
   {
-    name: "host in operators",
+    name: "host in ops or annotations",
     color: "var(--cpu-exec)",
     columns: ["late_operator_ns", "late_annotation_ns"],
     isIdle: true,
@@ -27,7 +27,7 @@ const DEVICE_KINDS: Kind[] = [
     isIdle: true,
   },
   {
-    name: "launches and runtime calls",
+    name: "launches, runtime calls",
     color: "var(--runtime)",
     columns: ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"],
     isIdle: true,
@@ -46,7 +46,7 @@ const HOST_KINDS: Kind[] = [
   { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
   { name: "runtime calls", color: "var(--runtime)", columns: ["runtime_ns"] },
   { name: "data loading", color: "var(--dataloader)", columns: ["dataloader_ns"] },
-  { name: "operators", color: "var(--cpu-exec)", columns: ["cpu_exec_ns"] },
+  { name: "operators or annotations", color: "var(--cpu-exec)", columns: ["cpu_exec_ns"] },
   { name: "outside operators", color: "var(--other)", columns: ["other_ns"] },
 ];
 

@@ -5,6 +5,7 @@ import { openView } from "../../app/router.ts";
 import { labelsVersion, readableName } from "../../format/kernel_labels.ts";
 import { exact, percent, plural, quantity, scaled, scaleFor, sharedStart } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
+import { LinkTo } from "../../ui/link.tsx";
 import type { Unit } from "./step_unit.ts";
 
 interface ListProps {
@@ -37,9 +38,7 @@ function List({ data, kind, rows: most, per }: ListProps) {
       <header>
         <h2>{title}</h2>
         <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")}{per}</span>
-        <button type="button" class="link" onClick={() => openView(view, "")}>
-          all <span aria-hidden="true">→</span>
-        </button>
+        <LinkTo open={() => openView(view, "")}>all</LinkTo>
       </header>
       <table>
         <thead>

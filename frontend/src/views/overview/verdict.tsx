@@ -1,7 +1,8 @@
 import { h } from "preact";
 import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
-import { listing, trace } from "../../app/router.ts";
+import { useAnswer } from "../../app/answers.ts";
+import { trace, workersOf } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { Banner, Sentence } from "../sentence.tsx";
@@ -32,9 +33,13 @@ export function Verdict({ table, unit }: { table: Table; unit: Unit }) {
   );
 }
 
+/** Asks for the run's health too, for the badge. */
+function SlowRanks() {
+  useAnswer("run_health");
+  return <Sentence view="run_advice" />;
+}
+
 /** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
 export function RunVerdict() {
-  const { run } = trace.value;
-  const workers = listing.value?.runs.find(({ name }) => name === run)?.workers.length ?? 0;
-  return isReport || workers < 2 ? null : <Sentence view="run_advice" />;
+  return isReport || workersOf(trace.value.run).length < 2 ? null : <SlowRanks />;
 }

@@ -6,6 +6,7 @@ import { type ShownAnswer, tableOf, useAnswer } from "../../app/answers.ts";
 import { address, go, openView, viewTitle } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { prose } from "../../ui/prose.tsx";
+import { LinkTo } from "../../ui/link.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { type Advice, adviceRows, isAllWell, isUnknown } from "./advice_rows.ts";
@@ -150,9 +151,7 @@ function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
           {!isFirst && <p>{prose(`${advice.title} ${advice.evidence}`)}</p>}
           <WhatIf advice={advice} first={first} noun={noun} />
           <p class="links">
-            <button type="button" class="link" onClick={() => openView(view, filter)}>
-              {viewTitle(view)} <span aria-hidden="true">→</span>
-            </button>
+            <LinkTo open={() => openView(view, filter)}>{viewTitle(view)}</LinkTo>
             {!isFirst && slices && <ShowInTimeline slices={slices} words="Show in timeline" />}
           </p>
         </>
