@@ -11,13 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import map_categories
+from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths
 from ..distributed.collectives.calls import CallRows, calls
 from ..distributed.process_groups import Groups
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..names import text
+from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
@@ -79,7 +80,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         f"{'kernel' if facts.has_device else 'operator'} computes"
         f"{facts.recurs(lengths)}.{hidden}"
     )
-    of_calls, remedy = _calls(facts, saving)
+    of_calls, remedy = _calls(facts, saving, on_device=on_device)
     yield Advice(
         "gloo" if through_host else "communication",
         f"Communication that nothing hides takes {facts.percent(saving)} of {facts.every}.",
@@ -91,25 +92,20 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
-def _calls(facts: Facts, exposed_ns: int) -> tuple[str, str]:
+def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]:
     """(what the calls of the steps that count show, as sentences; what to do about them)."""
     trace = facts.trace
-    every = calls(trace, CallRows.of(trace), Groups(trace))
-    counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)) & (pl.col("exposed_ns") > 0))
-    most = _longest_for(pl.col("bytes"))
-    waits = counted.filter(pl.col("bytes") >= 0).select(
-        pl.min_horizontal(pl.col("dur_ns") - most, "exposed_ns").clip(lower_bound=0).sum()
-    )
-    waited = min(float(waits.item()) / facts.count, float(exposed_ns))
-    kinds = (
-        counted.group_by("kind").agg(pl.col("exposed_ns").sum()).sort("exposed_ns", "kind", descending=[True, False])
-    )
-    whole, sentences = int(kinds["exposed_ns"].sum()), ""
-    if whole:
+    every = calls(trace, CallRows.of(trace), Groups(trace)).filter(pl.col("exposed_ns") > 0)
+    counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
+    kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
+    kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
+    sentences, remedy = "", _REMEDY
+    if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
-        sentences = f" {text.percent(longest / whole)} of it is {kind}."
+        sentences, remedy = f" {text.percent(longest / whole)} of it is {kind}.", _REMEDIES.get(kind, _REMEDY)
+    of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
+    waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
-        remedy = _REMEDIES.get(kinds["kind"][0], _REMEDY) if whole else _REMEDY
         sentences += " It may hold time that others made this rank wait."
         return sentences, remedy if facts.is_training else _SERVING_REMEDY
     sentences += (
@@ -119,9 +115,16 @@ def _calls(facts: Facts, exposed_ns: int) -> tuple[str, str]:
     return sentences, _WAITING
 
 
-def _longest_for(size: pl.Expr) -> pl.Expr:
-    """The time that a message takes on a slow network."""
-    return _CALL_NS + _BYTE_NS * size
+def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:
+    """The exposed time per step in which these calls, on a device, can't have moved data.
+
+    Calls may overlap, so the longest time that each needs is subtracted from the time of all. A broadcast's root waits
+    for no rank, and a message of unknown size may be large.
+    """
+    is_bounded = pl.col("kind").is_in(SYNCHRONIZING) & (pl.col("bytes") >= 0)
+    bound = pl.min_horizontal("exposed_ns", _CALL_NS + _BYTE_NS * pl.col("bytes"))
+    moving = timed.select(pl.when(is_bounded).then(bound).otherwise("exposed_ns").sum()).item() / facts.count
+    return float(min(exposed_ns, timed["exposed_ns"].sum() / facts.count) - moving)
 
 
 def _on_host(facts: Facts) -> Ints:

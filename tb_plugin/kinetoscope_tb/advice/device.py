@@ -107,9 +107,9 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
-        filled = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
+        width = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
         lost = facts.percent(facts.mean(lengths))
-        yield Cleared("SM efficiency", f"{lost} lost since running kernels fill {filled}")
+        yield Cleared("SM efficiency", f"{lost} lost since running kernels fill {width}")
         return
     yield Advice(
         "small_kernels",

@@ -141,9 +141,12 @@ def _of_clocks(ranks: Ranks) -> Iterator[Diagnostic]:
 
 
 def _lost(calls: pl.DataFrame) -> pl.DataFrame:
-    """Calls without times, except sends and receives that share one kernel (batch_isend_irecv)."""
+    """Calls without times that need a kernel: not empty messages, nor sends and receives that share one kernel.
+
+    Those are of batch_isend_irecv.
+    """
     together = calls.filter((pl.col("kind") == "send_recv") & (pl.col("dur_ns") >= 0)).select("member", "step")
-    untimed = calls.filter(pl.col("dur_ns") < 0)
+    untimed = calls.filter((pl.col("dur_ns") < 0) & (pl.col("bytes") != 0))
     is_pair = pl.col("kind").is_in(PEER_TO_PEER)
     return pl.concat([untimed.filter(~is_pair), untimed.filter(is_pair).join(together, ["member", "step"], "anti")])
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from kinetoscope_tb.distributed import summary
+from kinetoscope_tb.diagnostics.run import diagnose_run
+from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.views import RUN_VIEWS
 from support.build import TraceBuilder, same
 
 RING = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -77,6 +79,42 @@ def test_without_metadata_the_backend_s_range_tells_kind_and_size():
         """,
     )
     assert made.groups.rows() == [(None, None, 8, "0-7")]
+
+
+def test_a_kernel_belongs_to_the_backend_s_range_also_if_an_operator_around_it_launched_it():
+    trace = (
+        distributed(world=8)
+        .op("c10d::_allgather_base_", 90, 100)
+        .annotation("nccl:_all_gather_base", 110, 60, **{"Input Dims": [[10, 4]], "Input type": ["c10::Half"]})
+        .launch(120, 10, 1)
+        .kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", 300, 100, 1)
+        .build()
+    )
+    same(
+        summary(trace).calls,
+        """
+        kind        group  nth  bytes  dtype      start_ns  dur_ns
+        all_gather  0      -1   80     c10::Half  210       100
+        """,
+    )
+
+
+def test_an_empty_message_without_a_kernel_is_not_lost():
+    def rules(elements):
+        trace = (
+            distributed(("0", [0, 1, 2, 3]))
+            .op("record_param_comms", 100, 50, **comms("allreduce"))
+            .launch(110, 10, 1)
+            .kernel(RING, 200, 100, 1)
+            .op("record_param_comms", 500, 50, **comms("all_to_allv", elements))
+            .build()
+        )
+        run = Ranks("r", (Member("rank1", "1", 0, summary(trace)),))
+        lost = RUN_VIEWS["communication"].run(run)["lost"].sum()
+        return lost, [found.rule for found in diagnose_run(run)].count("transfers_lost")
+
+    assert rules(elements=0) == (0, 0)
+    assert rules(elements=8) == (1, 1)
 
 
 def test_kernels_that_a_graph_launched_are_calls_of_their_own():

@@ -168,13 +168,15 @@ def _first_inside(around: Rows, ranges: Rows, ops: Rows) -> Rows:
 def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Rows, Ints, Ints, Rows]:
     """Per operator the first and the last kernel, their start and end; and the kernels without such an operator.
 
-    A kernel's launching operator may be nested in the call's operator.
+    A kernel's launching operator may be nested in the call's operator, or around it if the call is an annotation.
     """
     device = trace.device_events
     rows = np.flatnonzero(device["is_communication"].to_numpy()).astype(np.int32)
     is_op = np.zeros(trace.host_events.height, bool)
     is_op[ops] = True
-    holder = gather(nearest(is_op, trace.host_events["parent"].to_numpy()), device["op"].to_numpy()[rows])
+    open_then = gather(trace.launches["host"].to_numpy(), device["launch"].to_numpy()[rows])
+    innermost = np.where(open_then >= 0, open_then, device["op"].to_numpy()[rows])
+    holder = gather(nearest(is_op, trace.host_events["parent"].to_numpy()), innermost)
     place = np.full(trace.host_events.height + 1, NONE, np.int32)
     place[ops] = np.arange(ops.size, dtype=np.int32)
     call = place[holder]

@@ -28,7 +28,10 @@ class Communication(Table):
     )
     calls = Column(COUNT, "Number of calls on all recorded ranks.")
     ranks = Column(COUNT, "Number of recorded ranks that took part.", adds_up=False)
-    lost = Column(COUNT, "Calls recorded on the host only, without the transfer; they have no times.")
+    lost = Column(
+        COUNT,
+        "Calls recorded on the host only, without the transfer; they have no times. Empty messages need no transfer.",
+    )
     unmatched = Column(COUNT, "Calls without a match on other ranks, or with an ambiguous one.")
     total_ns = Column(DURATION, "Sum of their durations over all ranks.")
     mean_ns = Column(DURATION, "Mean duration on a rank, including waits.")
@@ -62,7 +65,7 @@ def communication(ranks: Ranks) -> pl.DataFrame:
         .agg(
             calls=pl.len(),
             ranks=pl.col("rank").n_unique(),
-            lost=(~is_timed).sum(),
+            lost=(~is_timed & (pl.col("bytes") != 0)).sum(),
             unmatched=pl.col("match").is_null().sum(),
             total_ns=pl.when(is_timed.any()).then(pl.col("dur_ns").filter(is_timed).sum()),
             mean_ns=pl.col("dur_ns").filter(is_timed).mean().round(),
