@@ -64,7 +64,8 @@ def opened(reader: Reader) -> Trace:
         _check(name, frame)
     others = mapping(reader.json(reader.head.get("trace")))
     hints = {name: kind for name, kind in get_type_hints(Trace).items() if name in _STORED and name not in frames}
-    trace = Trace(**_members(hints, others), **{name: with_constants(frame) for name, frame in frames.items()})
+    smaller: dict[str, Any] = {name: with_constants(frame) for name, frame in frames.items()}
+    trace = Trace(**_members(hints, others), **smaller)
     if abs(trace.origin_ns) > _EARLIEST_NS or not -_LARGEST_NS <= trace.window[0] <= trace.window[1] <= _LARGEST_NS:
         raise BrokenEntry("its time of recording is out of range")
     return trace

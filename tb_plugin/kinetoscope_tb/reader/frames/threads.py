@@ -33,8 +33,8 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
         )
         for name in on_host
     }
-    dtype = np.int32 if len(pids) * len(tids) <= np.iinfo(np.int32).max else np.int64
-    pairs = {}
+    dtype: type[Any] = np.int32 if len(pids) * len(tids) <= np.iinfo(np.int32).max else np.int64
+    pairs: dict[str, NDArray[Any]] = {}
     for name in on_host:
         pid, tid = places.pop(name)
         pairs[name] = pid.astype(dtype) * len(tids) + tid
