@@ -24,7 +24,7 @@ _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faste
 def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
     """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
     physical = names.to_physical()
-    codes = (physical.cast(pl.Int64).fill_null(NONE) if physical.null_count() else physical).to_numpy()
+    codes = (physical.cast(pl.Int32).fill_null(NONE) if physical.null_count() else physical).to_numpy()
     chunks = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, codes.size, _ROWS_AT_ONCE)]
     categories = names.dtype.categories  # type: ignore[attr-defined]
     occurs = np.zeros(len(categories) + 1, bool)
@@ -42,6 +42,17 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
     return rows
 
 
+def enum_of(codes: NDArray[np.signedinteger[Any]], categories: list[str]) -> pl.Series:
+    """Return the category of each code as an enum column; null for NONE."""
+    dtype = pl.Enum(categories)
+    if not categories:
+        return pl.repeat(None, codes.size, dtype=dtype, eager=True)
+    physical, is_known = pl.Series(codes.astype(np.uint32)), pl.Series(codes >= 0)
+    if not is_known.all():
+        physical = pl.select(pl.when(is_known).then(physical)).to_series()
+    return physical.cat.to(dtype)
+
+
 def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
     """Return `names[rows]` of an enum column as texts, with null where a row is NONE."""
     return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
@@ -49,12 +60,17 @@ def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
 
 def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the first row with each queried id, or NONE; negative ids have no row."""
-    real = np.flatnonzero(ids >= 0)
-    if not real.size or not queries.size:
-        return np.full(queries.size, NONE, np.int32)
-    order = real[np.argsort(ids[real], kind="stable")]
-    at = np.minimum(np.searchsorted(ids[order], queries), order.size - 1)
-    return np.where((queries >= 0) & (ids[order[at]] == queries), order[at], NONE).astype(np.int32)
+    rows = np.full(queries.size, NONE, np.int32)
+    order = None if (ids[1:] >= ids[:-1]).all() else np.argsort(ids, kind="stable").astype(np.int32)
+    in_order = ids if order is None else ids[order]
+    if not ids.size or in_order[-1] < 0:
+        return rows
+    for first in range(0, queries.size, _ROWS_AT_ONCE):
+        some = queries[first : first + _ROWS_AT_ONCE]
+        at = np.minimum(np.searchsorted(in_order, some), ids.size - 1)
+        row = at if order is None else order[at]
+        rows[first : first + some.size] = np.where((some >= 0) & (in_order[at] == some), row, NONE)
+    return rows
 
 
 def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> NDArray[Any]:

@@ -176,7 +176,7 @@ def _begins_capture(path: str, _stamp: Any) -> bool:
 
     word, before = _BEGINS.encode(), b""
     try:
-        with Source(path, 4 << 20, lambda: None) as blocks:
+        with Source(path, 4 << 20) as blocks:
             for block in blocks:
                 text = before + bytes(block)
                 if word in text:

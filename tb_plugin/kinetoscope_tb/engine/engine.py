@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..arrays.allocator import share_one_arena
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
 from ..errors import NotFound
 from ..filesystem import is_url, last_part
@@ -77,6 +78,7 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
+        share_one_arena()
         self._logdirs = tuple(logdirs)
         self._clock, self._patience_s = clock, patience_s
         # Threads of their own: listing and event details don't wait until large files are read.

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..arrays.allocator import release_free_memory
 from ..errors import KinetoscopeError
-from .allocator import release_free_memory
 from .workers import IDLE_S
 
 if TYPE_CHECKING:

@@ -64,7 +64,9 @@ class TraceEntry:
         results: Results by question.
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
-        result_bytes: How much of it is results, and what was computed for them and may be needed again.
+        trace_bytes: How much of it was the trace when it was complete.
+        result_bytes: How much of it is results, and what was computed for them and may be needed again: also columns of
+            the trace that it holds as one value until they are used.
         is_prepared: Whether what its views share is computed in the background, or was.
         places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
         number: Another one for each entry: results about two traces have that of the other in their key.
@@ -78,6 +80,7 @@ class TraceEntry:
     results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
+    trace_bytes: int = 0
     result_bytes: int = 0
     is_prepared: bool = False
     places: CapturePlaces | None = None
@@ -244,8 +247,9 @@ class TraceCache:
         from ..trace.memo import results_about  # imports Polars, which TensorBoard's start must not wait for
         from .memory import bytes_of
 
-        values = [latest, *entry.results.values(), *results_about(entry.future.result())]
-        size = bytes_of(values, apart_from=entry.shared.values())
+        trace = entry.future.result()
+        values = [latest, *entry.results.values(), *results_about(trace)]
+        size = bytes_of(values, apart_from=entry.shared.values()) + held_bytes(trace) - entry.trace_bytes
         with self._lock:
             more, entry.result_bytes = size - entry.result_bytes, size
         self._entries.grow(entry, more)
@@ -338,7 +342,8 @@ class TraceCache:
         from ..trace.model import Captures  # imports Polars, as above
 
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
-        self._entries.grow(entry, held_bytes(trace))
+        entry.trace_bytes = held_bytes(trace)
+        self._entries.grow(entry, entry.trace_bytes)
         if not entry.places:
             return trace if entry.places is None else with_other_captures(trace, Captures.of())
         trace = with_other_captures(trace, Captures())

@@ -11,8 +11,8 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..arrays.allocator import release_free_memory
 from ..errors import Postponed
-from .allocator import release_free_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

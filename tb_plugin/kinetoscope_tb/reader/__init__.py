@@ -20,7 +20,8 @@ from functools import partial
 from itertools import chain
 from typing import Protocol
 
-from ..filesystem import begins_database
+from ..arrays.allocator import release_free_memory
+from ..filesystem import StoredFile, begins_database
 from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
 from ..trace.model import Diagnostic, Trace
@@ -77,16 +78,18 @@ def read(
         TraceError: The file can't be read.
         NotATrace: It has no trace events.
     """
-    source = Source(os.fspath(path), block_bytes, lambda: report("reading", None))
 
-    def report(stage: str, preview: Callable[[], Preview] | None, share: float = 0) -> None:
+    def report(
+        file: StoredFile, stage: str = "reading", preview: Callable[[], Preview] | None = None, share: float = 0
+    ) -> None:
         if progress:
-            size = source.file.size_bytes
-            read_bytes = max(source.file.read_bytes, int(share * (size or 0)))
+            size = file.size_bytes
+            read_bytes = max(file.read_bytes, int(share * (size or 0)))
             progress(Progress(stage, read_bytes, size, preview))
 
+    source = Source(os.fspath(path), block_bytes, report)  # without a cycle, which would keep what `progress` refers to
     with source as blocks:
-        return _trace(blocks, source.path, threads, report, source.diagnostics)
+        return _trace(blocks, source.path, threads, partial(report, source.file), source.diagnostics)
 
 
 def read_blocks(
@@ -138,7 +141,9 @@ def _trace(
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
     report("linking", None)
+    release_free_memory()  # here and below: what the stage before needed
     parts = build_parts(ingested, path, [*diagnostics, *of_format], samples.fingerprint())
+    release_free_memory()
     return with_iterations_as_steps(assemble(parts))
 
 

@@ -27,7 +27,7 @@ def read_node_notes(path: str) -> pl.DataFrame:
         TraceError: It isn't such a file.
     """
     size, parts = 0, []
-    with Source(path, 1 << 20, lambda: None) as blocks:
+    with Source(path, 1 << 20) as blocks:
         for block in blocks:
             size += len(block)
             if size > _MOST_BYTES:

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.allocator import release_free_memory
+from ..arrays.constants import with_constants
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
 from ..names.kernels import is_backend_range, operator_of
@@ -78,6 +80,8 @@ def assemble(parts: Parts) -> Trace:
     device = device_with_communication(_with_launch(frames["device_events"], launches), host, launches)
     if parts.arrows.height:
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
+    del ranges
+    release_free_memory()  # before the columns that follow
 
     extent = _extent(host, launches, device) if host.height or device.height or launches.height else _extent(python)
     steps = host_steps(host, extent, _recording_end(parts))
@@ -88,11 +92,11 @@ def assemble(parts: Parts) -> Trace:
         origin_ns=parts.origin_ns,
         window=parts.window or extent,
         threads=parts.threads,
-        host_events=host,
-        launches=launches,
-        device_events=device,
-        memory=memory,
-        python_calls=python,
+        host_events=with_constants(host),
+        launches=with_constants(launches),
+        device_events=with_constants(device),
+        memory=with_constants(memory),
+        python_calls=with_constants(python),
         flows=frames["flows"],
         syncs=frames["syncs"],
         collectives=_tied(frames["collectives"], host, device),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
-from ..arrays.gather import gather, map_categories
+from ..arrays.gather import NONE, enum_of, gather, map_categories
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.kernels import communication_rule, is_collective_call, is_communication_range
 from ..names.tensor_cores import tensor_cores
@@ -62,17 +63,14 @@ def _rules(
     """The rule by which each row is communication, or null: its name, its metadata, or the call that launched it."""
     names = _names(device)
     rules = {name: rule for name in names if (rule := communication_rule(name))} | patterns.kernel_rules(names)
+    every = list(dict.fromkeys([*rules.values(), METADATA_RULE, CALL_RULE]))
+    codes = map_categories(
+        device["name"], lambda name: every.index(rules[name]) if name in rules else NONE, missing=NONE
+    ).astype(np.int16)
     is_call = host["is_communication"].to_numpy() | map_categories(host["name"], is_collective_call).astype(bool)
     launched = gather(is_call, gather(launches["host"].to_numpy(), device["launch"].to_numpy()), missing=False)
-    name = pl.col("name").cast(pl.String)
-    first = (
-        pl.when(name.is_in(list(rules)))
-        .then(name.replace_strict(rules, default=None, return_dtype=pl.String))
-        .when(pl.col("collective").is_not_null())
-        .then(pl.lit(METADATA_RULE))
-        .when(pl.lit(pl.Series(launched)) & (pl.col("kind") == "kernel"))
-        .then(pl.lit(CALL_RULE))
-    )
-    return device.select(
-        first.cast(pl.Enum(list(dict.fromkeys([*rules.values(), METADATA_RULE, CALL_RULE]))))
-    ).to_series()
+    launched &= (device["kind"] == "kernel").to_numpy()
+    has_metadata = device["collective"].is_not_null().to_numpy()
+    codes[(codes == NONE) & has_metadata] = every.index(METADATA_RULE)
+    codes[(codes == NONE) & launched] = every.index(CALL_RULE)
+    return enum_of(codes, every)

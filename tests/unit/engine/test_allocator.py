@@ -2,7 +2,10 @@
 
 import ctypes
 import gc
+import gzip
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -10,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.engine import allocator, read_queue, workers
+from kinetoscope_tb.arrays import allocator
+from kinetoscope_tb.engine import read_queue, workers
 from kinetoscope_tb.engine.future_cache import FutureCache, Pending
+from kinetoscope_tb.reader import read
 from support.waiting import wait_for
 
 LONG_WAIT_S = 30
@@ -45,11 +50,51 @@ def test_other_c_libraries_are_left_alone(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(ctypes, "CDLL", no_library)
-    allocator._trim.cache_clear()
+    allocator._function.cache_clear()
     try:
+        allocator.share_one_arena()
         allocator.release_free_memory()
     finally:
-        allocator._trim.cache_clear()
+        allocator._function.cache_clear()
+
+
+THREADS_THAT_ALLOCATE = """
+import ctypes, sys, threading
+from kinetoscope_tb.arrays.allocator import share_one_arena
+
+if sys.argv[1:]:
+    share_one_arena()
+c = ctypes.CDLL(None)
+c.fdopen.restype = c.malloc.restype = ctypes.c_void_p
+c.malloc_info.argtypes, c.fflush.argtypes = [ctypes.c_int, ctypes.c_void_p], [ctypes.c_void_p]
+together = threading.Barrier(4)
+
+
+def allocate():
+    together.wait()
+    c.malloc(1000)
+    together.wait()
+
+
+threads = [threading.Thread(target=allocate) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+out = c.fdopen(1, b"w")
+c.malloc_info(0, out)
+c.fflush(out)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc has arenas")
+def test_threads_of_a_server_share_one_arena():
+    def arenas(*arguments):
+        command = [sys.executable, "-c", THREADS_THAT_ALLOCATE, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.count("<heap nr")
+
+    assert arenas() > 1
+    assert arenas("one") == 1
 
 
 def test_threads_release_memory_when_they_have_nothing_more_to_do(monkeypatch):
@@ -66,6 +111,9 @@ def test_threads_release_memory_when_they_have_nothing_more_to_do(monkeypatch):
 
 class Large:
     """Stands for a trace."""
+
+    def note(self, progress):
+        """Takes the progress of reading."""
 
 
 @pytest.fixture
@@ -95,3 +143,15 @@ def test_a_job_frees_its_arguments_when_it_is_done():
     del argument
     assert done.result(LONG_WAIT_S)
     wait_for(lambda: large() is None, LONG_WAIT_S)
+
+
+@pytest.mark.usefixtures("no_collection")
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_file_that_was_read_is_freed_with_its_progress_callback_without_a_search_for_cycles(tmp_path, suffix):
+    path, text = tmp_path / f"t.json{suffix}", b'{"traceEvents": [{"ph": "X", "name": "op", "ts": 1, "dur": 1}]}'
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    reader = Large()
+    assert read(path, progress=reader.note).meta.events == 1
+    large = weakref.ref(reader)
+    del reader
+    assert large() is None

@@ -108,7 +108,8 @@ class Writer:
         Raises:
             TypeError: A column has another type.
         """
-        return {"rows": frame.height, "columns": {column.name: self._column(column) for column in frame}}
+        columns = {name: self._column(frame.select(name).to_series()) for name in frame.columns}  # not kept with it
+        return {"rows": frame.height, "columns": columns}
 
     def _column(self, column: pl.Series) -> Any:
         if isinstance(column.dtype, pl.Enum):

@@ -13,6 +13,7 @@ from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 import polars as pl
 
+from ...arrays.constants import with_constants
 from ...arrays.gather import NONE
 from ...trace import Trace, model
 from ...trace.model import POINTERS
@@ -63,7 +64,8 @@ def opened(reader: Reader) -> Trace:
         _check(name, frame)
     others = mapping(reader.json(reader.head.get("trace")))
     hints = {name: kind for name, kind in get_type_hints(Trace).items() if name in _STORED and name not in frames}
-    trace = Trace(**_members(hints, others), **frames)
+    smaller: dict[str, Any] = {name: with_constants(frame) for name, frame in frames.items()}
+    trace = Trace(**_members(hints, others), **smaller)
     if abs(trace.origin_ns) > _EARLIEST_NS or not -_LARGEST_NS <= trace.window[0] <= trace.window[1] <= _LARGEST_NS:
         raise BrokenEntry("its time of recording is out of range")
     return trace

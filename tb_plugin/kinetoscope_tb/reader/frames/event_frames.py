@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, map_categories
+from ...arrays.constants import with_constants
+from ...arrays.gather import NONE, enum_of, map_categories
 from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
 from ..scan.rows import LAYOUTS, Rows
@@ -137,28 +138,19 @@ def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | N
 
 def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.Series:
     """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text."""
-    place_of: dict[str, int] = {}
-    physical = np.zeros(len(texts) + 1, np.uint32)
-    has_missing = False
+    number_of: dict[str, int] = {}
+    numbers = np.full(len(texts) + 1, NONE, np.int32)
     for code in used(codes, len(texts)):
         text = texts[code]
-        if text is None:
-            has_missing = True
-        else:
-            physical[code] = place_of.setdefault(spelled(text), len(place_of))
-    dtype = pl.Enum(list(place_of))
-    if not place_of:
-        return pl.Series([None] * codes.size, dtype=dtype)
-    series = pl.Series(physical[codes])
-    if has_missing:
-        series = pl.select(pl.when(pl.Series(codes >= 0)).then(series)).to_series()
-    return series.cat.to(dtype)
+        if text is not None:
+            numbers[code] = number_of.setdefault(spelled(text), len(number_of))
+    return enum_of(numbers[codes], list(number_of))
 
 
 def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
     """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
     part = Frame(name, rows, texts, origin, thread)
-    return pl.DataFrame({**_COLUMNS[name](part), **part.place()})
+    return with_constants(pl.DataFrame({**_COLUMNS[name](part), **part.place()}))
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:

@@ -33,7 +33,11 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
         )
         for name in on_host
     }
-    pairs = {name: pid.astype(np.int64) * len(tids) + tid for name, (pid, tid) in places.items()}
+    dtype: type[Any] = np.int32 if len(pids) * len(tids) <= np.iinfo(np.int32).max else np.int64
+    pairs: dict[str, NDArray[Any]] = {}
+    for name in on_host:
+        pid, tid = places.pop(name)
+        pairs[name] = pid.astype(dtype) * len(tids) + tid
     listed = _distinct(pairs.values())
     pid_of, tid_of = list(pids), list(tids)
     named = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in listed.tolist()]
@@ -55,7 +59,7 @@ def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> 
     return place_of_each
 
 
-def _distinct(columns: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _distinct(columns: Iterable[NDArray[np.signedinteger[Any]]]) -> NDArray[np.signedinteger[Any]]:
     """The values that occur, in order."""
     return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
 

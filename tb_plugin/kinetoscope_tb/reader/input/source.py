@@ -53,14 +53,15 @@ class Source:
     Args:
         path: The path or URL as the user gave it.
         block_bytes: Approximate size of a block of text.
-        on_read: Called whenever some of the file was read, even without a new block of text; it may raise.
+        on_read: Called with the stored file whenever some of it was read, even without a new block of text; it may
+            raise.
 
     Raises:
         TraceError: The file can't be opened; while it is read: it can't be read.
         NotATrace: The file is empty, or an archive.
     """
 
-    def __init__(self, path: str, block_bytes: int, on_read: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, path: str, block_bytes: int, on_read: Callable[[StoredFile], None] = lambda _: None) -> None:
         self.path = path
         self.block_bytes = block_bytes
         self._on_read = on_read
@@ -80,7 +81,7 @@ class Source:
         return in_utf8(self._gathered(self._decompressed()), self.diagnostics)
 
     def _read(self, at_most: int) -> bytes:
-        self._on_read()
+        self._on_read(self.file)
         return self.file.read(at_most)
 
     def _gathered(self, pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -1,0 +1,55 @@
+"""Columns with the same value in every row are one value, and read like any other column."""
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from kinetoscope_tb.arrays.constants import with_constants
+
+ROWS = 1_000
+ENUM = pl.Enum(["a", "b"])
+CONSTANT = {
+    "integer": pl.repeat(-1, ROWS, dtype=pl.Int64, eager=True),
+    "narrow": pl.repeat(7, ROWS, dtype=pl.Int32, eager=True),
+    "nan": pl.repeat(float("nan"), ROWS, dtype=pl.Float64, eager=True),
+    "enum": pl.repeat("b", ROWS, dtype=ENUM, eager=True),
+    "missing": pl.repeat(None, ROWS, dtype=ENUM, eager=True),
+    "boolean": pl.repeat(True, ROWS, dtype=pl.Boolean, eager=True),
+}
+ORDER = pl.Series("row", np.arange(ROWS))
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_a_column_with_one_value_takes_no_memory_per_row_and_is_the_same_column(name):
+    frame = pl.DataFrame({"row": ORDER, name: CONSTANT[name]})
+    smaller = with_constants(frame)
+    assert smaller.estimated_size() <= ORDER.estimated_size() + 64
+    assert_frame_equal(smaller, frame)
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_selected_rows_of_it_are_those_of_the_column(name):
+    frame = pl.DataFrame({"row": ORDER, name: CONSTANT[name]})
+    rows = np.arange(0, ROWS, 3)
+    for select in (lambda f: f[rows], lambda f: f.filter(pl.col("row") % 3 == 0), lambda f: f.sort("row")[10:20]):
+        assert_frame_equal(select(with_constants(frame)), select(frame))
+
+
+@pytest.mark.parametrize("at", [0, 1, ROWS // 2, ROWS - 2, ROWS - 1])
+@pytest.mark.parametrize(("value", "other"), [(-1, 0), (1, None), (None, 1), (float("nan"), 1.0), (float("nan"), None)])
+def test_one_other_value_anywhere_is_seen(at, value, other):
+    values = [value] * ROWS
+    values[at] = other
+    frame = pl.DataFrame({"row": ORDER, "value": values})
+    assert_frame_equal(with_constants(frame), frame)
+
+
+@pytest.mark.parametrize("rows", range(12))
+def test_short_frames_are_the_same(rows):
+    frame = pl.DataFrame({name: column[:rows] for name, column in CONSTANT.items()})
+    assert_frame_equal(with_constants(frame), frame)
+
+
+def test_a_frame_without_columns_is_the_same():
+    assert with_constants(pl.DataFrame()).shape == (0, 0)
