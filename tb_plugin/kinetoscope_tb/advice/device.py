@@ -84,9 +84,9 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Kernels that are too small to fill the device that runs them."""
     if not facts.has_device or facts.kernels.is_empty():
         return
-    kernels = facts.kernels
-    known = kernels.filter(pl.col("blocks_per_sm").is_not_nan())
-    if int(known["dur_ns"].sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
+    kernels = facts.kernels.select("device", "start_ns", "dur_ns", "blocks_per_sm")
+    is_known = kernels["blocks_per_sm"].is_not_nan()
+    if int(kernels["dur_ns"].filter(is_known).sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
         yield Unknown(
             "how full the device is",
             "blocks per multiprocessor weren't recorded: torch 1.9 and later record them, on NVIDIA GPUs only",

@@ -237,8 +237,10 @@ def _is_of(group: Group, family: str) -> bool:
 
 def _far_below(kernels: _Kernels, family: str) -> list[int]:
     """The groups of a family that are worth naming, the longest first."""
-    in_float = set(np.unique(kernels.work.group[kernels.is_slow_float]).tolist())
-    free = set(np.unique(kernels.work.group[kernels.is_free]).tolist())
+    in_float, free = (
+        set(np.flatnonzero(np.bincount(kernels.work.group[some])).tolist())
+        for some in (kernels.is_slow_float, kernels.is_free)
+    )
     chosen = []
     for number, group in enumerate(kernels.work.groups):
         fraction = group.roof_frac

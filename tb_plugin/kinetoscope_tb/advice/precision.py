@@ -84,18 +84,18 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
         return
     kernels = facts.kernels
     total = int(kernels["dur_ns"].sum())
-    unknown = int(kernels.filter(pl.col("tensor_cores") == "unknown")["dur_ns"].sum())
+    unknown = int(kernels["dur_ns"].filter(kernels["tensor_cores"] == "unknown").sum())
     if unknown > _MOST_UNKNOWN * total:
         part = text.percent(unknown / total)
         yield Unknown(f"whether {units.name} are used", f"{part} of the kernel time is in kernels with unknown names")
         return
     in_float, untyped = _in_float(facts, kernels, units)
-    hidden = int(kernels.filter(pl.Series(untyped))["dur_ns"].sum())
+    hidden = int(kernels["dur_ns"].filter(pl.Series(untyped)).sum())
     if hidden > _MOST_UNKNOWN * total:
         part = text.percent(hidden / total)
         yield Unknown("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
         return
-    rows = kernels.filter(pl.Series(in_float & is_free))
+    rows = kernels.select("start_ns", "dur_ns").filter(pl.Series(in_float & is_free))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
     outside = "" if units.is_slow_in_float else f" without {units.name}"
@@ -161,7 +161,7 @@ def image_layouts(facts: Facts) -> NDArray[np.bool_]:
 def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     """Kernels that only change the memory layout of images for tensor or matrix cores, of those `is_free` selects."""
     chosen = image_layouts(facts) & is_free
-    rows = facts.kernels.filter(pl.Series(chosen, dtype=pl.Boolean))
+    rows = facts.kernels.select("start_ns", "dur_ns").filter(pl.Series(chosen, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
@@ -186,7 +186,7 @@ def _matrix_units(facts: Facts) -> _Units | None:
     devices = Devices.of(facts.trace.meta)
     runs_hip = bool(facts.trace.launches["name"].unique().cast(pl.String).str.starts_with("hip").any())
     units_of_devices: list[_Units] = []
-    for (device,), kernels in facts.kernels.group_by("device"):
+    for (device,), kernels in facts.kernels.select("device", "tensor_cores").group_by("device"):
         properties = devices.facts(int(device))
         capability = _numbers(properties.compute_capability)
         name = properties.name or ""

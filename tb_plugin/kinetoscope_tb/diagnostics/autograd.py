@@ -19,7 +19,9 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """
     host = trace.host_events
     is_backward = map_categories(host["name"], lambda name: name.startswith(_BACKWARD))
-    backward = host.filter(pl.Series(is_backward) & (pl.col("sequence") >= 0))
+    backward = host.select("name", "sequence", "fwd_thread", "offset").filter(
+        pl.Series(is_backward) & (pl.col("sequence") >= 0)
+    )
     shared = backward.group_by("sequence", "fwd_thread").agg(
         names=pl.col("name").n_unique(), offset=pl.col("offset").min()
     )

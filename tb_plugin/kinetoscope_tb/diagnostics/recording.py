@@ -32,7 +32,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
     remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")
-    if trace.ops.is_empty() and trace.meta.events:
+    if not (trace.host_events["kind"] == "operator").any() and trace.meta.events:
         yield Diagnostic(
             "operators_off",
             1,
@@ -60,9 +60,10 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:
 
 def _options(trace: Trace) -> Iterator[Diagnostic]:
     """Options that were off, judging by missing events: torch before 2.0 doesn't write options."""
-    has_shapes = trace.ops["input_shapes"].null_count() < trace.ops.height
+    is_op = trace.host_events["kind"] == "operator"
+    has_shapes = bool((is_op & trace.host_events["input_shapes"].is_not_null()).any())
     options = (
-        ("shapes_off", "record_shapes", "Input shapes", has_shapes or trace.ops.is_empty(), ""),
+        ("shapes_off", "record_shapes", "Input shapes", has_shapes or not is_op.any(), ""),
         ("memory_off", "profile_memory", "Allocations", trace.memory.height > 0, ""),
         ("stacks_off", "with_stack", "Python stacks", trace.holds("stacks"), ", at a cost in time and size"),
     )

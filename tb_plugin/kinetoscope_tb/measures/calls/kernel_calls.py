@@ -77,14 +77,9 @@ def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -
         pl.col("communication_rule").cast(pl.String).drop_nulls().first(),
         *(pl.col(name).cast(pl.String).drop_nulls().first() for name in texts),
     ]
-    keys = [(pl.col(n).cast(pl.String) if rows.schema.get(n) == pl.Enum else pl.col(n)) for n in names]
-    return (
-        rows.with_columns(by)
-        .group_by(names)
-        .agg(costs)
-        .with_columns(keys)
-        .sort("total_ns", *names, descending=[True, *(False for _ in names)])
-    )
+    summed = rows.with_columns(by).group_by(names).agg(costs)
+    keys = [pl.col(name).cast(pl.String) for name in names if summed.schema[name] == pl.Enum]
+    return summed.with_columns(keys).sort("total_ns", *names, descending=[True, *(False for _ in names)])
 
 
 def _weighted(name: str) -> pl.Expr:

@@ -226,4 +226,4 @@ def _by_source_line(trace: Trace) -> str | None:
 
 
 def _texts(names: pl.Series) -> set[str]:
-    return set(names.cast(pl.String).drop_nulls().unique())
+    return set(names.unique().cast(pl.String).drop_nulls())

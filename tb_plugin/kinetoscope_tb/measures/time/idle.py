@@ -171,7 +171,7 @@ def whole_gaps(trace: Trace, axis: Axis, windows: Windows, *, with_empty: bool =
         times, numbers = np.empty((2, size), np.int64), np.empty((3, size), np.int32)
         group, before, after = numbers
         size = _find_gaps(start, dur, rows, first, *span, with_empty, group, *times, before, after)
-    return WholeGaps(group, *times, before, after, *_places(trace, axis, rows[first]), rows, first)
+    return WholeGaps(group, times[0], times[1], before, after, *_places(trace, axis, rows[first]), rows, first)
 
 
 def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:

@@ -109,8 +109,8 @@ def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int
     whole = whole_gaps(trace, axis, span, with_empty=True)
     parents = whole_gaps(trace, axis, span)
     parent = _parents(whole.group, whole.begin, parents.group, parents.end, end)
-    gap, *times, cause = _parts(trace, whole)
-    return _UncutParts(whole.group[gap], parent[gap], *times, cause)
+    gap, start, stop, cause = _parts(trace, whole)
+    return _UncutParts(whole.group[gap], parent[gap], start, stop, cause)
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,13 @@ def _depends(trace: Trace, whole: WholeGaps) -> NDArray[np.bool_]:
     device, queue = trace.device_events, queue_numbers(trace)
     end = (device["start_ns"] + device["dur_ns"]).to_numpy()
     order = np.argsort(end, kind="stable")
-    is_behind = np.empty(whole.end.size, bool)
+    is_behind: NDArray[np.bool_] = np.empty(whole.end.size, bool)
     last = np.empty(end.size, np.int32)
     gap_queue = gather(queue, whole.after)
-    _behind_another(end[order], queue[order], whole.end, gap_queue, idle.QUEUED_NS, last, is_behind.view(np.uint8))
+    _behind_another(end[order], queue[order], whole.end, gap_queue, idle.QUEUED_NS, last, is_behind)
     waits = _has_event_wait(trace) | _has_recorded_edge(trace, queue)
-    return is_behind | gather(waits, whole.after, missing=False)
+    is_behind |= gather(waits, whole.after, missing=False)
+    return is_behind
 
 
 def _has_recorded_edge(trace: Trace, queue: Rows) -> NDArray[np.bool_]:

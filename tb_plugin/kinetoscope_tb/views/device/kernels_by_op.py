@@ -45,9 +45,8 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
     """Kernels, operators and properties by total time, the longest first."""
     trace = with_replayed_calls(trace)
     trace = replace(trace, device_events=trace.device_events.with_columns(provenance(trace)))
-    names = trace.host_events["name"].cast(pl.String)
     op = trace.device_events.select("kind", "op").filter(pl.col("kind") == "kernel")["op"]
-    launched_by = pl.lit(names.gather(op.replace(-1, None)).alias("op"))
+    launched_by = pl.lit(trace.host_events["name"].gather(op.replace(-1, None)).alias("op"))
     launch_sizes = [
         pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n)
         for n in ("registers_per_thread", "shared_memory_bytes")

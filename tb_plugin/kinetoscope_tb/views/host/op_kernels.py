@@ -164,7 +164,8 @@ def _text(names: list[str]) -> str:
 
 def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) -> pl.DataFrame:
     """Calls of the operators in `rows` that launched nothing."""
-    every = trace.host_events.filter(is_call).group_by(pl.col("name").cast(pl.String)).agg(every=pl.len())
+    every = trace.host_events.select("name").filter(is_call).group_by("name").agg(every=pl.len())
+    every = every.with_columns(pl.col("name").cast(pl.String))
     busy = rows.group_by("name").agg(pl.col("calls").sum())
     left = every.join(busy, on="name").with_columns(calls=pl.col("every").cast(pl.Int64) - pl.col("calls"))
     nothing = {"device_events": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}

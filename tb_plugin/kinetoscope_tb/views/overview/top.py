@@ -77,11 +77,11 @@ def _first(kind: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> p
 
 def _launchers(trace: Trace) -> pl.DataFrame:
     """How long each kernel ran for each operator that launched it: name, owner, spent."""
-    names = trace.host_events["name"].cast(pl.String)
-    rows = trace.kernels.select(
-        pl.col("name").cast(pl.String), "dur_ns", owner=names.gather(trace.kernels["op"].replace(NONE, None))
-    )
-    return rows.drop_nulls("owner").group_by("name", "owner").agg(spent=pl.col("dur_ns").sum())
+    columns = trace.device_events.select("kind", "name", "dur_ns", "op").filter(pl.col("kind") == "kernel")
+    owner = trace.host_events["name"].gather(columns["op"].replace(NONE, None))
+    rows = columns.select("name", "dur_ns", owner=owner).drop_nulls("owner")
+    spent = rows.group_by("name", "owner").agg(spent=pl.col("dur_ns").sum())
+    return spent.with_columns(pl.col("name", "owner").cast(pl.String))
 
 
 def _modules(trace: Trace) -> pl.DataFrame:
@@ -97,16 +97,12 @@ def _modules(trace: Trace) -> pl.DataFrame:
         op, spent = np.arange(host.height), host["self_ns"].to_numpy()
     known = op != NONE
     op, spent = op[known], spent[known]
-    classes = pl.Series([name.of_class for name in modules.names], dtype=pl.String)
-    rows = pl.DataFrame(
-        {
-            "name": host["name"].gather(op).cast(pl.String),
-            "owner": classes.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None)),
-            "spent": spent,
-        },
-        schema=schema,
-    )
-    return rows.drop_nulls("owner").group_by("name", "owner").agg(pl.col("spent").sum())
+    classes = [name.of_class for name in modules.names]
+    of_module = pl.Series(classes, dtype=pl.Enum(sorted({name for name in classes if name is not None})))
+    owner = of_module.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None))
+    rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": spent}).drop_nulls("owner")
+    sums = rows.group_by("name", "owner").agg(pl.col("spent").sum())
+    return sums.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
