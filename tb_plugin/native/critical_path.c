@@ -257,6 +257,27 @@ EXPORT int64_t node_events(IN(int32_t, node), IN(int32_t, first), IN(int32_t, pr
     return 0;
 }
 
+EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), OUT(int64_t, delays)) {
+    for (int64_t v = 0; v < delays_size; v++)
+        AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(time, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
+    return 0;
+}
+
+/* The number of the name of each place: of its row; else of the data loading around it, its call, or its host event. */
+EXPORT int64_t names_of_places(IN(int32_t, event), IN(int32_t, call), IN(int32_t, row), IN(int32_t, event_name),
+                               IN(int32_t, call_name), IN(int32_t, row_name), IN(int32_t, loader), OUT(int32_t, names)) {
+    for (int64_t i = 0; i < names_size; i++) {
+        int64_t around = AT(event, i) >= 0 ? AT(loader, AT(event, i)) : NONE;
+        int64_t loading = around >= 0 ? AT(event_name, around) : NONE;
+        int64_t name = AT(event, i) >= 0 ? AT(event_name, AT(event, i)) : NONE;
+        if (AT(call, i) >= 0) name = AT(call_name, AT(call, i));
+        if (loading >= 0) name = loading;
+        if (AT(row, i) >= 0) name = AT(row_name, AT(row, i));
+        AT(names, i) = (int32_t)name;
+    }
+    return 0;
+}
+
 /* Walks along the driving edges from each target back to its path's start. Returns how many segments there are, and
    writes them in order if there is room for all: the node that each ends with, its beginning and end, the number of its
    target, its part, and the kind of the driving edge, or `sequence` without one. */

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
-from ..critical_path import CLASSES, Explanation, places_of_nodes
+from ..critical_path import Explanation
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
@@ -114,9 +114,7 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
 def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
     """How much shorter each step gets if these kernels run FASTER; what runs meanwhile takes as long."""
     explained = Explanation.of(facts.trace)
-    is_faster = np.isin(places_of_nodes(facts.trace).row, rows)
-    is_faster &= explained.what_if.part == CLASSES.index("computation")
-    return explained.what_if.saved(is_faster, round(100 * (1 - 1 / FASTER)))
+    return explained.what_if.saved(explained.what_if.computation_of(rows), round(100 * (1 - 1 / FASTER)))
 
 
 def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints, lengths: Ints) -> Advice:

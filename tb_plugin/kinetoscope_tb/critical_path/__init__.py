@@ -13,7 +13,7 @@ explanation   graph, paths and what-if of one trace, computed once
 
 from .classes import CLASSES, ON_DEVICE
 from .edges import INFERRED, REASONS, Kind
-from .explanation import Explanation, places_of_nodes
+from .explanation import Explanation, counted_path
 from .graph import Graph
 from .names import NAMELESS, Names, Places
 from .path import critical_path, trace_back
@@ -34,9 +34,9 @@ __all__ = [
     "Names",
     "Places",
     "WhatIf",
+    "counted_path",
     "critical_path",
     "path_events",
-    "places_of_nodes",
     "segments",
     "trace_back",
 ]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from ..trace.memo import once_per_trace
 from .classes import own_classes
 from .graph import Graph
-from .names import Places
 from .path import critical_path
 from .what_if import WhatIf
 
@@ -54,7 +54,10 @@ def _explanation(trace: Trace) -> Explanation:
     return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
 
 
-@once_per_trace
-def places_of_nodes(trace: Trace) -> Places:
-    """Return where the nodes of the trace's graph are."""
-    return Places.of_nodes(trace, Explanation.of(trace).graph)
+def counted_path(trace: Trace) -> pl.DataFrame:
+    """The critical paths of the steps that count: PATH."""
+    steps, path = counted_steps(trace), Explanation.of(trace).path
+    if steps and steps[-1] - steps[0] == len(steps) - 1:
+        first, stop = np.searchsorted(path["step"].to_numpy(), [steps[0], steps[-1] + 1]).tolist()
+        return path[first:stop]
+    return path.filter(pl.col("step").is_in(steps))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather
+from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..measures.time.idle import QUEUED_NS
 from ..measures.time.step_subset import has_steps
@@ -47,6 +47,7 @@ from .sync_edges import sync_edges
 from .thread_edges import busy_ranges, fork_edges, join_edges
 
 _count_edges = Function("count_edges")
+_find_driving_delays = Function("driving_delays")
 _find_edge_lags = Function("edge_lags")
 _find_lone_delays = Function("lone_delays")
 _move_driving_edges_first = Function("drive_first")
@@ -119,8 +120,9 @@ class Graph:
 
     def delays(self) -> Ints:
         """How long after the predecessor of its driving edge each node happened; 0 without one."""
-        time, driving = self.nodes.time, self.driving_edges(slice(0, self.nodes.time.size))
-        return time - np.where(driving >= 0, time[gather(self.predecessor, driving)], time)
+        delays = np.empty(self.nodes.time.size, np.int64)
+        _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
+        return delays
 
     @cached_property
     def holding_row(self) -> Rows:

@@ -13,14 +13,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.graphs.attribution import with_replayed_calls
 from ..measures.recording.server import inference_server
 from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
 from ..trace import Trace
+from ..trace.memo import once_per_trace
 from .graph import Graph
 from .path import events_of_nodes
+
+_find_names_of_places = Function("names_of_places")
 
 Rows = NDArray[np.int32]
 
@@ -72,7 +76,11 @@ class Names:
 
     @classmethod
     def of(cls, trace: Trace) -> Names:
-        """Return the names of a trace."""
+        """Return the names of a trace: computed at the first call and cached as long as the trace exists."""
+        return _names(trace)
+
+    @classmethod
+    def _of(cls, trace: Trace) -> Names:
         trace = with_replayed_calls(trace)
         hosts, frames = trace.host_events, (trace.host_events, trace.launches, trace.device_events)
         categories_of_frames = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
@@ -92,11 +100,9 @@ class Names:
 
     def named(self, places: Places) -> Rows:
         """Name of what runs, or of the row that waits to run; NONE where nothing was recorded."""
-        of_row, of_loader = gather(self.row, places.row), gather(self.event, gather(self.loader, places.event))
-        of_call, of_event = gather(self.call, places.call), gather(self.event, places.event)
-        numbers: Rows = np.select(
-            [places.row >= 0, of_loader >= 0, places.call >= 0], [of_row, of_loader, of_call], of_event
-        )
+        numbers = np.empty(places.event.size, np.int32)
+        at = places.event, places.call, places.row
+        _find_names_of_places(at, self.event, self.call, self.row, self.loader, numbers)
         return numbers
 
     def merged_names(self, places: Places) -> Rows:
@@ -113,6 +119,11 @@ class Names:
     def text(self, numbers: Rows) -> pl.Series:
         """The texts of some numbers; null for NONE."""
         return self.texts.gather(pl.Series(numbers, dtype=pl.Int64).replace(NONE, None))
+
+
+@once_per_trace
+def _names(trace: Trace) -> Names:
+    return Names._of(trace)
 
 
 def _merged(trace: Trace, texts: list[str], annotations: Rows) -> tuple[pl.Series, Rows]:

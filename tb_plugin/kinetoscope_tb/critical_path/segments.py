@@ -60,7 +60,8 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
     sync_point = np.flatnonzero((start >= 0) & (window[start] >= 0))
     targets = np.concatenate([np.arange(nodes.step_ends.start, nodes.step_ends.stop), start[sync_point]])
     named = np.concatenate([np.full(trace.steps.height, NONE), sync_point])
-    row, slot = np.nonzero((over[targets] > _NEVER) & (window[targets] >= 0)[:, None])
+    within = np.concatenate([np.arange(trace.steps.height), window[start[sync_point]]])  # a step may have no length
+    row, slot = np.nonzero((over[targets] > _NEVER) & (window[targets] == within)[:, None])
     way = targets[row] * MOST_ENDS + slot
     frame = pl.DataFrame(
         {

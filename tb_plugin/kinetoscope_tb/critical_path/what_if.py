@@ -80,6 +80,16 @@ class WhatIf:
         delays[starts][np.isin(self.part[starts], _INSIDE)] = 0
         return delays
 
+    def computation_of(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """The nodes whose delays are the computation of some rows of device_events."""
+        nodes, holding = self.graph.nodes, self.graph.holding_row
+        is_chosen = np.zeros(nodes.rows + 1, bool)  # NONE is the last one
+        is_chosen[rows] = True
+        chosen = np.zeros(nodes.time.size, bool)
+        chosen[nodes.starts], chosen[nodes.ends] = is_chosen[holding], is_chosen[:-1]
+        chosen &= self.part == COMPUTATION
+        return chosen
+
     def saved_by_part(self, percent: int) -> NDArray[np.int64]:
         """How much shorter each step would be if all of a class took `percent` less: [class, step]."""
         return self.saved_by_variant(self.part, len(CLASSES), percent)

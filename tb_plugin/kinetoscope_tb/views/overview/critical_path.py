@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import fraction
+from ...arrays.gather import fraction, scatter_add
 from ...critical_path import CLASSES, ON_DEVICE, Explanation, path_events
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
@@ -64,10 +64,9 @@ def critical_path(
     explanation = Explanation.of(trace)
     what_if, path = explanation.what_if, explanation.path
     saved = what_if.saved_by_part(int(percent))
-    spent, counts = np.zeros_like(saved), np.zeros_like(saved)
-    at = path["class"].to_numpy(), path["step"].to_numpy()
-    np.add.at(spent, at, (path["end_ns"] - path["start_ns"]).to_numpy())
-    np.add.at(counts, at, 1)
+    at = path["class"].to_numpy() * np.int32(saved.shape[1]) + path["step"].to_numpy()
+    spent = scatter_add(at, (path["end_ns"] - path["start_ns"]).to_numpy(), saved.size).reshape(saved.shape)
+    counts = np.bincount(at, minlength=saved.size).reshape(saved.shape)
     saved = np.minimum(saved, spent * int(percent) // 100)  # the part of a delay before the step can't be shortened
     groups = [("all", counted_steps(trace))]
     if per == "step":

@@ -5,14 +5,14 @@ The view of the critical path explains the path, and the limits of the estimates
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, fraction
-from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, path_events, places_of_nodes
+from ...arrays.gather import NONE, factorize, fraction, scatter_add
+from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, counted_path, path_events
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -62,18 +62,19 @@ def critical_path_names(
     explanation = Explanation.of(trace)
     what_if = explanation.what_if
     names, counted = Names.of(trace), counted_steps(trace)
-    path = explanation.path.filter(pl.col("step").is_in(counted))
+    path = counted_path(trace)
     keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
-    unique_keys, number, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    spent = np.zeros(unique_keys.size, np.int64)
-    np.add.at(spent, number, (path["end_ns"] - path["start_ns"]).to_numpy())
+    unique_keys, number = factorize(keys)
+    counts, spent = (
+        np.bincount(number, minlength=unique_keys.size),
+        scatter_add(number, _lengths(path), unique_keys.size),
+    )
     order = np.argsort(-spent, kind="stable")
-    of_nodes = _keys(names, places_of_nodes(trace), what_if.part, by)
+    of_nodes = _keys(names, Places.of_nodes(trace, explanation.graph), what_if.part, by)
     place = np.full(int(max(of_nodes.max(initial=0), keys.max(initial=0))) + 1, NONE, np.int32)
     place[unique_keys] = np.arange(unique_keys.size)
     key = place[of_nodes]
-    whole, on_path = np.zeros(unique_keys.size, np.int64), np.flatnonzero(key >= 0)
-    np.add.at(whole, key[on_path], what_if.delays()[on_path])
+    whole = scatter_add(key, what_if.delays(), unique_keys.size)
     whole = np.maximum(whole, spent)  # without known predecessors, a path has time that isn't in any delay
     rank = np.full(unique_keys.size + 1, NONE, np.int8)
     rank[order[:MOST_ESTIMATED]] = np.arange(min(order.size, MOST_ESTIMATED))
@@ -95,21 +96,22 @@ def critical_path_names(
 
 def _shares(path: pl.DataFrame, rank: NDArray[np.int8], ranks: int, trace: Trace, percent: int) -> NDArray[np.int64]:
     """That share of the length of the segments of each rank in each step: [rank, step], 0 in steps that don't count."""
-    spent = np.zeros((ranks, trace.steps.height), np.int64)
-    some = np.flatnonzero(rank >= 0)
-    length = (path["end_ns"] - path["start_ns"]).to_numpy()
-    np.add.at(spent, (rank[some], path["step"].to_numpy()[some]), length[some])
-    return spent * percent // 100
+    steps = trace.steps.height
+    place = np.where(rank >= 0, rank * np.int32(steps) + path["step"].to_numpy(), np.int32(NONE))
+    return scatter_add(place, _lengths(path), ranks * steps).reshape(ranks, steps) * percent // 100
 
 
-def _keys(names: Names, places: Places, part: NDArray[np.int8] | np.int64, by: str) -> NDArray[np.int64]:
+def _lengths(path: pl.DataFrame) -> NDArray[np.int64]:
+    return (path["end_ns"] - path["start_ns"]).to_numpy()
+
+
+def _keys(names: Names, places: Places, part: NDArray[np.int8], by: str) -> NDArray[Any]:
     """A number for each pair of a name and a part; by operator the part is all of them."""
-    named = names.merged_names(places).astype(np.int64)
+    named = names.merged_names(places)
     if by == "operator":
         op = names.operators(places)
-        named, part = np.where(op >= 0, op, named), np.int64(len(CLASSES))
-    keys: NDArray[np.int64] = (named + 1) * _PARTS + part
-    return keys
+        return (np.where(op >= 0, op, named) + 1) * _PARTS + len(CLASSES)
+    return (named + 1) * _PARTS + part
 
 
 def _per_step(rows: pl.DataFrame, length: int, steps: int) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...critical_path import CLASSES, NAMELESS, ON_DEVICE, Explanation, Names, Places
+from ...critical_path import CLASSES, NAMELESS, ON_DEVICE, Explanation, Names, Places, counted_path
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps
@@ -55,11 +55,14 @@ class CriticalPathSummary(Table):
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
     steps = counted_steps(trace)
-    path = Explanation.of(trace).path.filter(pl.col("step").is_in(steps))
-    path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns"))
-    names = Names.of(trace)
-    path = path.with_columns(
-        name=pl.Series(names.merged_names(Places.of_path(path))), is_host=~pl.col("class").is_in(list(ON_DEVICE))
+    names, path = Names.of(trace), counted_path(trace)
+    path = path.select(
+        "step",
+        "start_ns",
+        "class",
+        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
+        is_host=~pl.col("class").is_in(list(ON_DEVICE)),
+        name=pl.Series(names.merged_names(Places.of_path(path))),
     )
     spent = np.bincount(path["class"].to_numpy(), path["dur_ns"].to_numpy(), len(CLASSES))
     rows = [_row(trace, path, names, spent, len(steps))] if spent.any() else []

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...advice.given import Given, given_advice
-from ...critical_path import CLASSES, Explanation, places_of_nodes
+from ...critical_path import CLASSES, Explanation
 from ...diagnostics import diagnose
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -64,8 +64,14 @@ class _Target(NamedTuple):
     classes: tuple[int, ...]
     kernels: NDArray[np.integer] | None
 
-    def is_in(self, part: NDArray[np.int8], row: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Which nodes or segments belong to it, by their class and their row of device_events."""
+    def nodes(self, explained: Explanation) -> NDArray[np.bool_]:
+        """Which nodes of the graph belong to it."""
+        what_if = explained.what_if
+        return np.isin(what_if.part, self.classes) if self.kernels is None else what_if.computation_of(self.kernels)
+
+    def segments(self, path: pl.DataFrame) -> NDArray[np.bool_]:
+        """Which segments of the critical path belong to it."""
+        part, row = path["class"].to_numpy(), path["device_event"].to_numpy()
         if self.kernels is None:
             return np.isin(part, self.classes)
         inside: NDArray[np.bool_] = (part == CLASSES.index("computation")) & np.isin(row, self.kernels)
@@ -106,14 +112,14 @@ def _parsed(less: str, targets: dict[str, _Target]) -> list[dict[str, int]]:
 
 def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
-    explained, places = Explanation.of(trace), places_of_nodes(trace)
+    explained = Explanation.of(trace)
     path = explained.path
-    of_nodes, of_path = np.zeros(places.row.size, np.uint8), np.zeros(path.height, np.int64)
+    of_nodes, of_path = np.zeros(explained.what_if.part.size, np.uint8), np.zeros(path.height, np.int64)
     on_path = np.zeros(path.height, bool)
     for rule, percent in percents.items():
-        inside = targets[rule].is_in(explained.what_if.part, places.row)
+        inside = targets[rule].nodes(explained)
         of_nodes[inside] = np.maximum(of_nodes[inside], np.uint8(percent))
-        inside = targets[rule].is_in(path["class"].to_numpy(), path["device_event"].to_numpy())
+        inside = targets[rule].segments(path)
         of_path[inside] = np.maximum(of_path[inside], percent)
         on_path |= inside
     length, step = (path["end_ns"] - path["start_ns"]).to_numpy(), path["step"].to_numpy()
