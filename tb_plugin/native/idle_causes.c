@@ -38,8 +38,8 @@ EXPORT int64_t gap_of_piece(IN(int32_t, group), IN(int64_t, begin), IN(int32_t, 
     int64_t at = 0;
     for (int64_t i = 0; i < begin_size; i++) {
         if (AT(begin, i) >= until) continue;
-        while (AT(parent_group, at) < AT(group, i) || AT(parent_end, at) <= AT(begin, i)) at++;
-        AT(parents, i) = (int32_t)at;
+        while (at < parent_end_size && (AT(parent_group, at) < AT(group, i) || AT(parent_end, at) <= AT(begin, i))) at++;
+        if (at < parent_end_size) AT(parents, i) = (int32_t)at;
     }
     return 0;
 }
