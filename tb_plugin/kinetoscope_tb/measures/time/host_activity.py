@@ -89,12 +89,18 @@ def all_wait(trace: Trace, after_ns: int) -> Intervals:
     waits = map_categories(launches["name"], synchronizes)
     waiting: list[Intervals] = []
     working: list[Intervals] = []
-    for thread in np.flatnonzero(launching_threads(trace)):
-        on_host, on_calls, on_python = (f["thread"].to_numpy() == thread for f in (host, launches, python))
-        start, end = intervals_of(launches, on_calls & waits)
-        is_range = on_host & (host["parent"].to_numpy() == NONE)
-        is_frame = on_python & (python["parent"].to_numpy() == NONE)
-        active = [intervals_of(host, is_range), intervals_of(launches, on_calls), intervals_of(python, is_frame)]
+    threads = np.flatnonzero(launching_threads(trace)).astype(np.int32)
+    for on_host, on_calls, on_python in zip(
+        *(_places(frame, threads) for frame in (host, launches, python)), strict=True
+    ):
+        start, end = intervals_of(launches[on_calls], waits[on_calls])
+        outermost = [intervals_of(f, f["parent"].to_numpy() == NONE) for f in (host[on_host], python[on_python])]
         waiting.append(union(start + after_ns, end))
-        working.append(without(merge(active), (start, end)))
+        working.append(without(merge([*outermost, intervals_of(launches[on_calls])]), (start, end)))
     return without(merge(waiting), merge(working))
+
+
+def _places(frame: pl.DataFrame, threads: NDArray[np.int32]) -> list[slice]:
+    """Where the rows of each thread are, in a frame in the order of threads."""
+    of = frame["thread"].to_numpy()
+    return list(map(slice, np.searchsorted(of, threads), np.searchsorted(of, threads, "right")))
