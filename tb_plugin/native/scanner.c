@@ -27,7 +27,8 @@ typedef struct {
     int64_t codes_size;
 } Seen;
 
-static inline bool ends_as_seen(Text b, int64_t i, int64_t end, int64_t start, int64_t length) {
+/* Whether the text at i begins with the earlier one at `start`, and goes on. */
+static inline bool is_repeated(Text b, int64_t i, int64_t end, int64_t start, int64_t length) {
     return i + length < end && same(b, start, b, i, length);
 }
 
@@ -85,7 +86,7 @@ static inline int64_t read_number(Text b, int64_t i, int64_t end, int64_t kind, 
 static inline int64_t seen_token_end(Text b, int64_t i, int64_t end, int64_t code, const Out *out) {
     if (code < 0) return 0;
     int64_t start = AT(out->token_starts, code), length = AT(out->token_lengths, code);
-    if (!ends_as_seen(b, i, end, start, length)) return 0;
+    if (!is_repeated(b, i, end, start, length)) return 0;
     bool is_closed = AT(b.at, i) == '"' || AT(b.at, i) == '[' || AT(b.at, i) == '{';
     return is_closed || ends_number(AT(b.at, i + length)) ? i + length : 0;
 }
@@ -120,7 +121,7 @@ static inline int64_t read_text(Text b, int64_t i, int64_t end, int64_t column, 
 static inline int64_t read_key(Text b, int64_t i, int64_t end, int64_t level, int64_t last, const Keys *keys,
                                Seen *seen, int64_t *slot) {
     SeenKey *expected = &AT(seen->after, last);
-    if (expected->length && expected->level == level && ends_as_seen(b, i, end, expected->start, expected->length) &&
+    if (expected->length && expected->level == level && is_repeated(b, i, end, expected->start, expected->length) &&
         AT(b.at, i + expected->length) == '"') {
         *slot = expected->slot;
         return i + expected->length;

@@ -73,7 +73,8 @@ class Graph:
         nodes: The instants.
         first: For each node its first edge in `predecessor` and `kind`, and the number of edges at the end. That is its
             *driving edge*, which it waited for longest; of equals the one whose predecessor is later.
-        predecessor: The node that each edge comes from; likewise `kind`, its Kind.
+        predecessor: The node that each edge comes from.
+        kind: The Kind of each edge.
         start_lag: The least duration of each edge to the start of a row; other edges have none. The first of these
             edges is the first one of the first row's start.
     """

@@ -69,8 +69,8 @@ def _iterations(trace: Trace) -> Iterator[Diagnostic]:
             f"Averages leave these iterations out: {parts}. The view Iterations names each.",
             level="note",
         )
-    confidence = CONFIDENCE[iterations(trace).frame["source"][0]]
-    if confidence == "medium":
+    sources = iterations(trace).frame["source"].head(1)  # none if a cache entry was forged
+    if any(CONFIDENCE[source] == "medium" for source in sources):
         yield Diagnostic(
             "inferred_iterations",
             trace.steps.height,

@@ -108,7 +108,8 @@ class Writer:
         Raises:
             TypeError: A column has another type.
         """
-        columns = {name: self._column(frame.select(name).to_series()) for name in frame.columns}  # not kept with it
+        # By `select`, since a frame keeps the rows of a scalar column that is taken by its name.
+        columns = {name: self._column(frame.select(name).to_series()) for name in frame.columns}
         return {"rows": frame.height, "columns": columns}
 
     def _column(self, column: pl.Series) -> Any:
