@@ -37,6 +37,7 @@ _POINTERS = {
     ("segments", "sync_point"): "calls",
     ("segments", "since"): "calls",
 }
+_REQUIRED = {("segments", "step")}  # pointers that are never NONE
 
 
 def problem_of(summary: Summary) -> str:
@@ -93,7 +94,8 @@ def _of_column(frame: str, column: pl.Series, summary: Summary) -> Iterator[str]
         return
     values = column.to_numpy()
     target = _POINTERS.get((frame, name))
-    least = NONE if target is not None or name in _MISSABLE else 0
+    is_missable = target is not None or name in _MISSABLE
+    least = NONE if is_missable and (frame, name) not in _REQUIRED else 0
     most = getattr(summary, target).height - 1 if target is not None else _LARGEST.get(name, LARGEST_NS)
     low, high = int(values.min()), int(values.max())
     if low < (-most if name in _SIGNED else least) or high > most:
