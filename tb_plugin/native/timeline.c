@@ -165,7 +165,7 @@ static void gather_buckets(Tile *tile, const Entries *from, int64_t lo, int64_t 
         int64_t at = tile->size - 1;
         CHECK(at >= 0);
         tile->count[at] += from->count ? from->count[i] : 1;
-        total += from->busy ? from->busy[i] : lasts;
+        total = smaller(total + (from->busy ? from->busy[i] : lasts), INT64_C(1) << 62);
         tile->busy[at] = (uint32_t)smaller(total >> larger(0, level - SUB_BITS), UINT32_MAX);
         if (lasts > longest) {
             longest = lasts;

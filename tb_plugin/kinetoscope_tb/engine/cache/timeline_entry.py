@@ -158,6 +158,7 @@ def _fail_if_astray(timeline: Timeline) -> None:
         (levels.label, 0, texts),
         (levels.slice, 0, size),
         (levels.shift, 0, _MOST_SHIFT),
+        (levels.busy_ns, 0, 2 * LARGEST_NS + 1),
         (timeline.parent, NONE, size),
         (timeline.event, 0, timeline.frame_first[-1]),
     ]
@@ -165,7 +166,7 @@ def _fail_if_astray(timeline: Timeline) -> None:
         bounds.append((rows.number, 0, size))
     for values, least, end in bounds:
         if values.size and not least <= int(values.min()) <= int(values.max()) < end:
-            raise BrokenEntry("an index is out of range")
+            raise BrokenEntry("an index or a duration is out of range")
     if not _are_parents_first(timeline.parent):
         raise BrokenEntry("a slice comes before the one around it")
     of_row, first = levels.of_row, levels.first

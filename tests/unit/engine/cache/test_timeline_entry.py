@@ -1,12 +1,13 @@
 """A timeline comes back from its entry as it was, or not at all."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kinetoscope_tb.engine.cache import Cache
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline import Pyramid, timeline
 from support.build import TraceBuilder
 
 
@@ -71,6 +72,17 @@ def test_a_damaged_entry_is_made_anew(tmp_path, caplog, place):
         opened_timeline = cache.open_timeline("a.pt.trace.json", "stamp", recorded())
     assert opened_timeline is None
     assert "is read again" in caplog.text
+
+
+@pytest.mark.parametrize("busy", [-1, 1 << 62])
+def test_an_entry_with_an_impossible_sum_is_made_anew(tmp_path, caplog, busy):
+    written, cache = made(), Cache(tmp_path)
+    levels = replace(written.pyramid.levels, busy_ns=np.full_like(written.pyramid.levels.busy_ns, busy))
+    forged = replace(written, pyramid=Pyramid(written.pyramid.rows, levels))
+    cache.write_timeline(forged, "a.pt.trace.json", "stamp")
+    with caplog.at_level(logging.INFO):
+        assert cache.open_timeline("a.pt.trace.json", "stamp", recorded()) is None
+    assert "a duration is out of range" in caplog.text
 
 
 def test_the_cache_lists_and_clears_timelines_too(tmp_path):
