@@ -1,10 +1,48 @@
-"""Columns in which every row has the same value, most often a missing one."""
+"""Columns in which every row has the same value, most often a missing one.
+
+As an array, such a column may store the value once (its stride is 0); as a Polars column, it may be a scalar.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 _SAMPLES = 4  # rows that rule most columns out
+
+Values = NDArray[Any]
+
+
+def repeated(value: Values, size: int) -> Values:
+    """An array of a size that stores its value, the only one of the array, once; it can't be written."""
+    return np.broadcast_to(value, size)
+
+
+def stores_one(values: Values) -> bool:
+    """Whether an array stores one value for all rows."""
+    return values.strides == (0,) and values.size > 0
+
+
+def per_value(function: Callable[[Values], Values], values: Values) -> Values:
+    """`function(values)`, which has a result for each value; if one is stored for all rows, so is the result."""
+    return repeated(function(values[:1]), values.size) if stores_one(values) else function(values)
+
+
+def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataFrame:
+    """A frame; an array that stores one value for all rows, or a series of length 1, is a scalar column."""
+    if height <= 1:
+        return pl.DataFrame(columns)
+    ones = {
+        name: pl.Series(values[:1])
+        for name, values in columns.items()
+        if (len(values) == 1 if isinstance(values, pl.Series) else stores_one(values))
+    }
+    frame = pl.DataFrame({name: values for name, values in columns.items() if name not in ones})
+    return frame.select(pl.lit(ones[name]).first().alias(name) if name in ones else name for name in columns)
 
 
 def with_constants(frame: pl.DataFrame) -> pl.DataFrame:

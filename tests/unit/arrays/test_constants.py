@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from kinetoscope_tb.arrays.constants import with_constants
+from kinetoscope_tb.arrays.constants import frame_of, per_value, repeated, stores_one, with_constants
 
 ROWS = 1_000
 ENUM = pl.Enum(["a", "b"])
@@ -53,3 +53,38 @@ def test_short_frames_are_the_same(rows):
 
 def test_a_frame_without_columns_is_the_same():
     assert with_constants(pl.DataFrame()).shape == (0, 0)
+
+
+def test_a_function_of_one_stored_value_is_computed_once():
+    seen = []
+
+    def doubled(values):
+        seen.append(values.size)
+        return 2 * values
+
+    result = per_value(doubled, repeated(np.array([4]), 1000))
+    assert (seen, result.tolist()) == ([1], [8] * 1000)
+    assert stores_one(result)
+    assert per_value(doubled, np.array([4, 5])).tolist() == [8, 10]
+    assert per_value(doubled, repeated(np.array([4]), 0)).tolist() == []
+
+
+def test_a_frame_stores_one_value_once():
+    dense = np.arange(100_000)
+    columns = {
+        "one": repeated(np.array([4]), dense.size),
+        "dense": dense,
+        "text": pl.Series(["a"], dtype=pl.Enum(["a"])),
+    }
+    frame = frame_of(columns, dense.size)
+    assert frame.columns == ["one", "dense", "text"]
+    assert frame.schema == {"one": pl.Int64, "dense": pl.Int64, "text": pl.Enum(["a"])}
+    assert frame.row(99_999) == (4, 99_999, "a")
+    assert frame.select("one", "text").estimated_size() < 100
+
+
+@pytest.mark.parametrize("height", [0, 1])
+def test_a_frame_of_one_row_or_none(height):
+    some = np.arange(height)
+    frame = frame_of({"one": repeated(np.array([4]), height), "dense": some, "text": pl.Series(["a"])[:height]}, height)
+    assert frame.rows() == [(4, 0, "a")][:height]

@@ -35,7 +35,7 @@ def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
     bare = np.flatnonzero((others["category"] < 0) & (others["kind"] == Kind.UNKNOWN))
     kind = np.full(others["kind"].size, Kind.OTHER, np.int8)
     kind[bare] = _kinds(others["name"][bare], others["pid"][bare], process, texts)
-    others["kind"][bare] = Kind.OTHER
+    others.put("kind", bare, np.full(bare.size, Kind.OTHER))
     codes = np.append(np.arange(len(texts)), NONE)
     for name in ("launches", "device_events"):
         layout = LAYOUTS[name]

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...arrays.constants import frame_of
+
 _ROUTES = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 _COPIES = {str(number): name for number, name in enumerate(_ROUTES, start=1)}
 """CUpti_ActivityMemcpyKind: the writers have no name for 9, so it is a number in their files."""
@@ -29,14 +31,14 @@ def with_kinds(
     """The names, where "Memcpy" and "Memset" say no more, with what the arguments say.
 
     Args:
-        names: Of kernels, copies and fills.
+        names: Of kernels, copies and fills; any of these columns may have one text for all of them.
         copy: The direction of each copy, such as HtoD; null where it isn't an argument.
         source, target: The memory that it reads and writes, such as pinned.
         memory: The kind of memory that a fill writes: CUPTI's number, or NONE.
     """
-    rows = pl.DataFrame({"name": names, "copy": copy, "source": source, "target": target, "memory": memory})
-    if rows["copy"].null_count() == rows.height and (rows["memory"] < 0).all():
+    if copy.null_count() == copy.len() and (memory < 0).all():
         return names
+    rows = frame_of({"name": names, "copy": copy, "source": source, "target": target, "memory": memory}, memory.size)
     name = pl.col("name").cast(pl.String)
     route = pl.col("copy").cast(pl.String).replace(_COPIES)
     ends = [pl.col(end).cast(pl.String).replace_strict(_SPELT, default="Unknown") for end in ("source", "target")]

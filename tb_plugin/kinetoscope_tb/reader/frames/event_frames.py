@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.constants import with_constants
+from ...arrays.constants import frame_of, per_value, stores_one, with_constants
 from ...arrays.gather import NONE, enum_of, map_categories
 from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
@@ -44,8 +44,7 @@ class Frame:
     def __init__(self, name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> None:
         self.name, self.texts = name, texts
         self._rows, self._thread = rows, thread
-        self._start = rows.gather("ts")
-        self._start -= origin
+        self._start = rows.gather("ts") - origin
         self._order = _nested_order(thread, self._start, rows["dur"]) if name in _NESTED else _order(self._start)
 
     def gather(self, column: str) -> Ints:
@@ -53,7 +52,7 @@ class Frame:
         return self._ordered(self._rows.gather(column))
 
     def _ordered(self, values: Ints) -> Ints:
-        return values if self._order is None else values[self._order]
+        return values if self._order is None or stores_one(values) else values[self._order]
 
     def thread(self) -> Ints:
         """Rows of the threads frame."""
@@ -76,21 +75,25 @@ class Frame:
         return {"offset": self.gather("offset").astype(np.int64), "length": self.gather("length").astype(np.int32)}
 
     def kind(self) -> pl.Series:
-        """The kind of each event."""
-        kind = self.gather("kind") - LAYOUTS[self.name].first
+        """The kind of each event; one if all are of the same."""
+        kind = self.gather("kind")
+        kind = (kind[:1] if stores_one(kind) else kind) - LAYOUTS[self.name].first
         return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
 
     def text(self, column: str, spelled: Callable[[str], str] = str) -> pl.Series:
-        """A text of the event itself or of an argument, converted by the function."""
+        """A text of the event itself or of an argument, converted by the function; as `enum`."""
         return enum(self.gather(column), self.texts, spelled)
 
     def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
         """An integer argument; NONE where it is missing or doesn't fit."""
-        values = self.gather(arg)
         limits = np.iinfo(dtype)
-        if np.iinfo(values.dtype).max > limits.max:
-            values = np.where((values < limits.min) | (values > limits.max), NONE, values)
-        return values.astype(dtype)
+
+        def converted(values: Ints) -> Ints:
+            if np.iinfo(values.dtype).max > limits.max:
+                values = np.where((values < limits.min) | (values > limits.max), NONE, values)
+            return values.astype(dtype)
+
+        return per_value(converted, self.gather(arg))
 
     def float_arg(self, arg: str, most: float) -> NDArray[np.float64]:
         """A float argument; NaN where it is missing, isn't a number, or isn't between 0 and `most`."""
@@ -100,7 +103,7 @@ class Frame:
             if code >= 0:
                 value = float_of(self.texts.tokens[code])
                 value_of[code] = value if 0 <= value <= most else np.nan
-        return value_of[codes]
+        return per_value(value_of.__getitem__, codes)
 
     def is_false(self, arg: str) -> NDArray[np.bool_]:
         """Where the argument is false."""
@@ -116,7 +119,7 @@ class Frame:
             number = number_of(self.texts[code] or "")
             if number is not None:
                 numbers[code] = number
-        return numbers[codes]
+        return per_value(numbers.__getitem__, codes)
 
 
 def _order(start: NDArray[np.int64]) -> Ints | None:
@@ -137,7 +140,11 @@ def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | N
 
 
 def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.Series:
-    """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text."""
+    """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text.
+
+    Of an array that stores one code for all rows, it is a series of length 1.
+    """
+    codes = codes[:1] if stores_one(codes) else codes
     number_of: dict[str, int] = {}
     numbers = np.full(len(texts) + 1, NONE, np.int32)
     for code in used(codes, len(texts)):
@@ -150,7 +157,7 @@ def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.S
 def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
     """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
     part = Frame(name, rows, texts, origin, thread)
-    return with_constants(pl.DataFrame({**_COLUMNS[name](part), **part.place()}))
+    return with_constants(frame_of({**_COLUMNS[name](part), **part.place()}, thread.size or part.start().size))
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
@@ -278,11 +285,12 @@ def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
         return enum(rows.gather(column), texts)
 
     def integer(column: str) -> Ints:
-        return rows.gather(column).astype(np.int64)
+        return per_value(lambda values: values.astype(np.int64), rows.gather(column))
 
-    return pl.DataFrame(
+    offset = integer("offset")
+    return frame_of(
         {
-            "offset": integer("offset"),
+            "offset": offset,
             "name": text("collective"),
             "dtype": text("dtype"),
             "in_elements": integer("in_elements"),
@@ -298,7 +306,8 @@ def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
             "target_rank": integer("target_rank"),
             "nth": integer("nth"),
             "is_asynchronous": text("is_asynchronous"),
-        }
+        },
+        offset.size,
     )
 
 
@@ -320,16 +329,13 @@ def _correlation(frame: Frame) -> Ints:
 
 def _from_one(frame: Frame, arg: str) -> Ints:
     """A number; zero means missing."""
-    values = frame.integer(arg)
-    values[values == 0] = NONE
-    return values
+    return per_value(lambda values: np.where(values == 0, NONE, values), frame.integer(arg))
 
 
 def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
     """Stored for operators whose work follows from them; for all operators they would be many distinct texts."""
     codes = frame.gather("concrete_inputs")
-    codes[~map_categories(name, is_matrix_op).astype(bool)] = NONE
-    return enum(codes, frame.texts)
+    return enum(np.where(map_categories(name, is_matrix_op), codes, NONE), frame.texts)
 
 
 def _work_names(frame: Frame) -> pl.Series:

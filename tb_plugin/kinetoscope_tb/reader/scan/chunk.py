@@ -6,12 +6,11 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from mmap import mmap
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...arrays.allocator import own_pages
 from . import scanner as s
 from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
 from .counters import CounterLines, counter_rows, lines_at
@@ -152,8 +151,8 @@ def new_out() -> s.Out:
         offsets=np.empty(events, np.int64),
         lengths=np.empty(events, np.int32),
         arg_counts=np.zeros(N_COLUMNS, np.int64),
-        arg_rows=_own_pages((N_COLUMNS, events), np.int32),
-        arg_values=_own_pages((N_COLUMNS, events), np.int64),
+        arg_rows=own_pages((N_COLUMNS, events), np.int32),
+        arg_values=own_pages((N_COLUMNS, events), np.int64),
         slots=np.zeros(4 * tokens, np.uint64),
         slot_codes=np.empty(4 * tokens, np.int32),
         token_starts=np.empty(tokens, np.int64),
@@ -162,11 +161,6 @@ def new_out() -> s.Out:
         places=np.empty((_PLACES_PER_SCAN, 2), np.int64),
         state=np.zeros(s.N_STATE, np.int64),
     )
-
-
-def _own_pages(shape: tuple[int, int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """An array outside of the allocator's heap, which a large free block in it would leave fragmented."""
-    return np.ndarray(shape, dtype, mmap(-1, shape[0] * shape[1] * np.dtype(dtype).itemsize))
 
 
 def event_texts(out: s.Out, text: memoryview, _offset: int, _original: RepairedText | None) -> list[bytes]:

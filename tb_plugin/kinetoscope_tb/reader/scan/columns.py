@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.allocator import own_pages
+from ...arrays.constants import repeated, stores_one
 from .scanner import CODE, INTEGER, OBJECT, TIME, Keys, key_hash
 
 EVENT_CODES = ("phase", "category", "name", "pid", "tid")
@@ -98,6 +100,8 @@ N_COLUMNS = len(EVENT_CODES) + len(ARGS)
 ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
 
 
+_LARGE_BYTES = 1 << 20
+_HUGE_BYTES = 1 << 23
 _NARROW = [(kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32)]
 
 
@@ -123,31 +127,49 @@ def key_table(slots: int = 256) -> Keys:
 
 
 class Growing:
-    """An array that grows, and widens its type when a value needs it. Unused capacity is never touched."""
+    """An array that grows, and widens its type when a value needs it. While all values are the same, it stores one."""
 
     def __init__(self, dtype: type[np.signedinteger[Any]] = np.int8) -> None:
         self._length = 0
-        self._array: NDArray[Any] = np.empty(0, dtype)
+        self._array: NDArray[Any] = np.empty(0, dtype)  # unused capacity is never touched
+        self._is_constant = True
 
     def append(self, part: NDArray[Any]) -> None:
         """Copy the part to the end."""
-        length = self._length + part.size
-        kind = np.promote_types(part.dtype, self._array.dtype)
-        if length > self._array.size or kind != self._array.dtype:
-            room = self._array.size if length <= self._array.size else 4 * length
-            old, self._array = self._array, np.empty(room, kind)
-            self._array[: self._length] = old[: self._length]
-        self._array[self._length : length] = part
+        if not part.size:
+            return
+        before, length = self._length, self._length + part.size
+        old, kind = self._array, np.promote_types(part.dtype, self._array.dtype)
+        if self._is_constant and (not before or old[0] == part[0]) and _has_one(part):
+            self._array = part[:1].astype(kind)
+        else:
+            if self._is_constant or length > old.size or kind != old.dtype:
+                self._array = _empty(old.size if length <= old.size else 4 * length, kind, before)
+                self._array[:before] = old if self._is_constant else old[:before]
+                self._is_constant = False
+            self._array[before:length] = part
         self._length = length
 
     def array(self) -> NDArray[Any]:
-        """What was appended; a view."""
-        return self._array[: self._length]
+        """What was appended; a view, which can't be written if all values are the same."""
+        return repeated(self._array, self._length) if self._is_constant else self._array[: self._length]
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other values."""
-        self._array = self.array()[mask]
-        self._length = self._array.size
+        kept = self.array()[mask]
+        self._array, self._length, self._is_constant = np.empty(0, kept.dtype), 0, True
+        self.append(kept)
+
+
+def _has_one(values: NDArray[Any]) -> bool:
+    return stores_one(values) or bool((values == values[0]).all())
+
+
+def _empty(size: int, dtype: np.dtype[Any], used: int) -> NDArray[Any]:
+    """An array with arbitrary values, of which a number will be used at once; a large one has pages of its own."""
+    if size * dtype.itemsize < _LARGE_BYTES:
+        return np.empty(size, dtype)
+    return own_pages((size,), dtype, huge=used * dtype.itemsize >= _HUGE_BYTES)
 
 
 def narrowed(values: NDArray[Any]) -> NDArray[Any]:

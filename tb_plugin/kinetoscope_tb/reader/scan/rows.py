@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.constants import per_value, repeated
 from ...arrays.gather import NONE
 from ...arrays.native import Function
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
@@ -28,6 +29,7 @@ OPEN = -2
 NO_NAME = b"(no name)"
 """The name of events without one: not a JSON token."""
 
+_ABSENT = np.array([NONE], np.int8)
 _BEGINS = b'"B"'
 _LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
 """Times beyond these are damage: over 30 years from zero, and durations over 52 days."""
@@ -295,11 +297,16 @@ def _dense(
     column = _AT[arg]
     count = int(out.arg_counts[column])
     if not count:
-        return np.full(size, NONE, np.int8)
+        return repeated(_ABSENT, size)
     values = np.full(size, NONE, np.int64)
     rows, numbers = out.arg_rows[column, :count], out.arg_values[column, :count]
     _spread(rows, numbers, frame_of, place, frame, arg == "correlation", values)
     return values if arg in _CODES else narrowed(values)
+
+
+def _mapped(code_of: NDArray[np.signedinteger[Any]], codes: NDArray[Any]) -> NDArray[Any]:
+    """The file's codes for a part's."""
+    return per_value(lambda some: narrowed(code_of[some]), codes)
 
 
 class Rows:
@@ -312,7 +319,7 @@ class Rows:
     def append(self, part: dict[str, NDArray[Any]], code_of: NDArray[np.signedinteger[Any]]) -> None:
         """Append a part's events; `code_of` turns its codes into the file's, its last place is for -1."""
         for name, values in part.items():
-            self._columns[name].append(code_of[values] if name in _CODES else values)
+            self._columns[name].append(_mapped(code_of, values) if name in _CODES else values)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].array()
