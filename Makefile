@@ -35,8 +35,9 @@ golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those t
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
-	KINETOSCOPE_LIBRARY=$(CHECKED) KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
-	    $(BIN)/python -m pytest tests/fuzz $(ARGS)
+	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
+	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
+	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)

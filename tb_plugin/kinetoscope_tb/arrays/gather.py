@@ -32,7 +32,7 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
         occurs[codes[chunk]] = True
     occurs[NONE] = False
     used = np.flatnonzero(occurs)
-    answers = np.array([*map(answer, categories.gather(used).to_list()), missing])
+    answers = np.array([*map(answer, categories[used].to_list()), missing])
     place = np.full(occurs.size, used.size)
     place[used] = np.arange(used.size)
     by_code = answers[place]
