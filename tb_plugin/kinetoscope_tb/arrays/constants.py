@@ -37,12 +37,13 @@ def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataF
     if height <= 1:
         return pl.DataFrame(columns)
     ones = {
-        name: pl.Series(values[:1])
+        name: pl.lit(pl.Series(values[:1])).first()
         for name, values in columns.items()
         if (len(values) == 1 if isinstance(values, pl.Series) else stores_one(values))
     }
-    frame = pl.DataFrame({name: values for name, values in columns.items() if name not in ones})
-    return frame.select(pl.lit(ones[name]).first().alias(name) if name in ones else name for name in columns)
+    rows = {name: values for name, values in columns.items() if name not in ones}
+    frame = pl.DataFrame(rows or {"": np.empty(height, np.int8)})
+    return frame.with_columns(**ones).select(*columns)
 
 
 def with_constants(frame: pl.DataFrame) -> pl.DataFrame:

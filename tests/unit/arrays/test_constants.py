@@ -83,6 +83,11 @@ def test_a_frame_stores_one_value_once():
     assert frame.select("one", "text").estimated_size() < 100
 
 
+def test_a_frame_may_have_nothing_else():
+    frame = frame_of({"a": repeated(np.array([4]), 3), "b": pl.Series([None], dtype=pl.Int64)}, 3)
+    assert frame.rows() == [(4, None)] * 3
+
+
 @pytest.mark.parametrize("height", [0, 1])
 def test_a_frame_of_one_row_or_none(height):
     some = np.arange(height)

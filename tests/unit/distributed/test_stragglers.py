@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinetoscope_tb.distributed.imbalance.statistics import spread_of
 from kinetoscope_tb.distributed.imbalance.step_times import step_rows
 from kinetoscope_tb.distributed.imbalance.stragglers import excess, verdicts
 from support.simulated import Truth, run_of, simulated
@@ -87,6 +88,34 @@ def test_one_slow_step_is_not_a_slow_rank():
 
 def test_two_steps_are_too_few_to_tell():
     assert judged(ranks=4, steps=2, late={(1, None): 5_000_000}).is_empty()
+
+
+def test_steps_that_no_rank_has_two_of_are_too_few_to_tell():
+    rows = step_rows(run_of(simulated(Truth(ranks=6, steps=3))))
+    pair = pl.col("member") // 2
+    step = pl.col("step").rank("dense").over("member") - 1
+    assert verdicts(rows).height == 6
+    assert verdicts(rows.filter(step == pair)).height == 0
+
+
+def test_a_lost_step_leaves_the_verdicts():
+    rows = step_rows(run_of(simulated(Truth(ranks=4, steps=6, late={(1, None): 2_000_000}))))
+    step = pl.col("step").rank("dense").over("member") - 1
+    frame = verdicts(rows.filter((pl.col("member") < 2) | (step % 3 == 0)))
+    assert named(frame) == [1]
+    assert frame.filter(pl.col("member") == 0)["cost_ns"].item() < 600_000
+
+
+def test_the_spread_of_rows_with_gaps_is_that_of_the_values_at_hand():
+    numbers = np.random.default_rng(0)
+    whole = numbers.normal(100, 5, (40, 30))
+    gaps = np.where(numbers.random(whole.shape) < 0.3, np.nan, whole)
+    assert spread_of(whole)[0] == pytest.approx(5, rel=0.1)
+    assert spread_of(gaps)[0] == pytest.approx(5, rel=0.1)
+    assert spread_of(gaps)[1] < spread_of(whole)[1]
+    few = np.array([[1.0, np.nan, 3.0], [np.nan, 7.0, np.nan], [2.0, np.nan, np.nan]])
+    assert spread_of(few) == (np.sqrt(2), 1)
+    assert spread_of(few[1:]) == (0.0, 0)
 
 
 def test_what_is_less_than_two_in_a_hundred_is_no_straggler():

@@ -23,14 +23,19 @@ def spread_of(over: Floats) -> tuple[float, float]:
 
     Args:
         over: [row, number]: such as the excess of each rank in each step; NaN where there is none.
+
+    Returns:
+        (0, 0) if no row has two values.
     """
-    ranks, steps = over.shape
-    freedom = (ranks if ranks > 2 else 1) * (steps - 1)
+    rows = [row[~np.isnan(row)] for row in over]
+    changes = np.concatenate([np.diff(row) for row in rows])
+    freedom = changes.size if len(rows) > 2 else changes.size // len(rows)
+    if not freedom:
+        return 0.0, 0
     if freedom < FEW_TO_COUNT:
-        around = over - np.nanmean(over, axis=1)[:, None]
-        return float(np.sqrt(np.nanmean(around**2) * steps / (steps - 1))), freedom
-    change = float(np.nanmedian(np.abs(np.diff(over, axis=1))))
-    return SPREAD * change / np.sqrt(2), EFFICIENCY * freedom
+        squares = sum(float(np.sum((row - row.mean()) ** 2)) for row in rows if row.size)
+        return float(np.sqrt(squares / changes.size)), freedom
+    return float(SPREAD * np.median(np.abs(changes)) / np.sqrt(2)), EFFICIENCY * freedom
 
 
 def quantile(tail: float, freedom: float) -> float:

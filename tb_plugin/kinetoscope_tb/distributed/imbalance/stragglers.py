@@ -71,7 +71,7 @@ class _Matrix:
 
 
 def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """The frame VERDICTS of ranks' step rows; empty without two comparable ranks and three steps.
+    """The frame VERDICTS of ranks' step rows; empty without two comparable ranks, and three steps of which one has two.
 
     Traces of several places are judged together: their steps are more steps of the same workers. `member` is the
     worker's first trace.
@@ -123,13 +123,15 @@ def excess(own: Floats) -> Floats:
 
 def _judge(matrix: _Matrix) -> pl.DataFrame:
     over = excess(matrix.own)
+    spread, freedom = spread_of(over)
+    if not freedom:
+        return pl.DataFrame(schema=VERDICTS)
     typical = np.nanmedian(over, axis=1)
     steps = np.sum(~np.isnan(over), axis=1)
     least = float(np.nanmedian(matrix.total))
-    named, alone = _thresholds(over, typical, least)
+    named, alone = _thresholds(over, typical, least, spread, freedom)
     is_slow = (typical > named) & (steps >= FEWEST_STEPS)
-    others = matrix.own[~is_slow] if (~is_slow).any() else matrix.own
-    cost = np.nanmean(np.maximum(matrix.own - np.nanmax(others, axis=0)[None, :], 0), axis=1)
+    cost = _cost(matrix.own, is_slow)
     stands_out = (over > alone) & ~is_slow[:, None]
     wait = np.nanmedian(matrix.wait, axis=1)
     waits = bool(is_slow.any()) & ~is_slow & (wait > named)
@@ -154,10 +156,19 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
     )
 
 
-def _thresholds(over: Floats, typical: Floats, step_ns: float) -> tuple[float, float]:
-    """(the typical excess, the excess of one step) that noise doesn't explain."""
+def _cost(own: Floats, is_slow: NDArray[np.bool_]) -> Floats:
+    """Mean time of each rank beyond the slowest one that isn't slow, over the steps that such a rank has."""
+    others = own if is_slow.all() else own[~is_slow]
+    slowest = np.max(others, axis=0, initial=-np.inf, where=~np.isnan(others))
+    counts = np.isfinite(own) & np.isfinite(slowest)
+    beyond = np.where(counts, np.maximum(own - slowest, 0), 0)
+    mean: Floats = beyond.sum(axis=1) / np.maximum(counts.sum(axis=1), 1)
+    return mean
+
+
+def _thresholds(over: Floats, typical: Floats, step_ns: float, spread: float, freedom: float) -> tuple[float, float]:
+    """(the typical excess, the excess of one step) that noise doesn't explain; see `spread_of`."""
     ranks, steps = over.shape
-    spread, freedom = spread_of(over)
     of_ranks = 0.0
     if ranks >= FEW_RANKS:
         of_ranks = SPREAD * float(np.median(np.abs(typical - np.median(typical))))

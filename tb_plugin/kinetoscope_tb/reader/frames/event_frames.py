@@ -47,6 +47,11 @@ class Frame:
         self._start = rows.gather("ts") - origin
         self._order = _nested_order(thread, self._start, rows["dur"]) if name in _NESTED else _order(self._start)
 
+    @property
+    def height(self) -> int:
+        """How many events there are."""
+        return int(self._start.size)
+
     def gather(self, column: str) -> Ints:
         """The column's codes or numbers, in the order of the frame."""
         return self._ordered(self._rows.gather(column))
@@ -157,7 +162,7 @@ def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.S
 def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
     """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
     part = Frame(name, rows, texts, origin, thread)
-    return with_constants(frame_of({**_COLUMNS[name](part), **part.place()}, thread.size or part.start().size))
+    return with_constants(frame_of({**_COLUMNS[name](part), **part.place()}, part.height))
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
