@@ -69,7 +69,10 @@ class OpCosts(Table):
         "Host time in it, without the operators, annotations and runtime calls that it made directly. A backend's "
         "annotations in it (nccl:all_reduce) count as its own time, as in torch's key_averages().",
     )
-    host_total_ns = Column(DURATION, "Host time from its start to its end, summed over its calls.")
+    host_total_ns = Column(
+        DURATION,
+        "Host time from its start to its end, summed over its calls; nested calls of the same operator each count.",
+    )
     tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or an operator in it, is a matmul.")
     tc_self_frac = Column(
         FRACTION,

@@ -101,7 +101,7 @@ ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}
 
 
 _LARGE_BYTES = 1 << 20
-_HUGE_BYTES = 1 << 23
+_HUGE_BYTES = 1 << 21
 _NARROW = [(kind, int(np.iinfo(kind).max)) for kind in (np.int8, np.int16, np.int32)]
 
 
@@ -139,9 +139,12 @@ class Growing:
         if not part.size:
             return
         before, length = self._length, self._length + part.size
-        old, kind = self._array, np.promote_types(part.dtype, self._array.dtype)
+        old, kind = self._array, self._array.dtype
+        if part.dtype != kind:
+            kind = np.promote_types(part.dtype, kind)
         if self._is_constant and (not before or old[0] == part[0]) and _has_one(part):
-            self._array = part[:1].astype(kind)
+            if not before or kind != old.dtype:
+                self._array = part[:1].astype(kind)
         else:
             if self._is_constant or length > old.size or kind != old.dtype:
                 self._array = _empty(old.size if length <= old.size else 4 * length, kind, before)

@@ -305,8 +305,9 @@ def _dense(
 
 
 def _mapped(code_of: NDArray[np.signedinteger[Any]], codes: NDArray[Any]) -> NDArray[Any]:
-    """The file's codes for a part's."""
-    return per_value(lambda some: narrowed(code_of[some]), codes)
+    """The file's codes for a part's, in two bytes or less where they fit."""
+    is_wide = code_of.itemsize > np.dtype(np.int16).itemsize
+    return per_value(lambda some: narrowed(code_of[some]) if is_wide else code_of[some], codes)
 
 
 class Rows:
