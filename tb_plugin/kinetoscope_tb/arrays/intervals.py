@@ -5,8 +5,9 @@ A *union* is sorted and disjoint. Lengths are exact integers and never count ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ _unite = Function("unite")
 _unite_runs = Function("unite_runs")
 _unite_two = Function("unite_two")
 
+_AT_ONCE = 1 << 17
 _MOST_RUNS = 64  # with more of them, sorting the rows is faster
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -97,15 +99,40 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k minus
     the length of the union of the groups before k.
     """
-    lengths: list[Ints] = []
-    united = merge([])
-    before = np.zeros(start.size, np.int64)
-    for group in groups:
-        united = merge([united, group])
-        covered = length_within(united, start, end)
-        lengths.append(covered - before)
-        before = covered
-    return [*lengths, (end - start) - before]
+    covered = np.zeros((len(groups) + 1, start.size), np.int64)  # by the groups up to each
+    groups = [group if _is_union(*group) else union(*group) for group in groups]
+    in_order = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
+    for first, last in _spans_of_time(groups):
+        some: Any = _place(start, end, first, last) if in_order else np.flatnonzero((end > first) & (start < last))
+        united = merge([])
+        for nth, group in enumerate(groups):
+            united = merge([united, _between(group, first, last)])
+            covered[nth, some] += length_within(united, start[some], end[some])
+    covered[-1] = end - start
+    return [covered[0], *np.diff(covered, axis=0)]
+
+
+def _spans_of_time(groups: Sequence[Intervals]) -> Iterator[tuple[int, int]]:
+    """All of time in spans, each with so few intervals that what is computed of them fits into a cache."""
+    most = max((group[0] for group in groups), key=len, default=np.empty(0, np.int64))
+    limits = np.iinfo(np.int64)
+    return pairwise([int(limits.min), *most[_AT_ONCE::_AT_ONCE].tolist(), int(limits.max)])
+
+
+def _between(united: Intervals, first: int, last: int) -> Intervals:
+    """The part of a union between two instants."""
+    start, end = united
+    place = _place(start, end, first, last)
+    return np.maximum(start[place], first), np.minimum(end[place], last)
+
+
+def _place(start: Ints, end: Ints, first: int, last: int) -> slice:
+    """Which intervals reach into a span of time; their starts and ends are in order."""
+    return slice(np.searchsorted(end, first, "right"), np.searchsorted(start, last, "left"))
+
+
+def _is_union(start: Ints, end: Ints) -> bool:
+    return bool((start < end).all() and (start[1:] > end[:-1]).all())
 
 
 def capped_integral(start: Ints, end: Ints, height: NDArray[np.float64], cap: float, window: tuple[int, int]) -> float:
