@@ -136,7 +136,7 @@ def _verdict(facts: Facts, is_known: Confidence) -> tuple[str, Confidence]:
     """The title and its confidence if no rule gave advice."""
     if facts.hides_device:
         return "The trace has no GPU events, so nothing is known about the GPU.", "cannot_tell"
-    if not facts.has_device and facts.trace.ops.is_empty():
+    if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
     part = facts.share(facts.mean(facts.exposed["computation"] if facts.has_device else facts.operating))
     verb = "compute" if facts.waits == "wait" else "computes"

@@ -93,7 +93,7 @@ def _off_processor(facts: Facts) -> _OffProcessor | None:
 
 def _is_meant(facts: Facts) -> bool:
     """Whether the host is all there is: no device was recorded, and none worked unseen."""
-    return not (facts.has_device or facts.hides_device or facts.trace.ops.is_empty())
+    return not (facts.has_device or facts.hides_device or not facts.has_operators)
 
 
 def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -239,7 +239,7 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     step = host["step"].to_numpy()
     counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
     counted &= ~host["is_communication"].to_numpy()
-    rows = host.filter(pl.Series(counted)).select("name", "dur_ns", "self_ns", "input_shapes", "step")
+    rows = host.select("name", "dur_ns", "self_ns", "input_shapes", "step").filter(pl.Series(counted))
     family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
     rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
     rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))

@@ -99,8 +99,7 @@ def _tokens_of_experts(trace: Trace) -> pl.DataFrame:
         return pl.DataFrame(schema=_GROUPS)
     call = gather(nearest(mixtures, python["parent"].to_numpy()), _python_around(trace, rows))
     shapes = [
-        _matmul(name, shape)
-        for name, shape in host[rows].select(pl.col("name", "input_shapes").cast(pl.String)).iter_rows()
+        _matmul(name, shape) for name, shape in host.select("name", "input_shapes")[rows].cast(pl.String).iter_rows()
     ]
     frame = pl.DataFrame(
         {

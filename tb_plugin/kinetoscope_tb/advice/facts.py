@@ -57,6 +57,7 @@ class Facts:
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
         self.has_device = not trace.device_events.is_empty()
+        self.has_operators = bool((trace.host_events["kind"] == "operator").any())
 
     @property
     def has_iterations(self) -> bool:
@@ -449,9 +450,8 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
 def _call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
     meant = map_categories(trace.launches["name"], is_meant)
-    calls = trace.launches.filter(pl.Series(meant, dtype=pl.Boolean)).select(
-        pl.col("name").cast(pl.String), "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
-    )
+    calls = trace.launches.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    calls = calls.filter(pl.Series(meant, dtype=pl.Boolean)).with_columns(pl.col("name").cast(pl.String))
     spent = length_within(within, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
     sums = calls.with_columns(spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
     most = sums.filter(pl.col("spent") > 0).sort("spent", "name", descending=[True, False])["name"].head(1).to_list()

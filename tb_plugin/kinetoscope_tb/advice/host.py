@@ -298,14 +298,14 @@ def _more_steps(facts: Facts) -> str:
     """How to record the same with more evidence."""
     if facts.server:
         return how_to_record(facts.server) if facts.count < FEWEST_PEERS else "Record Python stacks too."
-    with_host = ", with ProfilerActivity.CPU" if facts.trace.ops.is_empty() else ""
+    with_host = "" if facts.has_operators else ", with ProfilerActivity.CPU"
     return f"Record several steps in the middle of a run{with_host}."
 
 
 def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Without a device: time that goes to calling small operators, and to Python between them."""
     host = facts.trace.host_events
-    if facts.has_device or facts.trace.ops.is_empty():
+    if facts.has_device or not facts.has_operators:
         return
     if facts.hides_device:
         yield Unknown("what the device did", "its work wasn't recorded; trace health says why")
@@ -369,7 +369,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     name, ran = unfused
     what = "device idle time" if facts.has_device else "host time"
     device = facts.trace.device_events
-    launched = device.filter(ran[np.maximum(device["op"].to_numpy(), 0)] & (device["op"] >= 0).to_numpy()).height
+    launched = int(gather(ran, device["op"].to_numpy(), missing=False).sum())
     rows = f" and {text.often(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)
     yield Advice(

@@ -122,7 +122,7 @@ def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], runnin
     rows = facts.kernels.filter(pl.Series(chosen))
     total = int(facts.kernels["dur_ns"].sum())
     matmuls = "Float matmuls and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
-    used = float(facts.kernels.filter(pl.col("tensor_cores") == "yes")["dur_ns"].sum()) / max(total, 1)
+    used = float(facts.kernels["dur_ns"].filter(facts.kernels["tensor_cores"] == "yes").sum()) / max(total, 1)
     faster = "run lower precision several times as fast" if units.is_slow_in_float else "has them"
     return Advice(
         "mixed_precision",

@@ -43,7 +43,7 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
 
 
 def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
-    device = trace.device_events
+    device = trace.device_events.select("device", "stream", "start_ns", "correlation", "launch", "op", "offset")
     lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers link the operator, not the call
     if lone.is_empty():
         return
@@ -84,7 +84,7 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
 
 
 def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
-    rows = trace.device_events.filter((pl.col("launch") >= 0) & (pl.col("op") < 0)).height
+    rows = int(trace.device_events.select(((pl.col("launch") >= 0) & (pl.col("op") < 0)).sum()).item())
     if rows:
         yield Diagnostic(
             "launches_outside_operators",

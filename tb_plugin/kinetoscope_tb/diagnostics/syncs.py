@@ -65,7 +65,8 @@ def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
 def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
     """A wait for a stream doesn't begin while one of its kernels runs."""
     waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String) == "Stream Sync")
-    kernels = trace.kernels.select(
+    kernels = trace.device_events.select("kind", "device", "stream", "start_ns", "dur_ns")
+    kernels = kernels.filter(pl.col("kind") == "kernel").select(
         "device",
         "stream",
         pl.col("start_ns") + 1,  # only what began before the wait

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import polars as pl
-
 from ..measures.recording.hardware_counters import HardwareCounter, hardware_counters
 from ..measures.recording.throttling import LOW, Throttling, is_sm_clock, throttling
 from ..measures.time.breakdown import intervals_of
@@ -23,7 +21,8 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     for counter in hardware_counters(trace):
         by_device[counter.device].append(counter)
     for device, counters in sorted(by_device.items()):
-        kernels = intervals_of(trace.kernels.filter(pl.col("device") == device))
+        rows = trace.device_events
+        kernels = intervals_of(rows, ((rows["kind"] == "kernel") & (rows["device"] == device)).to_numpy())
         for clock in filter(is_sm_clock, counters):
             slow = throttling(clock, kernels)
             if slow and slow.share >= _NOTICEABLE:

@@ -76,7 +76,7 @@ class AnnotationRanges:
         is_range = (host["kind"] == "annotation").to_numpy()
         rows = np.flatnonzero(is_range).astype(np.int32)
         rows = rows[np.argsort(host["thread"].to_numpy()[rows] != main, kind="stable")]
-        ranges = host[rows]
+        ranges = host.select("thread", "start_ns", "dur_ns", "step")[rows]
         thread, start, dur = (ranges[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
         place = np.full(host.height, NONE, np.int32)
         place[rows] = np.arange(rows.size)
@@ -119,11 +119,12 @@ class AnnotationRanges:
     def stream_spans(self, trace: Trace) -> pl.DataFrame:
         """From the first to the last work launched inside each range, on each stream: row, device, stream, times."""
         work, inside = self._work(np.zeros(self.row.size, np.int32))
-        device = trace.device_events[work].select(
+        device = trace.device_events.select(
             "device", "stream", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
         )
         return (
-            device.with_columns(row=pl.Series(self.row[inside], dtype=pl.Int32))
+            device[work]
+            .with_columns(row=pl.Series(self.row[inside], dtype=pl.Int32))
             .group_by("row", "device", "stream")
             .agg(pl.col("start_ns").min(), dur_ns=pl.col("end_ns").max() - pl.col("start_ns").min())
             .sort("row", "device", "stream")

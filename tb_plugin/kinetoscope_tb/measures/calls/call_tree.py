@@ -63,8 +63,7 @@ class CallForest:
                 host[host >= added.host_events] + np.int32(trace.python_calls.height),
             )
             python, host = python[python < added.python_calls], host[host < added.host_events]
-        first, second = trace.python_calls[python], trace.host_events[host]
-        columns = [_columns(first), _columns(second)]
+        columns = [_columns(trace.python_calls, python), _columns(trace.host_events, host)]
         order = interleaved(*columns[0], *columns[1])
         rows = np.concatenate([python, host + np.int32(trace.python_calls.height)])[order]
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns, strict=True))
@@ -144,9 +143,10 @@ class CallForest:
         return np.where(by_replay >= 0, by_replay, by_call)
 
 
-def _columns(frame: pl.DataFrame) -> tuple[Rows, Ints, Ints]:
-    start = frame["start_ns"].to_numpy()
-    return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
+def _columns(frame: pl.DataFrame, rows: Rows) -> tuple[Rows, Ints, Ints]:
+    """Thread, start and end of some rows."""
+    thread, start, dur = (frame[name].to_numpy()[rows] for name in ("thread", "start_ns", "dur_ns"))
+    return thread, start, start + dur
 
 
 @dataclass(frozen=True)

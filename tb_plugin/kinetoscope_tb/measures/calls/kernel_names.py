@@ -20,8 +20,8 @@ def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
 
 @once_per_trace
 def _names(trace: Trace) -> list[str]:
-    is_kernel = pl.col("kind") == "kernel"
-    return trace.device_events.filter(is_kernel)["name"].unique().drop_nulls().cast(pl.String).to_list()
+    rows = trace.device_events.select("name", "kind").unique()
+    return rows.filter(pl.col("kind") == "kernel")["name"].drop_nulls().cast(pl.String).to_list()
 
 
 @lru_cache(maxsize=16)  # a report asks for each view of a trace

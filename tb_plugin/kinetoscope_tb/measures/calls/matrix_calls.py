@@ -51,7 +51,7 @@ def each_matrix_call(trace: Trace) -> pl.DataFrame:
     """Return one row per call with its `row` in host_events; other columns as above."""
     host, device = trace.host_events, trace.device_events
     rows = _rows(trace)
-    calls = host[rows].select(*ARGUMENTS, row=pl.Series(rows), provenance=provenance_of_calls(trace)[rows])
+    calls = host.select(*ARGUMENTS)[rows].with_columns(row=pl.Series(rows), provenance=provenance_of_calls(trace)[rows])
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
     else:

@@ -60,7 +60,7 @@ def _limits(trace: Trace, index: int, devices: Devices) -> Limits:
         major, _, minor = (facts.compute_capability or "").partition(".")
         capability = (int(major), int(minor)) if minor else None
         return Limits(peaks, reason, facts.name, multiprocessors=count, compute_capability=capability)
-    rows = trace.device_events.filter(pl.col("device") == index)
+    rows = trace.device_events.select("name", "device").filter(pl.col("device") == index)
     names = rows["name"].unique().cast(pl.String).drop_nulls()
     architectures = {architecture for name in names if (architecture := architecture_of(name))}
     shared = architecture_peaks(architectures.pop()) if len(architectures) == 1 else None

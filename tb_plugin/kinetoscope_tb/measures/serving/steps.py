@@ -50,7 +50,8 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
 
 
 def _has_marked_iterations(trace: Trace) -> bool:
-    names = trace.host_events.filter(pl.col("kind") == "annotation")["name"].unique().cast(pl.String)
+    rows = trace.host_events.select("name", "kind").filter(pl.col("kind") == "annotation")
+    names = rows["name"].unique().cast(pl.String)
     try:
         return any(map(iteration_name, names.drop_nulls().to_list()))
     except ValueError as error:  # of the user's own pattern

@@ -25,7 +25,7 @@ PARTS = ("computation", "exposed communication", "exposed copies", "idle")
 
 def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
     """Time of each of PARTS per window, and `communication`: all of it, hidden or not; for these device rows."""
-    device = trace.device_events[rows]
+    device = trace.device_events.select("kind", "is_communication", "start_ns", "dur_ns")[rows]
     communicates = device["is_communication"].to_numpy()
     computes = (device["kind"] == "kernel").to_numpy() & ~communicates
     computation, communication, copies = (

@@ -21,9 +21,9 @@ def main_thread(trace: Trace) -> int:
     host, calls = trace.host_events, trace.launches
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
     if is_step.any():
-        spent = _time_by_thread(trace, host.filter(pl.Series(is_step)), "dur_ns")
+        spent = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step)), "dur_ns")
     else:
-        operators = host.filter(pl.col("kind") == "operator")
+        operators = host.select("kind", "thread", "self_ns").filter(pl.col("kind") == "operator")
         spent = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
     if not spent.any():
         spent = _time_by_thread(trace, host, "self_ns")

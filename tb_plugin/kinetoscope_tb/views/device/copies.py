@@ -54,7 +54,7 @@ def copies(trace: Trace) -> pl.DataFrame:
     by = ("name", "device", "from_device", "to_device")
     size, dur = pl.col("bytes"), pl.col("dur_ns")
     has_size = size >= 0
-    rows = trace.device_events.filter(pl.col("kind") != "kernel").group_by(by)
+    rows = trace.device_events.select(*by, "kind", "bytes", "dur_ns").filter(pl.col("kind") != "kernel").group_by(by)
     table = rows.agg(
         pl.col("kind").first() == "memset",
         pl.len().cast(pl.Int64).alias("calls"),

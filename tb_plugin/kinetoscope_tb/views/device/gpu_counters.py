@@ -46,7 +46,8 @@ def gpu_counters(trace: Trace, *, per: Literal["recording", "step", "kernel"] = 
     """Counters by device and name, each in the order of steps, or of kernels by name."""
     rows: list[dict[str, Any]] = []
     for counter in hardware_counters(trace):
-        kernels = trace.kernels.filter(pl.col("device") == counter.device)
+        is_its = (pl.col("kind") == "kernel") & (pl.col("device") == counter.device)
+        kernels = trace.device_events.select("name", "kind", "device", "start_ns", "dur_ns").filter(is_its)
         values = _of_kernels(counter, kernels) if per == "kernel" else _of_windows(counter, kernels, trace, per)
         place = {"device": counter.device, "counter": counter.name, "unit": counter.unit or None}
         rows += [{**place, **value, "interval_ns": counter.interval_ns} for value in values]

@@ -70,7 +70,7 @@ def launches(trace: Trace) -> pl.DataFrame:
             _count(empty & (delay > LATE_START_NS)).alias("late_calls"),
         )
     )
-    rest = trace.device_events.filter(pl.col("launch") < 0)["dur_ns"]
+    rest = trace.device_events.select("launch", "dur_ns").filter(pl.col("launch") < 0)["dur_ns"]
     if rest.len():
         lost = {"call": UNATTRIBUTED, "device_events": rest.len(), "device_total_ns": rest.sum()}
         table = pl.concat([table, pl.DataFrame([lost])], how="diagonal")
