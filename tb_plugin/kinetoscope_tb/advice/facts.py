@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
+from ..measures.calls.kernel_work import KERNEL_COLUMNS
 from ..measures.graphs.attribution import with_replayed_calls
 from ..measures.recording.server import inference_server
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -268,8 +269,8 @@ class Facts:
 
     @cached_property
     def kernels(self) -> pl.DataFrame:
-        """The kernels that steps which count launched, communication not among them."""
-        return self.replayed.device_events[self.kernel_rows]
+        """The kernels that steps which count launched, communication not among them: their KERNEL_COLUMNS."""
+        return self.replayed.device_events.select(KERNEL_COLUMNS)[self.kernel_rows]
 
     @cached_property
     def mean_kernel_ns(self) -> float:

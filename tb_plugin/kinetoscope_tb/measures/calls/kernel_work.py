@@ -99,6 +99,13 @@ class Group:
         return None if self.roof_ns is None or not self.time_ns else self.roof_ns / self.time_ns
 
 
+KERNEL_COLUMNS = (
+    *("name", "kind", "device", "stream", "start_ns", "dur_ns", "launch", "op"),
+    *("tensor_cores", "blocks_per_sm", "occupancy_frac", "grid"),
+)
+"""The columns of device events that are looked at to judge kernels."""
+
+
 @dataclass(frozen=True)
 class KernelWork:
     """The groups of kernels.
@@ -115,7 +122,7 @@ class KernelWork:
 
     @classmethod
     def of(cls, trace: Trace, kernels: pl.DataFrame) -> KernelWork:
-        """The work behind some kernels of a trace."""
+        """The work behind some kernels of a trace, of which `kernels` has KERNEL_COLUMNS."""
         rows = _named(trace, kernels)
         keys = ["unit_name", *ARGUMENTS[1:], "device", "family"]
         total = max(int(kernels["dur_ns"].sum()), 1)

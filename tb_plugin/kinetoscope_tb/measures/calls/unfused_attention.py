@@ -119,11 +119,8 @@ def _launching_ops(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     host = trace.host_events
     op = np.unique(kernels["op"].to_numpy())
     op = op[op >= 0]
-    rows = host.select(
-        "thread",
-        "start_ns",
-        pl.col("name", "input_shapes", "input_types").cast(pl.String),
-    )[op.astype(np.int64)]
+    texts = ("name", "input_shapes", "input_types")
+    rows = host.select("thread", "start_ns", *texts)[op.astype(np.int64)].with_columns(pl.col(texts).cast(pl.String))
     return rows.with_columns(op=pl.Series(op, dtype=pl.Int64)).sort("thread", "start_ns")
 
 

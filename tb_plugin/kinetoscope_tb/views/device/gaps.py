@@ -87,7 +87,6 @@ def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     device, launches = replayed.device_events, trace.launches
     spent = np.array(list(host_activity(trace, rows).values()))
     most = spent.argmax(axis=0) if rows.height else np.empty(0, np.int64)
-    names = device["name"].cast(pl.String)
     after = rows["after"].replace(NONE, None)
     launched = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
     ops = device["op"].gather(after).replace(NONE, None)
@@ -98,8 +97,8 @@ def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
         host_ns=spent.max(axis=0, initial=0),
         late_ns=launched - rows["start_ns"],
-        preceded_by=names.gather(rows["before"].replace(NONE, None)),
-        ended_by=names.gather(after),
+        preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),
+        ended_by=device["name"].gather(after).cast(pl.String),
         op=replayed.host_events["name"].gather(ops).cast(pl.String),
     )
 

@@ -46,7 +46,7 @@ def graphs(trace: Trace) -> pl.DataFrame:
     by = ("graph", "op", "device")
     spans = pl.col("span_ns")
     rows = graph_launches(trace)
-    names = trace.host_events["name"].cast(pl.String).gather(rows["op"].replace(-1, None)).alias("op")
+    names = trace.host_events["name"].gather(rows["op"].replace(-1, None)).cast(pl.String).alias("op")
     table = (
         rows.with_columns(names)
         .group_by(by, maintain_order=True)

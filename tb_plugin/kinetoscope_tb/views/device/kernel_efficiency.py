@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...measures.calls.kernel_work import Group, KernelWork
+from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
 from ...pictures import Roofline
 from ...table import BYTE_RATE, COUNT, DURATION, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -54,7 +54,8 @@ class KernelEfficiency(Table):
 
 def kernel_efficiency(trace: Trace) -> pl.DataFrame:
     """Kernels by their gap to the roof, the largest first; then those without one, by time."""
-    groups = KernelWork.of(trace, trace.kernels).groups
+    kernels = trace.device_events.select(KERNEL_COLUMNS).filter(pl.col("kind") == "kernel")
+    groups = KernelWork.of(trace, kernels).groups
     table = pl.DataFrame([_row(group) for group in groups], schema=KernelEfficiency.schema(), orient="row")
     by = KernelEfficiency.key
     descending = [True, True, *(False for _ in by)]
