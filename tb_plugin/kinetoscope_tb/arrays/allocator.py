@@ -8,16 +8,11 @@ mallopt(3)). Other C libraries have no such calls.
 from __future__ import annotations
 
 import ctypes
-import mmap
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import DTypeLike, NDArray
 
 _M_ARENA_MAX = -8  # malloc.h
 
@@ -34,21 +29,6 @@ def release_free_memory() -> None:
     trim = _function("malloc_trim")
     if trim is not None:
         trim(0)
-
-
-def own_pages(shape: tuple[int, ...], dtype: DTypeLike, *, huge: bool = False) -> NDArray[Any]:
-    """An array of zeros outside of the allocator's heap, which a large free block in it would leave fragmented.
-
-    Args:
-        shape: At least one value.
-        dtype: Their type.
-        huge: Whether most of it will be used from its beginning, so that huge pages pay (madvise(2); Linux only).
-    """
-    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # not Windows
-    pages = mmap.mmap(-1, int(np.prod(shape)) * np.dtype(dtype).itemsize, **private)
-    if huge and hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return np.ndarray(shape, dtype, pages)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...arrays.allocator import own_pages
+from ...arrays.pages import own_pages
 from . import scanner as s
 from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
 from .counters import CounterLines, counter_rows, lines_at

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.allocator import own_pages
 from ...arrays.constants import repeated, stores_one
+from ...arrays.pages import own_pages
 from .scanner import CODE, INTEGER, OBJECT, TIME, Keys, key_hash
 
 EVENT_CODES = ("phase", "category", "name", "pid", "tid")
