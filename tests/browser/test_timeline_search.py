@@ -30,6 +30,15 @@ def shown(page: Page, name: str) -> Locator:
     return page.get_by_role("article", name=f"Slice {name}", exact=True)
 
 
+@pytest.mark.parametrize("pause_ms", [145, 155])
+def test_what_is_typed_while_the_search_begins_stays(app: App, pause_ms: int):
+    page = app.open("timeline", **PLACE)
+    page.keyboard.press("/")
+    page.keyboard.type("aten:: -relu", delay=pause_ms)
+    expect(box(page)).to_have_value("aten:: -relu")
+    expect(count(page)).to_have_text("4 results")
+
+
 def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(app: App):
     page = app.open("timeline", **PLACE)
     page.keyboard.press("/")

@@ -58,22 +58,28 @@ const PAUSE_MS = 150;
 /** The typed text, which is searched once typing pauses, if its pattern is valid. */
 function useTyped() {
   const [typed, type] = useState<string | null>(null);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const timer = useRef<ReturnType<typeof setTimeout> | 0>(0);
   const current = String(find.value?.text ?? "");
-  useEffect(() => type(null), [find.value]);
+  useEffect(() => {
+    if (!timer.current) type(null); // else somebody went on typing
+  }, [find.value]);
   const text = typed ?? current;
   const { problem } = parseFilter(text);
-  const settle = (value = text) => {
+  const stop = () => {
     clearTimeout(timer.current);
+    timer.current = 0;
+  };
+  const settle = (value = text) => {
+    stop();
     if (value !== current && !parseFilter(value).problem) setFind(value.trim() ? { text: value } : null);
   };
   const change = (value: string) => {
     type(value);
-    clearTimeout(timer.current);
+    stop();
     timer.current = setTimeout(() => settle(value), PAUSE_MS);
   };
   const clear = () => {
-    clearTimeout(timer.current);
+    stop();
     type(null);
     setFind(null);
   };
