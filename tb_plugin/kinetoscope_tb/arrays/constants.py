@@ -36,14 +36,14 @@ def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataF
     """A frame; an array that stores one value for all rows, or a series of length 1, is a scalar column."""
     if height <= 1:
         return pl.DataFrame(columns)
-    ones = {
+    constants = {
         name: pl.lit(pl.Series(values[:1])).first()
         for name, values in columns.items()
         if (len(values) == 1 if isinstance(values, pl.Series) else stores_one(values))
     }
-    rows = {name: values for name, values in columns.items() if name not in ones}
+    rows = {name: values for name, values in columns.items() if name not in constants}
     frame = pl.DataFrame(rows or {"": np.empty(height, np.int8)})
-    return frame.with_columns(**ones).select(*columns)
+    return frame.with_columns(**constants).select(*columns)
 
 
 def with_constants(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 def own_pages(shape: tuple[int, ...], dtype: DTypeLike, *, huge: bool = False) -> NDArray[Any]:
-    """An array of zeros that the heap doesn't hold, which a large free block in it would leave fragmented.
+    """An array of zeros outside of the allocator's heap, where a large block that is freed leaves a hole.
 
     Args:
         shape: At least one value.

@@ -71,7 +71,7 @@ class _Matrix:
 
 
 def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
-    """The frame VERDICTS of ranks' step rows; empty without two comparable ranks, and two steps of one of them.
+    """The frame VERDICTS of ranks' step rows; empty without two comparable ranks, three steps, and a rank with two.
 
     Traces of several places are judged together: their steps are more steps of the same workers. `member` is the
     worker's first trace.

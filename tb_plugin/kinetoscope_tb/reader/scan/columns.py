@@ -142,7 +142,7 @@ class Growing:
         old, kind = self._array, self._array.dtype
         if part.dtype != kind:
             kind = np.promote_types(part.dtype, kind)
-        if self._is_constant and (not before or old[0] == part[0]) and _has_one(part):
+        if self._is_constant and (not before or old[0] == part[0]) and _all_equal(part):
             if not before or kind != old.dtype:
                 self._array = part[:1].astype(kind)
         else:
@@ -164,7 +164,7 @@ class Growing:
         self.append(kept)
 
 
-def _has_one(values: NDArray[Any]) -> bool:
+def _all_equal(values: NDArray[Any]) -> bool:
     return stores_one(values) or bool((values == values[0]).all())
 
 
