@@ -186,6 +186,23 @@ def test_arguments_are_written_as_kineto_names_them():
     }
 
 
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        (r'{"\ud800": "\udfff"}', {"\ufffd": "\ufffd"}),
+        (r'["\ud83d\ude00", "\ud800"]', ["\U0001f600", "\ufffd"]),
+        ("[[2, Infinity]]", "[[2, Infinity]]"),
+        ('{"a": 1e999}', '{"a": 1e999}'),
+    ],
+)
+def test_arguments_that_strict_json_in_utf8_cannot_hold_are_replaced_or_written_as_texts(argument, expected):
+    text = TraceBuilder().op("aten::mm", 0, 90, **{"Input Dims": "HERE"}).text().replace('"HERE"', argument)
+    trace = read_blocks([text.encode()], path="odd.json")
+    text, events, _ = written([Source(trace, timeline(trace))], extras=["args"])
+    json.loads(text, parse_float=float, parse_constant=pytest.fail)
+    assert [e["args"]["Input Dims"] for e in events if e["ph"] == "X"] == [expected]
+
+
 def test_names_may_hold_any_text():
     name = 'a "quoted" \\ name\n\t\u2028 é \x01 </script>'
     trace = TraceBuilder().op(name, 0, 90).build()

@@ -259,8 +259,9 @@ def _find_row(trace: Trace, made: Any, name: str, numbers: Random) -> None:
 def _export(trace: Trace, made: Any) -> None:
     """What other viewers get is a trace that we read, with as many slices."""
     source = Source(trace, made, 0, "rank0")
-    written = b"".join(exported([source], Window(), EXTRAS))
-    again = read_blocks([zlib.decompress(written, 31)], path="exported.json", threads=1)
+    written = zlib.decompress(b"".join(exported([source], Window(), EXTRAS)), 31)
+    fail_if_unsound(json.loads(written))
+    again = read_blocks([written], path="exported.json", threads=1)
     far = {"zero_time"}  # what begins when the recording does, far before all else
     assert not [f for f in again.diagnostics if f.level == "loss" and f.rule not in far], again.diagnostics
 

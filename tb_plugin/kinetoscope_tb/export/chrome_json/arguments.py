@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...reader.input.encodings import whole_characters
 from ...timeline.core.model import FRAMES, Timeline
 from ...trace import Trace
 from .events import Texts, json_text
@@ -131,7 +132,7 @@ def _json(text: str, column: str) -> str:
     """The text as a JSON string; or unchanged if it is a JSON value itself."""
     if column in _AS_JSON:
         try:
-            return json_text(json.loads(text, parse_constant=_refused))
+            return whole_characters(json_text(json.loads(text, parse_constant=_refused)))
         except (ValueError, RecursionError):
             pass
     return json_text(text)

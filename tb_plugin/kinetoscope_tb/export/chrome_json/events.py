@@ -74,8 +74,12 @@ class Heads:
 
 
 def json_text(value: object) -> str:
-    """A value as JSON without spaces; numbers aren't rounded."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """A value as JSON without spaces; numbers aren't rounded.
+
+    Raises:
+        ValueError: A number isn't finite, and JSON has no such numbers.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def names(labels: Labels) -> Texts:
