@@ -16,6 +16,7 @@ from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.counters.counters import Counter as Curve
 from kinetoscope_tb.timeline.counters.counters import counters
 from support.real_traces import FOLDER
 from support.strategies import builders
@@ -235,6 +236,20 @@ def test_counters_have_the_values_of_each_instant(builder, where):
         assert values["mean"] == pytest.approx(sum(held) / len(held))
         assert (values["least"], values["most"]) == (min(held), max(held))
         assert (values["first"], values["last"]) == (held[0], held[-1])
+
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [([1e308, 1e308, 1e308], 1e308), ([LARGEST] * 7, LARGEST), ([-LARGEST, LARGEST], 0), ([5e-324] * 3, 5e-324)],
+)
+def test_a_counter_of_any_finite_values_has_a_mean(values, mean):
+    changes = np.arange(len(values)) * 10**9, np.array(values)
+    bounds = min(values), max(values)
+    counter = Curve("rate", "number", "host", None, None, bounds, len(values) * 10**9, lambda: changes)
+    assert counter_values(counter, 0, counter.end)["mean"] == mean
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())

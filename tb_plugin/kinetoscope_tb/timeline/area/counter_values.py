@@ -24,10 +24,13 @@ def counter_values(counter: Counter, from_ns: int, to_ns: int) -> Statistics:
     if end <= begin or not holds.any():
         return dict.fromkeys(("mean", "least", "most", "first", "last"))
     values, lasts = values[holds], lasts[holds]
+    least, most = float(values.min()), float(values.max())
+    with np.errstate(over="ignore"):  # only next to the largest double, which `most` then is
+        mean = float((values * (lasts / lasts.sum())).sum())
     return {
-        "mean": float(np.average(values, weights=lasts)),
-        "least": float(values.min()),
-        "most": float(values.max()),
+        "mean": min(max(mean, least), most),
+        "least": least,
+        "most": most,
         "first": float(values[0]),
         "last": float(values[-1]),
     }
