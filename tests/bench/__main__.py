@@ -9,7 +9,7 @@
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--forms"                       JSON and Perfetto's protobuf of the same recording, nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
-    make bench ARGS="--timeline"                    the timeline beside Perfetto, and one of 50 million slices, nothing else
+    make bench ARGS="--timeline"                    the timeline against Perfetto, and one of 50 million slices, nothing else
     make bench ARGS="--page"                        the page in Chromium: first contents, frames; nothing else; some 20 minutes
     make bench ARGS="--page --quick"                the same, small: function, not figures
     make bench ARGS="--quick"                       all but peers and pages in small: within two minutes

@@ -129,7 +129,7 @@ class _Frame:
 
 
 def _json(text: str, column: str) -> str:
-    """The text as a JSON string; or unchanged if it is a JSON value itself."""
+    """The text as a JSON string; or as the JSON value that it is, if strict JSON has such a value."""
     if column in _AS_JSON:
         try:
             return whole_characters(json_text(json.loads(text, parse_constant=_refused)))

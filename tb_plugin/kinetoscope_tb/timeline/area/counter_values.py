@@ -25,7 +25,7 @@ def counter_values(counter: Counter, from_ns: int, to_ns: int) -> Statistics:
         return dict.fromkeys(("mean", "least", "most", "first", "last"))
     values, lasts = values[holds], lasts[holds]
     least, most = float(values.min()), float(values.max())
-    with np.errstate(over="ignore"):  # only next to the largest double, which `most` then is
+    with np.errstate(over="ignore"):  # rounding may pass the largest double; the limits below hold
         mean = float((values * (lasts / lasts.sum())).sum())
     return {
         "mean": min(max(mean, least), most),
