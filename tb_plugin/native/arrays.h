@@ -1,8 +1,9 @@
 /* Arrays of numpy's in C, and how functions are exported.
 
-Python passes each array as its address and its number of items (native/library.py), so every access can be checked:
+Python passes each array as its address and its number of items (arrays/native.py), so every access can be checked:
 `AT(array, i)` is checked if CHECKED is defined, which the tests and the fuzzer do. Nothing here allocates memory, calls
-the C library or fails: whatever a function needs is passed to it. */
+the C library or fails: whatever a function needs is passed to it, and so is any array of more than a few items, since
+Windows lets no function use more than a page of the stack without the C library. */
 #pragma once
 
 #include <stdbool.h>

@@ -15,16 +15,13 @@ enum {
 static const uint64_t LARGEST_US = (UINT64_C(1) << 62) / 1000;
 #define ONE(anomaly) (INT64_C(1) << (anomaly) * ANOMALY_BITS)
 
-/* What was read before, since events of one kind have the same keys in the same order, and often the same values. */
-enum { MOST_SLOTS = 1 << 8, MOST_COLUMNS = 1 << 7 };
+/* What was read before, since events of one kind have the same keys in the same order, and often the same values.
+
+`keys` has the key that followed the one in each slot: its start, length, level and slot; length 0 if none did. */
+enum { KEY_START, KEY_LENGTH, KEY_LEVEL, KEY_SLOT, KEY_FIELDS };
 typedef struct {
-    int64_t start, length, level, slot; /* of a key in this text; none: its length is 0 */
-} SeenKey;
-typedef struct {
-    SeenKey after[MOST_SLOTS]; /* the key that followed the one in this slot */
-    int64_t after_size;
-    int32_t codes[MOST_COLUMNS]; /* the last token of the column, or -1 */
-    int64_t codes_size;
+    FIELD(int64_t, keys);
+    FIELD(int32_t, codes); /* the last token of each column, or -1 */
 } Seen;
 
 /* Whether the text at i begins with the earlier one at `start`, and goes on. */
@@ -120,16 +117,19 @@ static inline int64_t read_text(Text b, int64_t i, int64_t end, int64_t column, 
 /* Find the end and the slot of the key whose text begins at i, after the key in slot `last`. Returns as string_end. */
 static inline int64_t read_key(Text b, int64_t i, int64_t end, int64_t level, int64_t last, const Keys *keys,
                                Seen *seen, int64_t *slot) {
-    SeenKey *expected = &AT(seen->after, last);
-    if (expected->length && expected->level == level && is_repeated(b, i, end, expected->start, expected->length) &&
-        AT(b.at, i + expected->length) == '"') {
-        *slot = expected->slot;
-        return i + expected->length;
+    int64_t expected = last * KEY_FIELDS, length = AT(seen->keys, expected + KEY_LENGTH);
+    if (length && AT(seen->keys, expected + KEY_LEVEL) == level &&
+        is_repeated(b, i, end, AT(seen->keys, expected + KEY_START), length) && AT(b.at, i + length) == '"') {
+        *slot = AT(seen->keys, expected + KEY_SLOT);
+        return i + length;
     }
     int64_t key_end = string_end(b, i, end);
     if (key_end < end) {
         *slot = find_key(b, i, key_end, level, keys);
-        *expected = (SeenKey){i, key_end - i, level, *slot};
+        AT(seen->keys, expected + KEY_START) = i;
+        AT(seen->keys, expected + KEY_LENGTH) = key_end - i;
+        AT(seen->keys, expected + KEY_LEVEL) = level;
+        AT(seen->keys, expected + KEY_SLOT) = *slot;
     }
     return key_end;
 }
@@ -264,9 +264,10 @@ static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *k
 
 `is_last`: nothing follows, so what is incomplete stays so, and what lies beyond it is read. `first_key`: the quoted key
 that the first event of this file begins with. */
-static int64_t read_events(Text b, int64_t pos, int64_t end, bool is_last, Text first_key, const Keys *keys, Out *out) {
-    Seen seen = {.after_size = MOST_SLOTS, .codes_size = MOST_COLUMNS};
-    for (int column = 0; column < MOST_COLUMNS; column++) AT(seen.codes, column) = -1;
+static int64_t read_events(Text b, int64_t pos, int64_t end, bool is_last, Text first_key, const Keys *keys, Out *out,
+                           Seen *seen) {
+    for (int64_t field = 0; field < seen->keys_size; field++) AT(seen->keys, field) = 0;
+    for (int64_t column = 0; column < seen->codes_size; column++) AT(seen->codes, column) = -1;
     AT(out->state, STATUS) = MORE;
     for (int64_t unfinished = 0;;) {
         while (pos < end && (is_blank(AT(b.at, pos)) || AT(b.at, pos) == ',')) pos++;
@@ -277,7 +278,7 @@ static int64_t read_events(Text b, int64_t pos, int64_t end, bool is_last, Text 
         }
         int64_t after = BROKEN;
         if (AT(b.at, pos) == '{') {
-            after = keep_event(b, pos, end, keys, out, &seen);
+            after = keep_event(b, pos, end, keys, out, seen);
             if (after >= 0) {
                 pos = after;
                 continue;
@@ -312,12 +313,13 @@ EXPORT int64_t scan(IN(uint8_t, text), int64_t pos, int64_t end, int64_t is_last
                     OUT(int64_t, offsets), OUT(int32_t, lengths), OUT(int64_t, arg_counts), OUT(int32_t, arg_rows),
                     OUT(int64_t, arg_values), OUT(uint64_t, slots), OUT(int32_t, slot_codes),
                     OUT(int64_t, token_starts), OUT(int64_t, token_lengths), OUT(int64_t, odd), OUT(int64_t, places),
-                    OUT(int64_t, state)) {
+                    OUT(int64_t, state), OUT(int64_t, seen_keys), OUT(int32_t, seen_codes)) {
     const Keys keys = {ARRAY(levels), ARRAY(kinds), ARRAY(columns), ARRAY(starts), ARRAY(key_lengths),
                        {key_text, key_text_size}};
     Out out = {ARRAY(codes),      ARRAY(times),        ARRAY(offsets),       ARRAY(lengths), ARRAY(arg_counts),
                ARRAY(arg_rows),   ARRAY(arg_values),   ARRAY(slots),         ARRAY(slot_codes),
                ARRAY(token_starts), ARRAY(token_lengths), ARRAY(odd),        ARRAY(places),  ARRAY(state)};
     const Text b = {text, text_size}, key = {first_key, first_key_size};
-    return read_events(b, pos, end, is_last != 0, key, &keys, &out);
+    Seen seen = {ARRAY(seen_keys), ARRAY(seen_codes)};
+    return read_events(b, pos, end, is_last != 0, key, &keys, &out, &seen);
 }

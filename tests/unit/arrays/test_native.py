@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -14,18 +13,15 @@ import pytest
 from kinetoscope_tb.arrays import native
 from kinetoscope_tb.arrays.native import LIBRARY, Function
 from kinetoscope_tb.arrays.nesting import nearest
+from support.native_build import native_build
 
-SOURCES = Path(native.__file__).parents[2] / "native"
 IS_MATCH, PARENT = np.array([True, False, False]), np.array([-1, 0, 1], np.int32)
 
 
 @pytest.fixture(scope="module")
 def build():
     """The module that builds the library."""
-    spec = spec_from_file_location("native_build", SOURCES / "build.py")
-    module = sys.modules[spec.name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return native_build()
 
 
 def test_a_function_reads_and_writes_arrays():

@@ -71,6 +71,8 @@ class Out(NamedTuple):
     state: Any
 
 
+_KEY_FIELDS, _MOST_COLUMNS = 4, 1 << 7  # of what the scanner remembers: the last key after each, and the last tokens
+
 _scan, _members, _value_end = Function("scan"), Function("members"), Function("value_end")
 
 
@@ -90,7 +92,8 @@ def scan(text: Array, pos: int, end: int, first_key: Array, keys: Keys, out: Out
         out: Where events are written.
         is_last: Whether nothing follows, so what is incomplete stays so, and what lies beyond it is read.
     """
-    return _scan(text, pos, end, is_last, first_key, keys, out)
+    seen_keys, seen_codes = np.empty((keys.lengths.size, _KEY_FIELDS), np.int64), np.empty(_MOST_COLUMNS, np.int32)
+    return _scan(text, pos, end, is_last, first_key, keys, out, seen_keys, seen_codes)
 
 
 def members(text: Array, i: int, end: int, places: Array) -> tuple[int, int, bool]:
