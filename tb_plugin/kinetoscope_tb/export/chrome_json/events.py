@@ -2,8 +2,6 @@
 
 An event is assembled from texts that many slices share (category, name, thread) and from its times, which are written
 in microseconds with three decimals from integer nanoseconds, so every viewer reads exact times.
-
-Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations

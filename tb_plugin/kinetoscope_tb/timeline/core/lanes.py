@@ -2,8 +2,6 @@
 
 A slice takes the first lane below the slice around it that is free. Where all slices nest, the lane is the depth; a
 slice that begins in another and outlasts it goes to a lane further down, and nothing is dropped.
-
-Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all leas
 the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
 
 Counters of the file (phase C) come last (`user_counters.py`); NaN where a value is unknown.
-
-Compiled functions here avoid whole-array expressions: Numba takes seconds to compile the errors that those might raise.
 """
 
 from __future__ import annotations
