@@ -4,6 +4,7 @@ import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
 import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";
+import { uncapitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
 import { timePart } from "./time_parts.ts";
@@ -75,7 +76,7 @@ function Sentence({ bar }: { bar: Bar }) {
       {`${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
         scaled(idle, scale)
       } of ${scaled(bar.whole, scale)} ${scale.unit} `}
-      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${most!.name.toLowerCase()}.`}
+      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.`}
     </p>
   );
 }

@@ -2,3 +2,7 @@
 export const stepNoun = (phases: unknown[] = []): "iteration" | "step" => phases.some(Boolean) ? "iteration" : "step";
 
 export const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The text as it reads within a sentence; abbreviations such as GPU stay. */
+export const uncapitalized = (text: string): string =>
+  /^.\p{Lu}/u.test(text) ? text : text.charAt(0).toLowerCase() + text.slice(1);

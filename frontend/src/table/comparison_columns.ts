@@ -5,6 +5,7 @@ import { addKernelLabels } from "../format/kernel_labels.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "./columns.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { cell, decimal, label, type Scale, scaleFor, type Value } from "../format/numbers.ts";
+import { uncapitalized } from "../format/steps.ts";
 
 const MISSING = "–";
 
@@ -46,7 +47,7 @@ function titleOf(name: string, compared: string[], first: string): string {
   if (name === "only_in") return "Only in";
   const column = compared.find((one) => name.endsWith(`_${one}`) || name.startsWith(`${one}_`));
   if (!column) return label(name);
-  const what = label(column).toLowerCase();
+  const what = uncapitalized(label(column));
   if (name === `base_${column}`) return `Base ${what}`;
   if (name === `new_${column}`) return `New ${what}`;
   if (name === `delta_${column}`) return `Δ ${what}`;

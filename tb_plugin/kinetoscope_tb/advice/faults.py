@@ -90,7 +90,7 @@ class Faults:
         if self.bears(numbers, NOTED):
             return ""
         part = "A" + self._part(numbers)[1:] if self.share(numbers) >= 1 else f"Up to {self._part(numbers)}"
-        return f"{part} is doubtful: {_uncapitalized(self._clauses(numbers))}."
+        return f"{part} is doubtful: {text.uncapitalized(self._clauses(numbers))}."
 
     def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
         """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
@@ -199,12 +199,7 @@ class Faults:
 
     def _clauses(self, numbers: _Numbers) -> str:
         clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
-        return "; ".join([*clauses[:1], *map(_uncapitalized, clauses[1:])])
-
-
-def _uncapitalized(clause: str) -> str:
-    """The clause as it reads within a sentence; an abbreviation such as GPU stays."""
-    return clause if clause[1:2].isupper() else clause[:1].lower() + clause[1:]
+        return "; ".join([*clauses[:1], *map(text.uncapitalized, clauses[1:])])
 
 
 def _rests_on(advice: Advice) -> _Numbers:

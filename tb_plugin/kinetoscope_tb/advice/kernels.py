@@ -190,7 +190,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
     share = facts.percent(facts.mean(running))
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
-    which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {_SUBJECTS[family].lower()}"
+    which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.uncapitalized(_SUBJECTS[family])}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
     why, action = _why(kernels, named)
     shared = _shared(kernels, chosen)
@@ -393,7 +393,7 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
 
 
 def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group) -> str:
-    reason = largest.reason[0].lower() + largest.reason[1:].rstrip(".")
+    reason = text.uncapitalized(largest.reason).rstrip(".")
     remedy = "; the option --device names it" if "name the device" in reason else ""
     who = f"`{largest.name}`" if largest.name else f"kernels such as `{largest.kernel[:60]}`"
     return f"{facts.percent(facts.mean(unknown))} of {facts.unit} can't be rated, most of it in {who}: {reason}{remedy}"

@@ -13,7 +13,7 @@ from typing import Literal
 
 Answer = Literal["yes", "no", "unknown"]
 
-TABLE_VERSION = 3
+TABLE_VERSION = 4
 
 NO_MATH = (
     # parts of a library's attention or matmul that multiply no matrices themselves
@@ -38,7 +38,7 @@ USES = (
     r"m\d+n\d+k\d+|4bit_cuda_m16n",  # the same shape as PTX spells it: PyTorch's int4 product, AWQ
     r"tensorop|Tensor[oO]p|tfloat32_t|_tensor\d+x\d+x\d+",
     r"\bnvjet_(?!(?:sm\d+_)?(?:sss|ddd)_(?!tf32))",  # cuBLAS on Hopper and later, but for plain float
-    r"xmma_\w*(?:f16|bf16|tf32|i8|e4m3|e5m2)",
+    r"xmma_(?!\w*_f32f32_f(?:16|32)_)\w*(?:f16|bf16|tf32|i8|e4m3|e5m2)",  # {A}{C}_{operands}{accumulator}_{epilogue}
     r"cutlass.*[sS]m(?:90|9x|100|103|120).*(?:gemm|Gemm|gmma|Gmma|mma|Mma|fprop|dgrad|wgrad)",
     r"device_kernel<.*(?:[gG]emm|Mma|Fmha|TmaWarpSpecialized)|MainloopSm(?:90|100|103|120)",  # CUTLASS 3
     r"(?:flash|FLASH)_(?:fwd|bwd)|(?:flash|FLASH)::compute_attn",

@@ -40,6 +40,11 @@ def times(count: float, noun: str) -> str:
     return f"{often(count)} {noun}{'' if count == 1 else 's'}"
 
 
+def uncapitalized(sentence: str) -> str:
+    """The sentence as a clause within another one; an abbreviation such as GPU stays."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
+
+
 def listed(items: list[str]) -> str:
     """Such as a, b and c; nothing for none."""
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.engine.files import read_trace
 from kinetoscope_tb.names.kernel_labels import LONGEST, kernel_label, kernel_labels
+from kinetoscope_tb.names.tensor_cores import tensor_cores
 
 TABLE = Path(__file__).parent / "data" / "kernel_labels.tsv"
 ROWS = [line.split("\t") for line in TABLE.read_text("utf-8").splitlines()]
+PRECISION = [line.split("\t") for line in (TABLE.parent / "kernel_precision.tsv").read_text("utf-8").splitlines()]
 REAL = Path(os.environ["KINETOSCOPE_TRACES"]) if "KINETOSCOPE_TRACES" in os.environ else None
 
 DIFFERENT = (
@@ -28,6 +30,23 @@ DIFFERENT = (
 @pytest.mark.parametrize(("label", "name"), ROWS, ids=[f"{i}-{row[0]}" for i, row in enumerate(ROWS)])
 def test_real_names_have_readable_labels(label: str, name: str) -> None:
     assert kernel_label(name) == label
+
+
+@pytest.mark.parametrize(("precision", "name"), PRECISION, ids=[f"{row[0]}-{row[1][:40]}" for row in PRECISION])
+def test_the_number_format_of_a_matmul_is_that_of_what_it_multiplies(precision: str, name: str) -> None:
+    """Not of what it stores: floats are converted to TF32, and `sgemm` multiplies halves as floats."""
+    assert kernel_label(name).endswith(f" {precision}")
+    if not name.startswith("Cijk_"):  # AMD's matrix cores multiply floats, too
+        assert tensor_cores(name) not in {"fp32": ("yes",), "fp64": ()}.get(precision, ("no",))
+
+
+def test_flags_of_templates_are_no_part_of_a_label() -> None:
+    names = [f"void ns::quantize_kernel<{flag}, {size}>(int)" for flag in ("true", "false") for size in (64, 128)]
+    names += [f"void dpsk::ep::internode::dispatch<false, 8, {flag}, 8>(int4*)" for flag in ("true", "false")]
+    labels = kernel_labels(names)
+    assert len(set(labels.values())) == len(names)
+    assert not any("true" in label or "false" in label for label in labels.values())
+    assert labels[names[-2]] == "DeepEP dispatch internode cached"
 
 
 @pytest.mark.parametrize("names", DIFFERENT)

@@ -1,5 +1,6 @@
 import pytest
 
+from kinetoscope_tb.diagnostics import diagnose
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views.overview.environment import environment
 from kinetoscope_tb.views.overview.health import health
@@ -143,6 +144,12 @@ def test_a_constant_lead_of_the_device_is_told_as_the_offset_of_its_clock():
     for i in range(1, 101):
         builder.launch(i * 10**6, 5, i).kernel("k", i * 10**6 - 7_000, 10, i)
     assert "at least 7 µs behind" in consequence(builder, "device_before_launch")
+
+
+def test_an_abbreviation_within_a_sentence_keeps_its_capitals():
+    builder = healthy().launch(90_000_000, 5, 3).kernel("k", 45, 3, 3)
+    (fault,) = (found.fault for found in diagnose(builder.build()) if found.rule == "device_before_launch")
+    assert fault.clause.startswith("1 of 2 GPU events begin up to 90.0 ms")
 
 
 def test_overhead_is_told_by_its_kinds_with_what_to_do_about_the_largest():

@@ -4,6 +4,7 @@ import type { Column, Table, ViewEntry } from "../../api/types.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "../../table/columns.ts";
 import { formatSigned } from "../../table/comparison_columns.ts";
 import { label, scaleFor, type Value } from "../../format/numbers.ts";
+import { uncapitalized } from "../../format/steps.ts";
 
 const COMPARED = ["self_ns", "total_ns", "calls"] as const;
 type Compared = typeof COMPARED[number];
@@ -92,7 +93,7 @@ export function readyAreas(table: Table, entry: ViewEntry): Ready {
     if (!column.name.startsWith("delta_")) return one;
     const { values } = column, own = scaleFor(column.kind, values);
     const tone = (row: number) => values[row] ? `${Number(values[row]) > 0 ? "grew" : "shrank"} unsure` : "";
-    const title = `Δ ${label(name).toLowerCase()}`;
+    const title = `Δ ${uncapitalized(label(name))}`;
     return { ...one, title, scale: own, shown: (row) => formatSigned(values[row], own), tone };
   });
   return { ...plain, columns };

@@ -2,6 +2,7 @@
 
 import type { Find, SearchAnswer, SearchResults, SliceSummary } from "../../api/timeline_types.ts";
 import { label } from "../../format/numbers.ts";
+import { uncapitalized } from "../../format/steps.ts";
 
 type Answers = Record<string, SearchAnswer>;
 
@@ -67,7 +68,7 @@ export const exactParts = ({ text: _, view: _view, ...exact }: Find): [name: str
 
 /** "Name aten::mm, category Operator", or the words. */
 export function queryText(find: Find, titleOf: (view: string) => string): string {
-  const parts = exactParts(find).map(([name, value]) => name === "Name" ? value : `${name.toLowerCase()} ${value}`);
+  const parts = exactParts(find).map(([name, value]) => name === "Name" ? value : `${uncapitalized(name)} ${value}`);
   const text = [...(find.text ? [`“${find.text}”`] : []), ...parts].join(", ");
   return find.view ? `the row of ${titleOf(String(find.view))}: ${text}` : text;
 }

@@ -55,7 +55,7 @@ def _early(times: Times) -> Iterator[Diagnostic]:
     if most > limits.CLOCK_ERROR_NS:
         alone = times.within_steps(times.start[is_early], times.called[is_early])
         affected = times.moved_by(offset) if count > limits.SYSTEMATIC * linked else alone
-        fault = Fault(f"{count} of {linked} d{fact[1:]}", frozenset({"clock", "launches"}), _AGAIN, affected)
+        fault = Fault(f"{count} of {linked} {fact}", frozenset({"clock", "launches"}), _AGAIN, affected)
     yield Diagnostic(
         "device_before_launch",
         count,

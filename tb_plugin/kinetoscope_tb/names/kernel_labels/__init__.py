@@ -11,9 +11,11 @@ table of real names.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 
 from . import matrix, pytorch
@@ -23,6 +25,8 @@ from .model import Label
 __all__ = ["LONGEST", "kernel_label", "kernel_labels"]
 
 LONGEST = 48
+_RESIDUE = re.compile(r"(?:true|false|nullptr|decltype|type|void|[A-Za-z])$|.*[(){}<>]", re.DOTALL)
+"""Template arguments that say nothing without their parameter's name."""
 _MOST_PARTS = 3  # more parts of a name than this tell people less than a number does
 
 
@@ -50,7 +54,8 @@ def kernel_labels(names: Iterable[str]) -> dict[str, str]:
 @lru_cache(maxsize=20_000)
 def _label(name: str) -> Label:
     cpp = parse(name)
-    return matrix.label(name, cpp) or pytorch.label(name, cpp) or pytorch.by_own_name(name, cpp)
+    label = matrix.label(name, cpp) or pytorch.label(name, cpp) or pytorch.by_own_name(name, cpp)
+    return replace(label, more=tuple("" if _RESIDUE.match(part) else part for part in label.more))
 
 
 def _groups(texts: dict[str, str]) -> list[list[str]]:

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$|\.kd$")
-_OPEN, _CLOSE = "<([{", ">)]}"
-_LITERAL = re.compile(r"L[a-z]n?\d+E")  # a number as a template argument of a mangled name
+_RETURN_TYPE = re.compile(  # with parentheses, or with a `>` that compares numbers, also as Nsight Systems spells it
+    r"^(?:typename )?(?:decltype\s*\([^()]*\)\s*|[\w:]*\benable_if\b.*?>::type\s+(?=[\w:(]))"
+)
+_PAIRS = {">": "<", ")": "(", "]": "[", "}": "{"}
+_LITERAL = re.compile(r"L([a-z])(n?\d+)E")  # a number as a template argument of a mangled name
+_OPERATORS = frozenset({"operator", "operator()"})
+_FLAGS = {"0": "false", "1": "true"}
 _LENGTH = re.compile(r"\d+")
 _FORMATS = (  # the first that fits
     ("bf16", r"[bB][fF](?:loat)?_?16|DF16b"),
@@ -54,9 +59,11 @@ def parse(name: str) -> CppName:
     name = _CLONE.sub("", name)
     if name.startswith("_ZN") or re.match(r"_Z\d", name):
         return _parse_mangled(name)
-    bare = _ANONYMOUS.sub("", name.removeprefix("void "))
+    bare = _RETURN_TYPE.sub("", _ANONYMOUS.sub("", name.removeprefix("void ")))
     bare = split(bare[: _outside(bare, "(")].strip(), " ")[-1]  # without a return type
     parts = split(bare, "::")
+    while len(parts) > 1 and (parts[-1] in _OPERATORS or parts[-1].startswith("{")):  # a function object
+        parts.pop()
     own = parts[-1] if parts else bare
     begin = _outside(own, "<")
     arguments = split(own[begin + 1 : own.rfind(">")], ",") if begin < len(own) else []
@@ -66,18 +73,11 @@ def parse(name: str) -> CppName:
 
 def split(text: str, separator: str) -> list[str]:
     """The parts between separators that no bracket encloses."""
-    parts, depth, begin, at = [], 0, 0, 0
-    while at < len(text):
-        letter = text[at]
-        if letter in _OPEN:
-            depth += 1
-        elif letter in _CLOSE and depth:
-            depth -= 1
-        elif not depth and text.startswith(separator, at):
+    parts, begin = [], 0
+    for at, depth in enumerate(_depths(text)):
+        if not depth and at >= begin and text.startswith(separator, at):
             parts.append(text[begin:at])
-            at = begin = at + len(separator)
-            continue
-        at += 1
+            begin = at + len(separator)
     return [*parts, text[begin:]]
 
 
@@ -101,13 +101,27 @@ def snake_case(name: str) -> str:
 
 
 def _outside(text: str, letter: str) -> int:
-    """Where a letter first occurs outside `<…>`, or the text's length."""
-    depth = 0
-    for at, each in enumerate(text):
-        if each == letter and not depth:
-            return at
-        depth += (each == "<") - (each == ">" and depth > 0)
-    return len(text)
+    """Where a letter first occurs outside all brackets, or the text's length."""
+    return next((at for at, depth in enumerate(_depths(text)) if text[at] == letter and not depth), len(text))
+
+
+def _depths(text: str) -> list[int]:
+    """How many brackets enclose each character; a bracket itself is outside of what it encloses.
+
+    Within `(…)` an angle bracket without a partner compares numbers, as in `std::enable_if<((8)>(0)), void>`.
+    """
+    depths, begun = [], list[str]()
+    for letter in text:
+        partner = _PAIRS.get(letter)
+        if partner == "<" and begun[-1:] == ["<"]:
+            begun.pop()
+        elif partner and partner != "<" and partner in begun:
+            while begun.pop() != partner:
+                pass
+        depths.append(len(begun))
+        if letter in _PAIRS.values():
+            begun.append(letter)
+    return depths
 
 
 def _parse_mangled(name: str) -> CppName:
@@ -129,7 +143,7 @@ def _identifiers(mangled: str) -> list[str]:
     found, at = [], 0
     while at < len(mangled):
         if literal := _LITERAL.match(mangled, at):
-            found.append(literal[0][2:-1])
+            found.append(_FLAGS.get(literal[2], literal[2]) if literal[1] == "b" else literal[2])
             at = literal.end()
         elif length := _LENGTH.match(mangled, at):
             end = length.end() + int(length[0])

@@ -64,6 +64,7 @@ _EMBEDDING = re.compile(
 _CUB = re.compile(r"^Device(\w+?)(?:Kernel)?$")
 _MIOPEN_NORM = re.compile(r"MIOpenBatchNorm(Fwd|Bwd)(Train|Infer)?(\w*)")
 _LIBRARIES = {"DeepEP", "HybridEP", "UCCL", "Mooncake", "NIXL", "MORI", "pplx", "MSCCL++", "DLSlime"}
+_ANY_KERNEL = frozenset({"kernel", "Kernel", "device_kernel", "run", "entry"})
 _CUTE_DSL = re.compile(r"^kernel_cutlass_\w*?([A-Z][A-Za-z0-9]*)_object_at")
 _MTIA = re.compile(r"^(?:\w+::)?([\w.]+)-dtype_(\w+?)(?:-(\w+))?$")
 
@@ -81,7 +82,9 @@ def by_own_name(name: str, cpp: CppName) -> Label:
     if name.startswith(("Memcpy", "Memset")):
         return Label(name)
     is_pytorch = cpp.scope[:1] == ("at",) or cpp.name.startswith("cunn_")
-    own = _plain(cpp.name) if is_pytorch else cpp.name
+    own = _with_flag(_plain(cpp.name), cpp) if is_pytorch else cpp.name
+    if own in _ANY_KERNEL and cpp.scope:
+        own = cpp.scope[-1]
     arguments = ", ".join(cpp.arguments)
     dtype = opaque_size(arguments) or number_format(arguments)
     more = _last_names(cpp)
@@ -92,10 +95,19 @@ def by_own_name(name: str, cpp: CppName) -> Label:
         return Label(hit[1].removesuffix("Kernel"), ("CuTe",), number_format(name), more=(name,))
     library = communication_rule(name) or ""
     if library in _LIBRARIES:
+        is_cached = library == "DeepEP" and own == "dispatch" and cpp.arguments[2:3] == ("true",)  # internode.cu
+        more = ("cached" if is_cached else "", *more)
         return Label(f"{library} {own}", cpp.scope[-1:] if len(cpp.scope) > 1 else (), dtype, more=more)
     if not cpp.scope and not cpp.arguments:
         return Label(own, more=(name,))
     return Label(own, dtype=dtype if dtype not in own else "", more=(*more, *cpp.scope))
+
+
+def _with_flag(own: str, cpp: CppName) -> str:
+    """The name of what a kernel of PyTorch's computes if a flag among its template arguments is set."""
+    if "layer_norm" in own and cpp.arguments[-1:] == ("true",):  # layer_norm_kernel.cu: bool rms_norm
+        return own.replace("layer_norm", "rms_norm")
+    return f"log_{own}" if own.startswith("softmax_warp") and cpp.arguments[4:5] == ("true",) else own
 
 
 def _nccl(name: str) -> Label | None:
