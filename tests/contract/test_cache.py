@@ -1,6 +1,11 @@
 """Two TensorBoards on one logdir share what they have read; one that is killed leaves nothing broken."""
 
 import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -78,6 +83,49 @@ def test_a_tensorboard_killed_at_any_moment_leaves_no_broken_entry(cache, trace,
         assert caplog.text == ""  # a broken one would be told
     with serving(f"--logdir={tmp_path}/logdir") as server:
         assert [answer["state"] for answer in answers(server)] == ["ready"] * 5
+
+
+COMMAND = (sys.executable, "-c", "import sys; from kinetoscope_tb.cli import main; main(sys.argv[1:])")
+
+
+def test_servers_and_commands_fill_one_cache_at_once(cache, trace, tmp_path):
+    traces = [trace, *(trace.with_name(f"rank{rank}.1.pt.trace.json") for rank in (1, 2))]
+    for other in traces[1:]:
+        shutil.copyfile(trace, other)
+    operators = ("view", "operators", "--format", "json")
+    commands = [
+        subprocess.Popen([*COMMAND, *operators, str(path)], stdout=subprocess.PIPE, text=True)
+        for path in (*traces, *traces)
+    ]
+    with serving(f"--logdir={tmp_path}/logdir") as one, serving(f"--logdir={tmp_path}/logdir") as other:
+        assert answers(one) == answers(other)
+    printed = [command.communicate(timeout=120)[0] for command in commands]
+    assert [command.returncode for command in commands] == [0] * 6
+    assert len(set(printed)) == 1
+    assert {entry.path for entry in cache.entries()} == set(map(str, traces))
+    assert cache.unfinished_bytes() == 0
+    for path in traces:
+        assert cache.open(str(path), stamp_of(path)) is not None
+
+
+def test_a_full_disk_under_the_cache_costs_no_answer(cache, trace, tmp_path, monkeypatch):
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = f"mount -t tmpfs -o size=64k tmpfs {shlex.quote(str(small))}"
+    inside = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*inside, mount], capture_output=True, check=False).returncode:
+        pytest.skip("this system doesn't allow a process to mount its own disk")
+    view = shlex.join([*COMMAND, "view", "operators", str(trace), "--format", "json"])
+    monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
+    expected = subprocess.run(view, shell=True, capture_output=True, text=True, check=True).stdout
+    monkeypatch.setenv("KINETOSCOPE_CACHE", str(small / "cache"))
+    monkeypatch.setenv("KINETOSCOPE_CACHE_SIZE", "1G")
+    listing = f"ls -A {shlex.quote(str(small / 'cache'))} >&2"
+    done = subprocess.run([*inside, f"{mount} && {view} && {listing}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
+    assert "can't be written (No space left on device). Traces are read again." in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("Traces are read again.")  # no part of an entry is left
 
 
 def kinetoscope(capsys, *arguments):
