@@ -23,6 +23,7 @@ const listed = (...workers: string[]): Run => ({
   workers: workers.map((name) => ({
     name,
     spans: [{ name: "53", label: "53", file: "", bytes: 1, stamp: "" }],
+    newest: "53",
   })),
   notes: [],
 });

@@ -39,13 +39,13 @@ def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
     communication_patterns: Sequence[str] = (),
     captures: Sequence[str | os.PathLike[str]] = (),
 ) -> Profile:
-    """Open one recording: a trace file, or the first match under a logdir, local or remote.
+    """Open one recording: a trace file, or the newest under a logdir, local or remote.
 
     Args:
         path: The file or the logdir.
-        run: Which run; by default the first.
-        worker: Which worker of the run.
-        span: Which recording of the worker.
+        run: Which run; by default the newest.
+        worker: Which worker of the run; by default the first.
+        span: Which recording of the worker; by default the newest.
         communication_patterns: Further names that count as communication: see docs/communication-patterns.md.
         captures: Recordings that say what its graphs launch; by default those next to it: see docs/inference.md.
 

@@ -165,7 +165,7 @@ def opened(
     communication_patterns: Sequence[str] = (),
     captures: Sequence[str] = (),
 ) -> Profile:
-    """Read the first recording that matches the names, or open it from the cache.
+    """Read the newest recording that matches the names, or open it from the cache.
 
     Raises:
         BadParameter: A pattern can't be used.
@@ -177,7 +177,7 @@ def opened(
     if bad:
         raise BadParameter(f"communication_patterns[{bad[0].line - 1}]: {bad[0].reason}")
     listing = list_path(path, patterns)
-    file = with_chosen_captures(listing.first(run=run, worker=worker, span=span)[0], captures)
+    file = with_chosen_captures(listing.newest(run=run, worker=worker, span=span)[0], captures)
     cache = configured()
     trace, is_new = open_or_read(file, cache)
     if is_new and cache is not None:

@@ -30,10 +30,10 @@ class App:
     def __init__(self, page: Page) -> None:
         self.page = page
 
-    def open(self, view: str = "overview", *, run: str = "made", **place: str) -> Page:
+    def open(self, view: str = "overview", *, run: str = "made", span: str = "5", **place: str) -> Page:
         """Open a place by its address, and wait until nothing is loading."""
         self.page.goto("about:blank")
-        self.page.goto(f"/{ENTRY}{address(view=view, run=run, **place)}")
+        self.page.goto(f"/{ENTRY}{address(view=view, run=run, span=span, **place)}")
         self.settle()
         return self.page
 

@@ -101,10 +101,19 @@ def test_menus_show_times_as_dates_and_runs_without_the_trainer_s_folders(page: 
         expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
         expect(page.get_by_label("Run").get_by_role("option")).to_have_text(["job"])
         options = page.get_by_label("Span", exact=True).get_by_role("option")
-        expect(options).to_have_text([re.compile("^2024-12-09 18:44:08 UTC · step"), "2024-12-09 18:55:37 UTC"])
-        page.get_by_label("Span", exact=True).select_option(spans[1])
-        page.wait_for_function("location.hash.includes('span=1733770537022695153')")
+        expect(options).to_have_text(["2024-12-09 18:44:08 UTC", re.compile("^2024-12-09 18:55:37 UTC · step")])
+        page.get_by_label("Span", exact=True).select_option(spans[0])
+        page.wait_for_function("location.hash.includes('span=1733769848514071115')")
         expect(page).to_have_url(re.compile("run=job(%2F|/)torch_traces"))
+
+
+def test_the_newest_run_opens(page: Page, tmp_path: Path):
+    for day in (22, 24, 23):
+        write(tmp_path, f"run-202611{day}/rank0.5.pt.trace.json", training())
+    with serving(f"--logdir={tmp_path}") as server, watched(page, server.base):
+        page.goto(server.base + ENTRY)
+        expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
+        expect(page).to_have_url(re.compile("run=run-20261124"))
 
 
 def test_an_empty_logdir_says_how_to_record_and_shows_what_comes(page: Page, tmp_path: Path, artifacts: Path):

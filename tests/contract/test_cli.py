@@ -150,19 +150,23 @@ def test_help_of_a_view_explains_its_columns_and_parameters(kinetoscope, name):
         assert f"--{parameter.name.replace('_', '-')}" in out
 
 
-def test_of_several_traces_the_first_is_shown_and_it_says_so(kinetoscope, logdir):
-    _, out, err = kinetoscope("view", "steps", logdir, "--format", "json")
+def test_of_several_traces_the_newest_is_shown_and_it_says_so(kinetoscope, tmp_path):
+    put(
+        tmp_path,
+        *(f"run-202611{day}/rank{r}.{s}.pt.trace.json" for day in (22, 24, 23) for r in (0, 1) for s in (2, 10)),
+    )
+    _, out, err = kinetoscope("view", "steps", str(tmp_path), "--format", "json")
     assert json.loads(out)["state"] == "ready"
-    assert "run a of 3; choose another with --run: b, broken" in err
+    assert "run run-20261124 of 3, the newest; choose another with --run: run-20261123, run-20261122" in err
     assert "worker rank0 of 2; choose another with --worker: rank1" in err
-    assert "span 2 of 2; choose another with --span: 10" in err
+    assert "span 10 of 2, the newest; choose another with --span: 2" in err
 
 
 def test_a_span_that_is_a_time_is_shown_as_one(kinetoscope, tmp_path):
     put(tmp_path, *(f"host_1.{ns}.pt.trace.json" for ns in (1733769848514071115, 1733770537022695153)))
     _, _, err = kinetoscope("view", "steps", str(tmp_path))
-    assert "span 1733769848514071115 (2024-12-09 18:44:08 UTC) of 2" in err
-    assert "--span: 1733770537022695153 (2024-12-09 18:55:37 UTC)" in err
+    assert "span 1733770537022695153 (2024-12-09 18:55:37 UTC) of 2" in err
+    assert "--span: 1733769848514071115 (2024-12-09 18:44:08 UTC)" in err
 
 
 def test_names_choose_and_then_nothing_is_said(kinetoscope, logdir):

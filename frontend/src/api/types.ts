@@ -12,6 +12,8 @@ export interface Span {
 export interface Worker {
   name: string;
   spans: Span[];
+  /** The name of its newest span. */
+  newest: string;
 }
 export interface Run {
   name: string;
@@ -30,6 +32,8 @@ export interface Note {
 }
 export interface Listing {
   runs: Run[];
+  /** The name of the newest run; null if there is none. */
+  newest: string | null;
   problems: { path: string; reason: string }[];
   scanning: boolean;
 }

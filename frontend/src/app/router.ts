@@ -42,11 +42,13 @@ export function go(changes: Address, how: "push" | "replace" = "replace") {
   writeAddress(next, how);
 }
 
+const withName = <T extends { name: string }>(items: T[] = [], name?: string) => items.find((one) => one.name === name);
+
 /** What the listing has of a run, of its workers, and of a recording. */
-export const listedRun = (run: string | undefined) => listing.value?.runs.find(({ name }) => name === run);
+export const listedRun = (run: string | undefined) => withName(listing.value?.runs, run);
 export const workersOf = (run: string | undefined) => listedRun(run)?.workers ?? [];
 export const listedSpan = (run: string, worker: string, span: string) =>
-  workersOf(run).find(({ name }) => name === worker)?.spans.find(({ name }) => name === span);
+  withName(withName(workersOf(run), worker)?.spans, span);
 
 /** The trace that is looked at, with the chosen capture of its graphs; `version` changes when its file does. */
 export const trace = computed(() => {
@@ -66,13 +68,11 @@ export const placeLabels = computed(() => labelsOf(trace.value));
 
 const traceKey = computed(() => JSON.stringify(trace.value));
 
-/** The worker and span to show in a run: the given ones where they exist, else the first. */
+/** The worker and span to show in a run: the given ones where they exist, else the first worker's newest span. */
 export function placeIn(run: string, worker = "", span = ""): Address {
   const workers = workersOf(run);
-  const there = workers.find(({ name }) => name === worker) ?? workers[0];
-  const spans = there?.spans ?? [];
-  const recording = spans.find(({ name }) => name === span) ?? spans[0];
-  return { run, worker: there?.name ?? "", span: recording?.name ?? "" };
+  const there = withName(workers, worker) ?? workers[0];
+  return { run, worker: there?.name ?? "", span: withName(there?.spans, span)?.name ?? there?.newest ?? "" };
 }
 
 /** The timeline has no table, so it is not in the server's catalogue. */
@@ -213,9 +213,9 @@ const ROOM = 0.15; // margin at each side, as a share of the time
 /** The recording of another worker of the same span as the shown one, or at the same position. */
 export function sameSpanIn(worker: string): Address {
   const { run, worker: shown, span } = trace.peek();
-  const spans = (name: string) => workersOf(run).find((one) => one.name === name)?.spans ?? [];
+  const spans = (name: string) => withName(workersOf(run), name)?.spans ?? [];
   const nth = spans(shown).findIndex(({ name }) => name === span);
-  const same = spans(worker).find(({ name }) => name === span) ?? spans(worker)[nth];
+  const same = withName(spans(worker), span) ?? spans(worker)[nth];
   return placeIn(run, worker, same?.name);
 }
 
@@ -310,9 +310,8 @@ async function refresh() {
   });
   const { run, worker, span } = address.value;
   if (run && worker && span) return;
-  const listed = listing.value?.runs ?? [];
-  const shown = listed.find(({ name }) => name === run) ?? listed[0];
-  if (shown) go(placeIn(shown.name, worker, span));
+  const shown = listedRun(run)?.name ?? listing.value?.newest;
+  if (shown) go(placeIn(shown, worker, span));
 }
 
 const POLL = 5000;

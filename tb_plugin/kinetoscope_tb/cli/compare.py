@@ -35,7 +35,12 @@ DEFAULT_OF_RULES = "operators"  # the view of a rule that names only a row
 def _options() -> list[click.Parameter]:
     sides = []
     for level in ("run", "worker", "span"):
-        sides.append(click.Option([f"--{level}"], help=f"Which {level} of both sides; by default the first."))
+        sides.append(
+            click.Option(
+                [f"--{level}"],
+                help=f"Which {level} of both sides; by default the {'first' if level == 'worker' else 'newest'}.",
+            )
+        )
         sides.append(click.Option([f"--base-{level}"], help=f"Which {level} of the base."))
         sides.append(click.Option([f"--new-{level}"], help=f"Which {level} of the new side."))
     forms = click.Choice(["text", "json", "csv"])
@@ -95,24 +100,24 @@ def _files(base: str, new: str | None, options: Mapping[str, Any]) -> list[Trace
     paths = [listed(path, options["communication"]) for path in dict.fromkeys((base, new or base))]
     places = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
     if new is None:
-        first, choices = paths[0].first(**places[0])
-        if first.path == paths[0].first(**places[1])[0].path:
-            raise BadParameter(_two_are_needed(base, first, choices))
+        newest, choices = paths[0].newest(**places[0])
+        if newest.path == paths[0].newest(**places[1])[0].path:
+            raise BadParameter(_two_are_needed(base, choices))
     return [
         chosen(paths[place], places[i], f"{side}-") for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
     ]
 
 
-def _two_are_needed(path: str, first: TraceFile, choices: Mapping[str, Sequence[str]]) -> str:
+def _two_are_needed(path: str, choices: Mapping[str, Sequence[str]]) -> str:
     """What to do if one path stands for both sides: the first level with a second recording to choose."""
     needs = "A comparison needs two recordings"
     for level in LEVELS:
         names = choices.get(level, ())
         if len(names) > 1:
-            other = next(name for name in names if name != getattr(first, level))
+            newest_name, other = names[:2]
             return (
-                f"{needs}. {path} has {len(names)} {level}s: compare {getattr(first, level)} with another one by "
-                f"--new-{level} {shlex.quote(other)}, or name a second path."
+                f"{needs}. {path} has {len(names)} {level}s: compare {newest_name} with another one by "
+                f"--base-{level} {shlex.quote(other)}, or name a second path."
             )
     return f"{needs}, and {path} holds only one. Name a second trace or logdir: kinetoscope compare BASE NEW."
 

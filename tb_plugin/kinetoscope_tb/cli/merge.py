@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("path", shell_complete=complete_path)
 @click.argument("out", metavar="OUT.json[.gz]", shell_complete=complete_path)
-@click.option("--run", help="Which run of the logdir; by default the first.")
-@click.option("--span", help="Which recording; by default the first worker's first.")
+@click.option("--run", help="Which run of the logdir; by default the newest.")
+@click.option("--span", help="Which recording; by default the newest.")
 def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     """Write all ranks' traces of one span of a run in PATH into one file, for Perfetto and chrome://tracing.
 
@@ -32,7 +32,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     from .text_table import visible
 
     listing = list_path(path)
-    first, choices = listing.first(run=run, worker=None, span=span)
+    first, choices = listing.newest(run=run, worker=None, span=span)
     for level in ("run", "span"):
         if level in choices:
             others = ", ".join(visible(name) for name in choices[level][1:6])

@@ -24,9 +24,9 @@ def where() -> list[click.Parameter]:
     """The argument and options that select a trace."""
     return [
         click.Argument(["path"], shell_complete=complete_path),
-        click.Option(["--run"], help="Which run of the logdir; by default the first."),
+        click.Option(["--run"], help="Which run of the logdir; by default the newest."),
         click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
-        click.Option(["--span"], help="Which recording of the worker; by default the first."),
+        click.Option(["--span"], help="Which recording of the worker; by default the newest."),
     ]
 
 
@@ -68,7 +68,7 @@ LEVELS = ("run", "worker", "span")
 def chosen(
     listing: Listing, requested: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
 ) -> TraceFile:
-    """The first file that matches the names; reports if there are others.
+    """The newest file that matches the names; reports if there are others.
 
     Args:
         listing: The available files.
@@ -79,11 +79,13 @@ def chosen(
     Raises:
         NotFound: No file has these names.
     """
-    file, choices = listing.first(**requested)
+    file, choices = listing.newest(**requested)
     for level, names in ((level, names) for level, names in choices.items() if level in levels):
         shown = _with_labels(level, names)
         others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
-        click.echo(f"{level} {shown[0]} of {len(names)}; choose another with --{side}{level}: {others}", err=True)
+        which = "" if level == "worker" else ", the newest"
+        of = f"{level} {shown[0]} of {len(names)}{which}"
+        click.echo(f"{of}; choose another with --{side}{level}: {others}", err=True)
     return file
 
 

@@ -11,6 +11,7 @@ pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
 captures           captures of graphs next to a trace
 listing            files by run, worker and span, with the names on the page
+recency            which run and which span is the newest
 jobs               jobs that record into the logdirs, and requests to them
 """
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 from .captures import captures_beside, holds_node_notes, spans_beside
 from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
-from .listing import Listing, Problem, TraceFile, run_labels, span_labels
+from .listing import Listing, Problem, TraceFile, newest_span, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
 from .manifest_notes import Manifests, Note
 from .scanner import list_path, list_traces
@@ -38,6 +39,7 @@ __all__ = [
     "is_process_name",
     "list_path",
     "list_traces",
+    "newest_span",
     "parse_logdirs",
     "run_labels",
     "span_labels",

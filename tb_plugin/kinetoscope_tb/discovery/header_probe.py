@@ -44,6 +44,7 @@ _RANKS = (
     re.compile(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),
     re.compile(r'"global_rank"\s*:\s*"?(\d{1,9})'),
 )
+_STARTED = re.compile(r'"kinetoscope"\s*:\s*\{[^{}]{0,4096}?"started_ns"\s*:\s*(\d{19})')
 _HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
 
 
@@ -56,12 +57,14 @@ class Head:
         rank: The rank over the whole job.
         host: The machine that recorded it.
         problem: Why it can't be read.
+        started_ns: When our recorder began the recording, in ns since 1970; 0: unknown.
     """
 
     is_trace: bool | None = None
     rank: int | None = None
     host: str | None = None
     problem: str = ""
+    started_ns: int = 0
 
 
 UNKNOWN = Head()
@@ -150,7 +153,16 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     before = text[: events.start()] if events else text
     rank = next((int(match[1]) for match in (form.search(before) for form in _RANKS) if match), None)
     host = _HOST.search(before)
-    return Head(is_trace=True, rank=rank, host=host[1] if host else None), events is not None
+    started = _STARTED.search(before)
+    return (
+        Head(
+            is_trace=True,
+            rank=rank,
+            host=host[1] if host else None,
+            started_ns=int(started[1]) if started else 0,
+        ),
+        events is not None,
+    )
 
 
 def _is_perfetto(data: bytes) -> bool:

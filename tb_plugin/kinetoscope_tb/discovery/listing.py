@@ -15,9 +15,10 @@ from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from .filename_patterns import NO_SPAN, is_time
+from .recency import run_recency, span_recency
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .manifest_notes import Note
 
@@ -42,6 +43,8 @@ class TraceFile:
         shown: The path as the page shows it, relative to the logdir.
         bytes: Its size; 0 if the storage doesn't report it.
         stamp: Changes whenever the file does.
+        started_ns: When the recording began, as the recorder wrote it, in ns since 1970; 0: unknown.
+        modified_ns: When the file was last changed, in ns since 1970; 0: unknown.
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
         patterns: Users' patterns of names that are communication.
         captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched next to it.
@@ -54,6 +57,8 @@ class TraceFile:
     shown: str
     bytes: int
     stamp: Any
+    started_ns: int = field(default=0, compare=False)
+    modified_ns: int = field(default=0, compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)
     patterns: CommunicationPatterns = NO_PATTERNS
     captures: tuple[Entry, ...] | None = None
@@ -122,14 +127,21 @@ class Listing:
         others = [one for one in self.files if one.path.startswith(captures)] + of_run
         return {one.shown: Entry(last_part(one.path), one.path, one.bytes, one.stamp) for one in others[:MOST_CHOICES]}
 
-    def first(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
-        """Return the first matching file, and the names to choose from at each level at which several match.
+    @property
+    def newest_run(self) -> str | None:
+        """The name of the newest run; None if there is no run."""
+        return next(iter(_newest_runs(self.files)), None)
+
+    def newest(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
+        """Return the recording of these names, and the names to choose from where several match, the chosen one first.
+
+        By default it is of the newest run, of its first worker, and the newest of that.
 
         Args:
-            requested: run, worker and span, in this order; None is any.
+            requested: run, worker and span; None is any.
 
         Raises:
-            NotFound: No file has these names.
+            NotFound: No recording has these names.
         """
         files = list(self.files)
         for level, name in requested.items():
@@ -139,11 +151,38 @@ class Listing:
             files = [file for file in files if name in (None, getattr(file, level))]
         choices = {}
         for level in requested:
-            names = list(dict.fromkeys(getattr(file, level) for file in files))
+            names = _in_order(level, files)
             if len(names) > 1:
                 choices[level] = names
             files = [file for file in files if getattr(file, level) == names[0]]
         return files[0], choices
+
+
+def newest_span(spans: Mapping[str, TraceFile]) -> str:
+    """The newest recording of a worker."""
+    return _newest_spans(spans.values())[0]
+
+
+def _newest_runs(files: Iterable[TraceFile]) -> list[str]:
+    """The runs of some recordings, the newest first."""
+    latest: dict[str, tuple[int, int, int, Key]] = {}
+    for file in files:
+        key = run_recency(file.run, file.span, file.started_ns, file.modified_ns)
+        latest[file.run] = max(key, latest.get(file.run, key))
+    return sorted(latest, key=latest.__getitem__, reverse=True)
+
+
+def _newest_spans(files: Iterable[TraceFile]) -> list[str]:
+    """The recordings of one worker, the newest first."""
+    keys = {file.span: span_recency(file.span, file.started_ns, file.modified_ns) for file in files}
+    return sorted(keys, key=keys.__getitem__, reverse=True)
+
+
+def _in_order(level: str, files: Sequence[TraceFile]) -> list[str]:
+    """The names at a level, the default first: the newest run or span, but the first worker."""
+    if level == "run":
+        return _newest_runs(files)
+    return list(dict.fromkeys(file.worker for file in files)) if level == "worker" else _newest_spans(files)
 
 
 def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:

@@ -263,6 +263,8 @@ def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, Commun
             c.shown,
             c.entry.bytes or 0,
             c.entry.stamp,
+            c.head.started_ns,
+            c.entry.modified_ns,
             patterns=patterns[c.logdir],
         )
         files[file.run, file.worker, file.span] = file

@@ -6,6 +6,8 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 MOST_FOLDERS = 2000  # of a remote place that is listed folder by folder
 
-_STAMPS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
+_TIMES = ("mtime", "LastModified", "last_modified", "Last-Modified", "updated", "created")
+_STAMPS = ("ETag", "etag", *_TIMES)
 
 Predicate = Callable[[str], bool]
 
@@ -30,12 +33,14 @@ class Entry:
         path: What to open.
         bytes: Its size; None if the storage doesn't report it.
         stamp: Changes whenever the file does.
+        modified_ns: When it was last changed, in ns since 1970; 0 if the storage doesn't report it.
     """
 
     name: str
     path: str
     bytes: int | None
     stamp: Any
+    modified_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def _identity(item: os.DirEntry[str]) -> object:
 
 
 def _entry(name: str, path: str, info: os.stat_result) -> Entry:
-    return Entry(name, path, info.st_size, local_stamp(info))
+    return Entry(name, path, info.st_size, local_stamp(info), info.st_mtime_ns)
 
 
 def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
@@ -197,7 +202,23 @@ def _remote_entry_at(url: str) -> Entry | None:
 
 
 def _remote_entry(path: str, name: str, info: dict[str, Any]) -> Entry:
-    return Entry(name, path, info.get("size"), remote_stamp(info))
+    return Entry(name, path, info.get("size"), remote_stamp(info), _modified_ns(info))
+
+
+def _modified_ns(info: dict[str, Any]) -> int:
+    """The modification time that a storage reports: as a date, as ISO 8601, as HTTP writes it, or in seconds."""
+    value = next((info[key] for key in _TIMES if key in info), None)
+    try:
+        if isinstance(value, str):
+            value = (
+                datetime.fromisoformat(value.replace("Z", "+00:00"))
+                if "T" in value[:11]
+                else parsedate_to_datetime(value)
+            )
+        seconds = value.timestamp() if isinstance(value, datetime) else float(value or 0)
+        return int(seconds * 1e9)
+    except (TypeError, ValueError, OverflowError):  # whatever a server sends
+        return 0
 
 
 def remote_stamp(info: dict[str, Any]) -> tuple[int | None, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from ..discovery import run_labels, span_labels
+from ..discovery import newest_span, run_labels, span_labels
 from ..engine import LoadingProgress, Missing, Partial
 from ..errors import KinetoscopeError, Postponed
 
@@ -34,18 +34,22 @@ _ONLY_RANK = "The job ran as one rank, so there are no others to compare it with
 def runs(listing: Listing | None) -> dict[str, Any]:
     """All runs under the logdirs; None is a listing that isn't done yet."""
     if listing is None:
-        return {"runs": [], "problems": [], "scanning": True}
+        return {"runs": [], "newest": None, "problems": [], "scanning": True}
     labels = run_labels(listing.runs)
     listed = [
         {
             "name": run,
             "label": labels[run],
-            "workers": [{"name": worker, "spans": _spans(spans)} for worker, spans in workers.items()],
+            "workers": [
+                {"name": worker, "spans": _spans(spans), "newest": newest_span(spans)}
+                for worker, spans in workers.items()
+            ],
             "notes": [asdict(note) for note in listing.notes.get(run, ())],
         }
         for run, workers in listing.runs.items()
     ]
-    return {"runs": listed, "problems": [asdict(p) for p in listing.problems], "scanning": False}
+    problems = [asdict(problem) for problem in listing.problems]
+    return {"runs": listed, "newest": listing.newest_run, "problems": problems, "scanning": False}
 
 
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
