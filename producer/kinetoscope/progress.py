@@ -81,6 +81,8 @@ class ProgressCounter:
         self._clock_ns = clock_ns
         self.last_ns = 0
         """When the last batch ended, on that clock."""
+        self.double_calls = 0
+        """How many batches were counted by two calls, and so once."""
         self.begin()
 
     @property

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..job.run_name import name_for_all
-from ..progress import ProgressCounter
+from ..progress import Progress, ProgressCounter
 from ..session.batches import count_of, length
 from .timestamp import Timestamp
 
@@ -127,6 +127,7 @@ class State:
     ) -> None:
         self._run_name = run_name
         self._counter = ProgressCounter(timestamp.progress if timestamp else None)
+        self._stamped: tuple[Progress, Timestamp] | None = None
         self.start = self.timestamp
         """The progress at the start."""
         self.callbacks: list[Callback] = list(callbacks)
@@ -149,8 +150,11 @@ class State:
 
     @property
     def timestamp(self) -> Timestamp:
-        """The progress so far."""
-        return Timestamp.of(self._counter.progress)
+        """The progress so far. Every marker asks for it, and it changes once a batch."""
+        progress, stamped = self._counter.progress, self._stamped
+        if stamped is None or stamped[0] is not progress:
+            stamped = self._stamped = (progress, Timestamp.of(progress))
+        return stamped[1]
 
     @property
     def resumption_batch_idx(self) -> int:

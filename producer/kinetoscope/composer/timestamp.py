@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from ..progress import Progress
@@ -19,6 +20,9 @@ class Count(int):
 
 
 _NONE = Count(0)
+_COUNTS = ("epoch", "batch", "batch_in_epoch", "sample", "sample_in_epoch", "token", "token_in_epoch")
+_counts_of = attrgetter(*_COUNTS)
+_seconds_of = attrgetter("total_wct", "epoch_wct", "batch_wct")
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,8 @@ class Timestamp:
     @classmethod
     def of(cls, progress: Progress) -> Timestamp:
         """Return a training's progress under Composer's names."""
-        values: dict[str, Any] = progress.to_json()
-        worded: dict[str, Any] = {
-            name: timedelta(seconds=value) if name.endswith("_wct") else Count(value) for name, value in values.items()
-        }
-        return cls(**worded)
+        counts = map(Count, _counts_of(progress))
+        return cls(*counts, *(timedelta(seconds=seconds) for seconds in _seconds_of(progress)))
 
     @property
     def progress(self) -> Progress:

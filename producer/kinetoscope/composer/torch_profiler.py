@@ -32,6 +32,7 @@ _LOG = logging.getLogger("kinetoscope")
 MEMORY_NEEDS = ("record_shapes", "profile_memory", "with_stack")
 """The options that the memory timeline needs."""
 
+_MOST_STAMPS = 10_000
 _TABLE_ROWS = 20
 _TABLE_ORDERS = ("cpu_time_total", "self_cpu_memory_usage", "self_device_time_total")
 
@@ -161,7 +162,7 @@ class TorchProfiler(Callback):
         """Open a marker in the trace."""
         if self.tracer is None:
             return None
-        marker = self.tracer.marker(name, categories=categories, actions=tuple(TorchAction))
+        marker = self.tracer.marker(name, categories=categories)
         marker.start()
         return marker
 
@@ -184,9 +185,8 @@ class TorchProfiler(Callback):
 
     def _forget_stamps(self) -> None:
         """Keep the timestamps of the last saves, whose traces may still be unwritten."""
-        batches = sorted(self._stamps)
-        for batch in batches[: max(0, len(batches) - 10_000)]:
-            del self._stamps[batch]
+        while len(self._stamps) > _MOST_STAMPS:
+            del self._stamps[next(iter(self._stamps))]
 
     def _on_window(self, profiler: profile) -> None:
         """Get the results that only torch's profiler has, while it still has the window."""

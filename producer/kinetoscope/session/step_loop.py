@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import nullcontext
 from threading import get_ident
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from torch.autograd.profiler import record_function
 
@@ -25,12 +26,28 @@ if TYPE_CHECKING:
     from .supervisor import Supervisor
     from .window_controller import WindowController
 
+_LOG = logging.getLogger("kinetoscope")
+
 T = TypeVar("T")
 
 _CHORES_EVERY_NS = 200_000_000
 
 _CHECKED_STEPS = 3
 """How many steps are checked for a wrong place: such a call is wrong from the first step on."""
+
+
+_DOUBLE = (
+    "step() was called in a loop over steps(), which counts the batches itself: each batch counts as one step. "
+    "Remove one of the two."
+)
+
+
+class _Batch(NamedTuple):
+    """A batch of `steps`: its samples and tokens, and whether it is the loader's last."""
+
+    samples: int | None
+    tokens: int | None
+    is_last: bool
 
 
 class StepLoop:
@@ -62,6 +79,8 @@ class StepLoop:
         self._supervisor, self._owner, self._error_log = supervisor, owner, error_log
         self._chores, self._chores_due_ns = chores, 0
         self._checked_until = counter.batch + _CHECKED_STEPS
+        self._batch: _Batch | None = None
+        """The batch of `steps` whose step isn't complete; None outside of such a loop."""
 
     def steps(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
         """Yield the loader's batches and count them; see `Tracer.steps`.
@@ -86,10 +105,16 @@ class StepLoop:
                 self._end_epoch(goes_on=False)
                 return
             self._ranges.begin_step(self._counter.batch)
-            counts = count_of(samples, batch), count_of(tokens, batch)
-            yield batch
             count += 1
-            self.end_step(*counts, is_last=count == expected)
+            self._batch = open_batch = _Batch(
+                count_of(samples, batch), count_of(tokens, batch), is_last=count == expected
+            )
+            try:
+                yield batch
+            finally:  # also if the loop is left with `break`
+                is_complete, self._batch = self._batch is not open_batch, None
+            if not is_complete:
+                self.end_step(open_batch.samples, open_batch.tokens, is_last=open_batch.is_last)
 
     def begin_step(self) -> None:
         """Begin a step, unless one has begun; see `Tracer.begin_step`.
@@ -114,6 +139,8 @@ class StepLoop:
             )
         if self._owner.ids != (process_id.pid, get_ident()):
             self._owner.check("count steps")
+        if self._batch is not None:
+            samples, tokens, is_last = self._complete_batch(self._batch, samples, tokens)
         was_idle = controller.is_idle
         if is_last or not was_idle:
             self._ranges.end_step()
@@ -132,6 +159,16 @@ class StepLoop:
         controller.move(closes=is_last and counter.end_epoch() and self._actions.is_per_epoch)
         if is_last or not was_idle or not controller.is_idle:  # mostly, nothing changes
             self._resume(goes_on=not is_last)
+
+    def _complete_batch(
+        self, batch: _Batch, samples: int | None, tokens: int | None
+    ) -> tuple[int | None, int | None, bool]:
+        """Return the arguments of the step that the program's `step()` ends, which `steps` then doesn't count again."""
+        self._batch = None
+        if not self._counter.double_calls:
+            _LOG.warning("%s", _DOUBLE)
+        self._counter.double_calls += 1
+        return samples or batch.samples, tokens or batch.tokens, batch.is_last
 
     def end_epoch(self, *, goes_on: bool) -> None:
         """End an epoch; see `Tracer.epoch`.

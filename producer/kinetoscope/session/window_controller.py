@@ -271,7 +271,12 @@ class WindowController:
             is_whole=not self._ranges.is_step_open,
             is_complete=is_complete,
             values=values,
-            details={**details, "progress": values, **self._probe.metadata()},
+            details={
+                **details,
+                "progress": values,
+                "double_steps": self._counter.double_calls,
+                **self._probe.metadata(),
+            },
             program_events=program_events,
             on_exported=partial(self._call_back, profiler),
         )

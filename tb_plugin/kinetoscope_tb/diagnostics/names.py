@@ -13,8 +13,8 @@ _LOST = ("unknown", "")
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Host rows with the name `unknown`, or an empty one."""
-    frames = (trace.host_events, trace.python_calls)
+    """Events with the name `unknown`, or an empty one."""
+    frames = (trace.host_events, trace.python_calls, trace.device_events)
     offsets = [f["offset"].to_numpy()[map_categories(f["name"], lambda n: n in _LOST, missing=True)] for f in frames]
     lost = np.concatenate(offsets)
     if lost.size:

@@ -29,6 +29,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "The process was killed, so this trace was recovered from its journal: it has steps, markers and counters. "
             "Operators and kernels are lost.",
         )
+    yield from _steps_counted_twice(trace)
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
     remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")
@@ -41,6 +42,18 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         )
     if written_by not in _REMEDIES:
         yield from _options(trace)
+
+
+def _steps_counted_twice(trace: Trace) -> Iterator[Diagnostic]:
+    """A loop over the recorder's `steps()` that calls its `step()` too."""
+    count = trace.meta.producer.get("double_steps")
+    if isinstance(count, int) and not isinstance(count, bool) and 0 < count < 1 << 62:
+        yield Diagnostic(
+            "steps_counted_twice",
+            count,
+            "The training calls step() in a loop over steps(), which counts the batches itself. The recorder counted "
+            "each batch once, so the steps are right. Remove one of the two calls.",
+        )
 
 
 def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:

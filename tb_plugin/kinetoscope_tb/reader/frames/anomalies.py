@@ -17,13 +17,12 @@ from ..scan.rows import LAYOUTS, NO_NAME, Noted, Sorted
 
 _CONTROL = re.compile(rb"[\0-\x1f]")
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
-_LOST_NAME = b'"unknown"'
 
 
 def text_diagnostics(events: Sorted) -> list[Diagnostic]:
     """Diagnostics about the texts of the events; counts are of distinct texts unless noted otherwise."""
     tokens = events.tokens
-    return [*_damaged_texts(events, tokens), *_odd_names(events, tokens), *_lost_names(events, tokens)]
+    return [*_damaged_texts(events, tokens), *_odd_names(events, tokens)]
 
 
 def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
@@ -90,15 +89,3 @@ def _named(events: Sorted, codes: Sequence[int]) -> Noted:
             rows = events.frames[frame]
             noted.add_where(np.isin(rows["name"], codes), rows["offset"])
     return noted
-
-
-def _lost_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
-    """Kineto since 7ae1ce85 writes `unknown` for any name with a letter beyond ASCII or a control character."""
-    if _LOST_NAME not in tokens:
-        return []
-    noted = _named(events, [tokens.index(_LOST_NAME)])
-    words = (
-        "Events are named `unknown`: the profiler of torch 2.7 and later writes that in place of a name with letters "
-        "beyond ASCII. They can't be distinguished; use ASCII names for annotations."
-    )
-    return [Diagnostic("lost_name", noted.count, words, noted.first)] if noted.count else []
