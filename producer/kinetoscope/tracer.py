@@ -25,7 +25,7 @@ from .job.rank_info import current_rank_info
 from .job.run_name import Run
 from .job.selection import Ranks, Selection
 from .output.destination import Destination
-from .output.name_template import TRACE
+from .output.name_template import TRACE, trace_file
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
 from .profiling.options import Activities, Options
@@ -83,8 +83,8 @@ class Tracer:
         keep: How many of each rank's newest traces stay in the run's folder; -1 for all. With `remote`, those that
             aren't copied yet stay too. With `overwrite`, those of earlier attempts count too.
         overwrite: Record into the run's folder even if it has traces; those of the same names are replaced.
-        file: The name of a trace in its run's folder, with Composer's variables such as `{rank}`; a name that ends in
-            `.gz` is compressed.
+        file: The name of a trace in its run's folder, with Composer's variables such as `{rank}`. One that ends in
+            `.gz` is compressed; one that ends in neither `.json` nor `.gz` gets `.pt.trace.json.gz`.
         remote_file: The URL of each trace's copy, with the same variables, instead of `remote`.
         on_saved: Called with each trace's path and its entry in run.json, between two steps or at the end.
         on_trace_ready: Called with the Tracer when a window is complete, while its events are in memory, as
@@ -188,7 +188,9 @@ class Tracer:
             options = replace(options, features=options.features.supported())
         self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
-        destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
+        destination = Destination(
+            file=trace_file(file), remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite
+        )
         self._trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
         self._counter, self._ranges, self._metadata = ProgressCounter(progress), Ranges(), TraceMetadata()
         self._annotations = Annotations(EventLog(), self._ranges)

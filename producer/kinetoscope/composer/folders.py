@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..job.job_store import default_store
 from ..job.rank_info import current_rank_info, is_distributed, local_world_size
-from ..output.name_template import format_name, rank_values
+from ..output.name_template import format_name, rank_values, unknown_variables
 
 if TYPE_CHECKING:
     from .state import State
     from .timestamp import Timestamp
+
+_LOG = logging.getLogger("kinetoscope")
 
 _PATIENCE = timedelta(seconds=120)
 _count = itertools.count()
@@ -38,6 +41,16 @@ def remote_name(template: str | None, state: State) -> str | None:
     if "://" in template:
         return template
     return None if state.remote is None else f"{state.remote.rstrip('/')}/{template.lstrip('/')}"
+
+
+def warn_of_unknown_variables(*templates: str | None) -> None:
+    """Log which templates have variables that don't exist: they stay in the names as they are.
+
+    Raises:
+        ValueError: The braces of one don't match.
+    """
+    for problem in filter(None, (unknown_variables(template) for template in templates if template is not None)):
+        _LOG.warning("%s It stays in the name as it is.", problem)
 
 
 def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:

@@ -20,8 +20,7 @@ class Count(int):
 
 
 _NONE = Count(0)
-_COUNTS = ("epoch", "batch", "batch_in_epoch", "sample", "sample_in_epoch", "token", "token_in_epoch")
-_counts_of = attrgetter(*_COUNTS)
+_counts_of = attrgetter("epoch", "batch", "batch_in_epoch", "sample", "sample_in_epoch", "token", "token_in_epoch")
 _seconds_of = attrgetter("total_wct", "epoch_wct", "batch_wct")
 
 
@@ -43,8 +42,9 @@ class Timestamp:
     @classmethod
     def of(cls, progress: Progress) -> Timestamp:
         """Return a training's progress under Composer's names."""
-        counts = map(Count, _counts_of(progress))
-        return cls(*counts, *(timedelta(seconds=seconds) for seconds in _seconds_of(progress)))
+        times = (timedelta(seconds=seconds) for seconds in _seconds_of(progress))
+        values: tuple[Any, ...] = (*map(Count, _counts_of(progress)), *times)
+        return cls(*values)
 
     @property
     def progress(self) -> Progress:

@@ -14,11 +14,11 @@ from torch.profiler import ProfilerAction as TorchAction
 
 from ..errors import SaveError
 from ..job.rank_info import current_rank_info, local_world_size
-from ..output.name_template import format_name, gz_name
+from ..output.name_template import escape_unknown, format_name, gz_name, trace_file
 from ..output.upload import upload
 from ..tracer import Tracer
 from .actions import TORCH_ACTIONS, ProfilerAction
-from .folders import claim_folder, name_values, remote_name
+from .folders import claim_folder, name_values, remote_name, warn_of_unknown_variables
 from .state import Callback
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class TorchProfiler(Callback):
     Each rank saves `{folder}/{filename}` when a batch whose action is ACTIVE_AND_SAVE is complete. The names are format
     strings with these variables: run_name, rank, local_rank, world_size, local_world_size, node_rank; in the names of
     files also epoch, batch, batch_in_epoch, sample, sample_in_epoch, token, token_in_epoch, which count what is
-    complete, and total_wct, epoch_wct, batch_wct in seconds. Any other variable stays unchanged.
+    complete, and total_wct, epoch_wct, batch_wct in seconds. Any other variable stays unchanged, with a warning in the
+    log.
 
     Args:
         folder: The folder of the traces.
@@ -80,8 +81,11 @@ class TorchProfiler(Callback):
         with_flops: bool = True,
         num_traces_to_keep: int = -1,
     ) -> None:
+        warn_of_unknown_variables(
+            folder, filename, remote_file_name, memory_filename, memory_filename and memory_remote_file_name
+        )
         self.folder, self.overwrite, self.num_traces_to_keep = folder, overwrite, num_traces_to_keep
-        self.filename = gz_name(filename) if use_gzip else filename
+        self.filename = gz_name(filename) if use_gzip else trace_file(filename, ".pt.trace.json")
         self.remote_file_name = gz_name(remote_file_name) if use_gzip and remote_file_name else remote_file_name
         self.memory_filename, self.memory_remote_file_name = memory_filename, memory_remote_file_name
         self._options: dict[str, Any] = {
@@ -112,12 +116,13 @@ class TorchProfiler(Callback):
         self._state = state
         folder = claim_folder(self.folder, state, overwrite=self.overwrite)
         logdir, run = split(folder)
+        remote = remote_name(self.remote_file_name, state)
         self.tracer = Tracer(
             logdir,
             run=run,
             schedule=_ByState(state),
-            file=format_name(self.filename, {"run_name": state.run_name}),
-            remote_file=remote_name(self.remote_file_name, state),
+            file=escape_unknown(format_name(self.filename, {"run_name": state.run_name})),
+            remote_file=None if remote is None else escape_unknown(remote),
             keep=self.num_traces_to_keep,
             overwrite=True,  # the folder is ours: `claim_folder` has checked it
             on_saved=self._on_saved,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from .name_template import TRACE, fixed_prefix, variables
+from .name_template import TRACE, fixed_prefix, unknown_variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,8 @@ class Destination:
         overwrite: Whether the run uses its folder even if it has traces, and replaces those of the same name.
 
     Raises:
-        UsageError: A template whose braces don't match, or a number below -1.
+        UsageError: A template with an unknown variable or whose braces don't match, an empty or hidden name, or a
+            number below -1.
     """
 
     file: str = TRACE
@@ -35,10 +36,9 @@ class Destination:
 
     def __post_init__(self) -> None:
         for template in (self.file, self.remote or "", self.remote_file or ""):
-            try:
-                variables(template)
-            except ValueError as error:
-                raise UsageError(f"{template!r} isn't a format string: {error}.") from error
+            _check_variables(template)
+        if not self.file.rpartition("/")[2].strip() or self.file.rpartition("/")[2].startswith("."):
+            raise UsageError(f"file={self.file!r}: a trace's name can't be empty or begin with a dot, which hides it.")
         if ".." in self.file.split("/"):
             raise UsageError(f"file={self.file!r}: a trace is in its run's folder, so its name can't contain '..'.")
         if self.keep < -1:
@@ -53,3 +53,17 @@ class Destination:
     def places(self) -> list[str]:
         """The prefixes of the URLs of copies."""
         return [fixed_prefix(template) for template in (self.remote, self.remote_file) if template is not None]
+
+
+def _check_variables(template: str) -> None:
+    """Check the variables of a template.
+
+    Raises:
+        UsageError: It has an unknown one, or its braces don't match.
+    """
+    try:
+        problem = unknown_variables(template)
+    except ValueError as error:
+        raise UsageError(f"{template!r} isn't a format string: {error}.") from error
+    if problem:
+        raise UsageError(problem)

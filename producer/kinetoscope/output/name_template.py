@@ -6,7 +6,11 @@ This module imports nothing but the standard library.
 from __future__ import annotations
 
 import string
+from dataclasses import fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from ..progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +20,11 @@ if TYPE_CHECKING:
 TRACE = "rank{rank}.{batch}.pt.trace.json.gz"
 """The default name of traces."""
 
+VARIABLES = (
+    *("run_name", "rank", "local_rank", "world_size", "local_world_size", "node_rank"),
+    *(field.name for field in fields(Progress)),
+)
+"""The variables of names of files."""
 
 _CONVERSIONS: dict[str, Callable[[object], str]] = {"r": repr, "s": str, "a": ascii}
 
@@ -42,8 +51,13 @@ def _value(name: str, format_spec: str, conversion: str | None, values: Mapping[
             return format(converted, format_spec)
         except (ValueError, KeyError):
             pass
-    placeholder = name + (f"!{conversion}" if conversion else "") + (f":{format_spec}" if format_spec else "")
-    return "{" + placeholder + "}"
+    return _placeholder(name, format_spec, conversion)
+
+
+def _placeholder(name: str, format_spec: str, conversion: str | None) -> str:
+    """Return a variable as a template has it."""
+    conversion, format_spec = f"!{conversion}" if conversion else "", f":{format_spec}" if format_spec else ""
+    return f"{{{name}{conversion}{format_spec}}}"
 
 
 def variables(template: str) -> set[str]:
@@ -53,6 +67,38 @@ def variables(template: str) -> set[str]:
         ValueError: Its braces don't match.
     """
     return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+
+
+def unknown_variables(template: str) -> str:
+    """Return what is wrong with a template's variables, and which ones there are; empty if it has no others.
+
+    Raises:
+        ValueError: Its braces don't match.
+    """
+    unknown = sorted(variables(template) - set(VARIABLES))
+    if not unknown:
+        return ""
+    close = get_close_matches(unknown[0], VARIABLES, 1)
+    hint = f" Do you mean {{{close[0]}}}?" if close else ""
+    listed = ", ".join(f"{{{name}}}" for name in VARIABLES)
+    return f"{template!r} has {{{unknown[0]}}}, which isn't a variable.{hint} There are {listed}; {{{{ is a brace."
+
+
+def escape_unknown(template: str) -> str:
+    """Return a template without unknown variables, whose names have these in braces, as Composer's do."""
+    unknown = variables(template) - set(VARIABLES)
+    parts = []
+    for text, name, format_spec, conversion in string.Formatter().parse(template):
+        parts.append(text.replace("{", "{{").replace("}", "}}"))
+        if name is not None:
+            placeholder = _placeholder(name, format_spec or "", conversion)
+            parts.append(f"{{{placeholder}}}" if name in unknown else placeholder)
+    return "".join(parts)
+
+
+def trace_file(name: str, ending: str = ".pt.trace.json.gz") -> str:
+    """Return the name of a trace: with an ending by which the page finds it, if it has neither `.json` nor `.gz`."""
+    return name if name.endswith((".json", ".gz")) else f"{name}{ending}"
 
 
 def fixed_prefix(template: str) -> str:

@@ -26,7 +26,7 @@ from ...child_process import python_command
 from ...job.rank_info import RankInfo, current_rank_info, local_world_size
 from ...output.name_template import format_name
 from ..actions import ACTIVE, ProfilerAction
-from ..folders import claim_folder, name_values, remote_name, run_values
+from ..folders import claim_folder, name_values, remote_name, run_values, warn_of_unknown_variables
 from ..trace_handler import TraceHandler
 from .node_file import discard_node_file
 
@@ -83,6 +83,9 @@ class JSONTraceHandler(TraceHandler):
         overwrite: bool = False,
         num_traces_to_keep: int = -1,
     ) -> None:
+        warn_of_unknown_variables(
+            folder, filename, remote_file_name, merged_trace_filename, merged_trace_remote_file_name
+        )
         self.folder, self.filename, self.remote_file_name = folder, filename, remote_file_name
         self.merged_trace_filename = merged_trace_filename
         self.merged_trace_remote_file_name = merged_trace_remote_file_name

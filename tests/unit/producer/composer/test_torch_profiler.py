@@ -162,6 +162,20 @@ def test_a_name_without_a_place_is_copied_nowhere():
     assert remote_name("{run_name}/x", State("run")) is None
 
 
+def test_an_unknown_variable_stays_in_the_name_and_is_said(here, caplog):
+    profiler = Profiler(
+        cyclic_schedule(warmup=0, active=1),
+        torch_prof_filename="r{rnk}.{batch}",
+        torch_prof_remote_file_name=None,
+        **QUIET,
+    )
+    trained(profiler, run_name="run", batches=2)
+    assert files("run") == ["run/torch_traces/r{rnk}.1.pt.trace.json"]
+    assert [path.name for _, (path,) in profiler.torch_profiler.saved_traces] == ["r{rnk}.1.pt.trace.json"]
+    (problem,) = [text for text in caplog.messages if "{rnk}" in text]
+    assert "Do you mean {rank}? There are {run_name}, " in problem
+
+
 def test_without_a_launcher_the_place_is_that_of_the_only_process(here, monkeypatch):
     for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"):
         monkeypatch.delenv(name, raising=False)

@@ -1,7 +1,18 @@
 import pytest
 
 from kinetoscope.job.rank_info import RankInfo
-from kinetoscope.output.name_template import TRACE, format_name, gz_name, rank_values, variables
+from kinetoscope.output.name_template import (
+    TRACE,
+    VARIABLES,
+    escape_unknown,
+    format_name,
+    gz_name,
+    rank_values,
+    trace_file,
+    unknown_variables,
+    variables,
+)
+from kinetoscope.progress import Progress
 
 VALUES = {"run_name": "run", "rank": 3, "batch": 42, "total_wct": 1.5, "local_rank": None}
 
@@ -44,3 +55,30 @@ def test_the_variables_of_a_place_are_composer_s():
 def test_what_no_launcher_says_is_the_place_of_a_process_alone():
     values = rank_values(RankInfo(), "run")
     assert format_name("{local_rank} {local_world_size} {node_rank}", values) == "0 1 0"
+
+
+def test_each_variable_has_a_value():
+    values = {**rank_values(RankInfo(), "run"), **Progress().to_json()}
+    assert set(values) == set(VARIABLES)
+    assert unknown_variables("".join(f"{{{name}}}" for name in VARIABLES)) == ""
+
+
+@pytest.mark.parametrize(
+    "template", ["{rank:03d}{rnk!r:>3}", "{{a}}{batch!s}{}", "{rank.real}{0}", TRACE, "{{{rank}}}"]
+)
+def test_unknown_variables_are_escaped_and_known_ones_stay(template):
+    assert unknown_variables(escape_unknown(template)) == ""
+    assert format_name(escape_unknown(template), VALUES) == format_name(template, VALUES)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("mytrace", "mytrace.pt.trace.json.gz"),
+        ("step.{batch}", "step.{batch}.pt.trace.json.gz"),
+        ("a.json", "a.json"),
+        ("a.gz", "a.gz"),
+    ],
+)
+def test_a_name_without_an_ending_gets_one(name, file):
+    assert trace_file(name) == file

@@ -62,7 +62,7 @@ def manifest_of(tmp_path, run="run"):
 
 
 def test_files_are_named_by_the_template_and_lie_in_folders_of_their_own(trace_writer, tmp_path):
-    each = trace_writer(file="{run_name}/ep{epoch}-ba{batch:03d}-rank{rank}{nothing}.json")
+    each = trace_writer(file="{run_name}/ep{epoch}-ba{batch:03d}-rank{rank}{{nothing}}.json")
     save(each, 4, values={"epoch": 2})
     each.close(LIMIT_S)
     (path,) = each.saved
@@ -82,6 +82,13 @@ def test_ranks_never_share_a_name(trace_writer, tmp_path):
 def test_templates_and_numbers_that_can_not_work_are_refused(tmp_path):
     with pytest.raises(UsageError, match="format string"):
         Destination(file="rank{rank")
+    with pytest.raises(UsageError, match=r"has \{rnk\}, .*mean \{rank\}\? There are \{run_name\}, .*\{batch_wct\};"):
+        Tracer(tmp_path, file="r{rnk}.{batch}.pt.trace.json.gz")
+    with pytest.raises(UsageError, match=r"has \{bucket\}"):
+        Tracer(tmp_path, remote="s3://{bucket}/runs")
+    for name in ("", "traces/", ".trace.json", "a/.json"):
+        with pytest.raises(UsageError, match="begin with a dot"):
+            Tracer(tmp_path, file=name)
     with pytest.raises(UsageError, match="keep=-2"):
         Tracer(tmp_path, keep=-2)
 
