@@ -25,7 +25,7 @@ from .job.rank_info import current_rank_info
 from .job.run_name import Run
 from .job.selection import Ranks, Selection
 from .output.destination import Destination
-from .output.name_template import TRACE, trace_file
+from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
 from .profiling.options import Activities, Options
@@ -188,9 +188,7 @@ class Tracer:
             options = replace(options, features=options.features.supported())
         self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
-        destination = Destination(
-            file=trace_file(file), remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite
-        )
+        destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         self._trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
         self._counter, self._ranges, self._metadata = ProgressCounter(progress), Ranges(), TraceMetadata()
         self._annotations = Annotations(EventLog(), self._ranges)

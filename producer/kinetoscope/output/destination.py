@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import UsageError
-from .name_template import TRACE, fixed_prefix, unknown_variables
+from .name_template import TRACE, fixed_prefix, trace_file, unknown_variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,8 @@ class Destination:
     """Where traces are put.
 
     Args:
-        file: The name in the run's folder, with the variables of `name_template`; compressed if it ends in `.gz`.
+        file: The name in the run's folder, with the variables of `name_template`, and the ending of `trace_file`; compressed if it
+            ends in `.gz`.
         remote: The URL of a folder that mirrors the logdir: each run has a folder there. None for none.
         remote_file: The URL of each trace instead, with variables.
         keep: How many of the rank's newest traces stay in the run's folder; -1 for all. A trace stays at least until
@@ -35,6 +36,7 @@ class Destination:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "file", trace_file(self.file))  # the class is frozen
         for template in (self.file, self.remote or "", self.remote_file or ""):
             _check_variables(template)
         if not self.file.rpartition("/")[2].strip() or self.file.rpartition("/")[2].startswith("."):
