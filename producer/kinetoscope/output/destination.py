@@ -16,8 +16,8 @@ class Destination:
     """Where traces are put.
 
     Args:
-        file: The name in the run's folder, with the variables of `name_template`, and the ending of `trace_file`; compressed if it
-            ends in `.gz`.
+        file: The name in the run's folder, with the variables of `name_template`; it gets the ending of `trace_file`,
+            and the file is compressed if it ends in `.gz`.
         remote: The URL of a folder that mirrors the logdir: each run has a folder there. None for none.
         remote_file: The URL of each trace instead, with variables.
         keep: How many of the rank's newest traces stay in the run's folder; -1 for all. A trace stays at least until
