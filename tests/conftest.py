@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support.real_traces import FOLDER, MISSING, SEEDS, SEEDS_MISSING
+from support.real_traces import CASES, FOLDER, MISSING, SEEDS, SEEDS_MISSING
 from support.torch_2_15 import FOLDER_2_15, MISSING_2_15
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
@@ -73,6 +73,13 @@ def traces() -> Path:
             pytest.fail(MISSING)
         pytest.skip(MISSING)
     return FOLDER
+
+
+@pytest.fixture(scope="session")
+def cases(traces: Path) -> Path:
+    """The folder of small recordings that were once misread; it lies beside the real traces."""
+    assert CASES.is_dir()
+    return CASES
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ def test_what_changed_most_is_compared_by_default(compared):
     status, out, err = compared()
     lines = out.splitlines()
     assert status == 0
-    assert lines[0].split() == ["kind", "base", "(µs)", "new", "(µs)", "delta", "(µs)", "change", "verdict", "name"]
+    assert lines[0].split() == ["kind", "base", "(µs)", "new", "(µs)", "change", "verdict", "delta", "(µs)", "name"]
     assert {"category", "kernel", "operator"} <= {line.split()[0] for line in lines[1:]}
     assert err.startswith("The average step: ")
     answer = json.loads(compared("--format", "json")[1])

@@ -67,6 +67,39 @@ def test_columns_are_chosen_with_and_without_their_units(kinetoscope, trace):
     assert [column["name"] for column in json.loads(out)["columns"]] == ["total_ns"]
 
 
+def test_a_name_that_several_columns_share_is_the_time(kinetoscope, cases):
+    """As in the headings: host_self_ns, not host_self_bytes."""
+    table = kinetoscope("view", "operators", str(cases / "sort_by_bytes.pt.trace.json"), "--sort", "host_self")[1]
+    assert [line.split()[0] for line in table.splitlines()[1:3]] == ["aten::mm", "aten::empty"]
+    options = ("--columns", "host_self", "--format", "csv")
+    out = kinetoscope("view", "operators", str(cases / "sort_by_bytes.pt.trace.json"), *options)[1]
+    assert out.splitlines()[0] == "host_self_ns"
+
+
+def test_a_name_that_several_columns_share_without_a_time_is_refused(kinetoscope, trace):
+    status, _, err = kinetoscope("view", "kernel_efficiency", trace, "--sort", "peak")
+    assert status == 1
+    assert "'peak' may be several columns; choose from peak_" in err
+
+
+def test_columns_without_values_in_the_whole_trace_are_left_out_of_text(kinetoscope, cases):
+    path = str(cases / "cpu_only.pt.trace.json.gz")
+    header = kinetoscope("view", "operators", path)[1].splitlines()[0]
+    assert re.split(r"  +", header.strip()) == ["calls", "host_self (ms)", "host_total (ms)", "name"]
+    csv = kinetoscope("view", "operators", path, "--format", "csv")[1].splitlines()[0]
+    assert "device_self_ns" in csv.split(",")
+    chosen = kinetoscope("view", "operators", path, "--columns", "device_self,name")[1].splitlines()[0]
+    assert chosen.split() == ["device_self", "name"]
+
+
+@pytest.mark.parametrize("width", [80, 100, 130, 140])
+def test_a_terminal_of_any_width_shows_the_time_of_a_cpu_trace(kinetoscope, cases, monkeypatch, width):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = kinetoscope("view", "operators", str(cases / "cpu_only.pt.trace.json.gz"))[1]
+    assert "host_self (ms)" in out.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -8,5 +8,7 @@ _SHARED = Path(__file__).resolve().parents[3] / "shared"
 FOLDER = Path(os.environ.get("KINETOSCOPE_TRACES", _SHARED / "traces"))
 MISSING = f"the real traces aren't at {FOLDER}; KINETOSCOPE_TRACES names another folder"
 
+CASES = FOLDER.parent / "cases"  # small recordings that were once misread
+
 SEEDS = Path(os.environ.get("KINETOSCOPE_SEEDS", _SHARED / "seeds"))
 SEEDS_MISSING = f"the documents of torch and Composer aren't at {SEEDS}; KINETOSCOPE_SEEDS names another folder"

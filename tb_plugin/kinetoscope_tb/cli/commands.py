@@ -388,7 +388,7 @@ def _print_answer(
         else:
             click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
         return
-    columns = rows.of(view.table)
+    columns = rows.with_values(view.table, result) if form == "text" else rows.of(view.table)
     frame = rows.rows(view.table, result, labels).select(column.name for column in columns)
     if form == "json":
         click.echo(encode.text(encode.answer(view, columns, frame, note)))

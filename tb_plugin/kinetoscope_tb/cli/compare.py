@@ -169,7 +169,7 @@ def _print(
         click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(result.basis.words, err=True)
-        print_table(_columns(result, labels))
+        print_table(_with_values(_columns(result, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
 
@@ -186,7 +186,7 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
         click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(f"{result.headline}\n{result.basis.words}", err=True)
-        print_table(_change_columns(result.frame, labels))
+        print_table(_with_values(_change_columns(result.frame, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
 
@@ -198,15 +198,17 @@ def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[Text
     unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
     values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}
     every = [value for part in values.values() for value in part]
-    texts = [TextColumn("kind", frame["kind"].to_list())]
+    kind_of_row = TextColumn("kind", frame["kind"].to_list())
+    by_part = {}
     for part, numbers in values.items():
         column = text_column(f"{part}_{unit}", kind, numbers, every)
         facts = frame[f"{part}_value"].to_list() if part != "delta" else [None] * frame.height
         cells = [cell if fact is None else visible(fact) for cell, fact in zip(column.cells, facts, strict=True)]
-        texts.append(TextColumn(column.header, cells, is_number=True))
-    texts.append(TextColumn("change", [_growth(ratio) for ratio in frame["ratio"].to_list()], is_number=True))
-    texts.append(TextColumn("verdict", frame["verdict"].to_list()))
-    return [*texts, TextColumn("name", [visible(labels.get(name, name)) for name in frame["name"].to_list()])]
+        by_part[part] = TextColumn(column.header, cells, is_number=True)
+    change = TextColumn("change", [_growth(ratio) for ratio in frame["ratio"].to_list()], is_number=True)
+    verdict, names = TextColumn("verdict", frame["verdict"].to_list()), frame["name"].to_list()
+    name = TextColumn("name", [visible(labels.get(name, name)) for name in names])
+    return [kind_of_row, by_part["base"], by_part["new"], change, verdict, by_part["delta"], name]
 
 
 def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
@@ -227,6 +229,11 @@ def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
         rest = [n for n in (f"{column.name}_verdict",) if n in by_name]
         texts += text_columns([by_name[name] for name in rest], frame)
     return texts
+
+
+def _with_values(columns: Sequence[TextColumn]) -> list[TextColumn]:
+    """The columns with a value in any row; all if there is no row."""
+    return [column for column in columns if not (column.cells and column.is_empty)]
 
 
 def _growth(ratio: float | None) -> str:

@@ -79,13 +79,32 @@ class RowOptions:
             return table.columns
         return [_column(table, name.strip()) for name in self.columns.split(",")]
 
+    def with_values(self, table: type[Table], frame: pl.DataFrame) -> Sequence[Column]:
+        """The chosen columns; by default those with a value in any row of the view, if it has rows."""
+        columns = self.of(table)
+        if self.columns is not None or frame.is_empty():
+            return columns
+        return [column for column in columns if _has_value(frame[column.name])]
+
 
 def _column(table: type[Table], name: str) -> Column:
-    named = {column.name: column for column in table.columns}
-    bare = {column.name.removesuffix(column.kind.suffix): column for column in table.columns}
-    if found := named.get(name) or bare.get(name):
-        return found
-    raise BadParameter(f"There is no column {name!r}; choose from {', '.join(named)}.")
+    """The column of this name, or without its unit as in the headings: then the time, if others are called so too."""
+    matches = [column for column in table.columns if name in (column.name, _heading(column))]
+    times = [column for column in matches if column.kind.name == "duration"]
+    for group in ([column for column in matches if column.name == name], times, matches):
+        if len(group) == 1:
+            return group[0]
+    names = ", ".join(column.name for column in matches or table.columns)
+    what = f"{name!r} may be several columns" if matches else f"There is no column {name!r}"
+    raise BadParameter(f"{what}; choose from {names}.")
+
+
+def _has_value(values: pl.Series) -> bool:
+    return bool((values.is_finite() if values.dtype.is_float() else values.is_not_null()).any())
+
+
+def _heading(column: Column) -> str:
+    return column.name.removesuffix(column.kind.suffix)
 
 
 def _matches(table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str], words: str) -> Any:

@@ -63,6 +63,7 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
 
 
 LEVELS = ("run", "worker", "span")
+_BAR = 20  # characters of a progress bar
 
 
 def chosen(
@@ -201,12 +202,13 @@ def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None
     from rich.markup import escape
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
+    from rich.table import Column
 
     from .text_table import visible
 
-    words = TextColumn("{task.description}")
-    columns = (words, BarColumn(), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    words = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    columns = (words, BarColumn(_BAR), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     name = escape(visible(file.shown))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
         task = bar.add_task(f"opening {name}", total=file.bytes or None)
         yield lambda progress: bar.update(task, completed=progress.read_bytes, description=f"{progress.stage} {name}")
