@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SaveError
 
@@ -22,6 +22,7 @@ TRIES = 4
 _FIRST_PAUSE_S = 1.0
 _LEAST_LIMIT_S = 300.0
 _SLOWEST_BYTES_PER_S = 1 << 20
+_BLOCK_BYTES = 4 << 20
 
 
 def upload(path: Path, url: str, *, overwrite: bool, tries: int = TRIES, pause_s: float = _FIRST_PAUSE_S) -> None:
@@ -57,11 +58,24 @@ def _put(path: Path, url: str, *, overwrite: bool) -> None:
         raise SaveError(f"{url} wasn't written: {error}") from error
     system.invalidate_cache()
     if not overwrite and system.exists(name):
+        if _is_copy(system, name, path):  # of a writer that was killed before it knew
+            return
         raise SaveError(f"{url} wasn't written: something of that name exists already, and overwrite is off.")
     parent = system._parent(name)
     if "file" in (system.protocol if isinstance(system.protocol, tuple) else (system.protocol,)):
         system.makedirs(parent, exist_ok=True)
     system.put_file(str(path), name)
+
+
+def _is_copy(system: Any, name: str, path: Path) -> bool:
+    """Whether an object of a file system of fsspec's has the content of a file."""
+    if system.size(name) != path.stat().st_size:
+        return False
+    with system.open(name, "rb") as copied, path.open("rb") as original:
+        while block := original.read(_BLOCK_BYTES):
+            if copied.read(len(block)) != block:
+                return False
+    return True
 
 
 def _run_with_timeout(action: Callable[[], object], limit_s: float) -> None:

@@ -1,7 +1,11 @@
 """Copies of traces in an S3 that is slow, fails or refuses; the writer process is real."""
 
 import json
+import os
+import signal
+import sys
 import threading
+from pathlib import Path
 from urllib.parse import unquote
 
 import boto3
@@ -10,6 +14,7 @@ import torch
 from werkzeug.wrappers import Response
 
 from kinetoscope import SaveError, Tracer, cyclic
+from kinetoscope.journal.recover import finish_spools
 from kinetoscope.output import upload as module
 from kinetoscope.output.upload import object_url, upload
 from support.places import DENIED, S3
@@ -94,6 +99,34 @@ def test_the_training_does_not_wait_for_a_slow_place(s3, tmp_path, scratch):
     wait_for(lambda: len(names(s3)) == 3 and not list(scratch.iterdir()))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the writer process")
+@pytest.mark.parametrize("has_arrived", [False, True])
+def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, has_arrived):
+    arrived, free = threading.Event(), threading.Event()
+
+    def hold(request):
+        if not is_trace(request):
+            return None
+        arrived.set()
+        free.wait(LIMIT_S)
+        return None if has_arrived else Response("", 500)
+
+    s3.answer = hold
+    recorded(tmp_path, timeout_s=0.2)
+    assert arrived.wait(LIMIT_S)
+    (writer,) = (int(pid) for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split())
+    os.kill(writer, signal.SIGKILL)
+    os.waitpid(writer, 0)
+    free.set()
+    wait_for(lambda: bool(names(s3)) == has_arrived)
+    s3.answer = lambda request: None
+    (finished,) = finish_spools(tmp_path / "run", places=["s3://bucket/logdir"])
+    assert [window["upload"]["state"] for window in finished.windows] == ["uploaded"] * 2
+    for name in ("rank0.1.pt.trace.json.gz", "rank0.2.pt.trace.json.gz"):
+        body = s3.client.get_object(Bucket="bucket", Key=f"logdir/run/{name}")["Body"].read()
+        assert body == (tmp_path / "run" / name).read_bytes()
+
+
 def test_a_failed_upload_is_retried_with_growing_pauses(s3, tmp_path, monkeypatch):
     pauses, failures = [], iter([500, 503])
     monkeypatch.setattr("kinetoscope.output.upload.time.sleep", pauses.append)
@@ -113,15 +146,15 @@ def test_a_failed_upload_is_retried_with_growing_pauses(s3, tmp_path, monkeypatc
 
 def test_what_is_there_stays_unless_it_may_be_overwritten(s3, tmp_path):
     path = tmp_path / "file"
-    for text in ("first", "second"):
+    for text in ("first", "other"):
         path.write_text(text)
-        if text == "second":
+        if text == "other":
             with pytest.raises(SaveError, match="exists already"):
                 upload(path, "s3://bucket/trace", overwrite=False)
             upload(path, "s3://bucket/trace", overwrite=True)
         else:
             upload(path, "s3://bucket/trace", overwrite=False)
-    assert s3.client.get_object(Bucket="bucket", Key="trace")["Body"].read() == b"second"
+    assert s3.client.get_object(Bucket="bucket", Key="trace")["Body"].read() == b"other"
 
 
 def test_an_upload_without_an_answer_is_given_up(tmp_path, monkeypatch):
