@@ -100,7 +100,7 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
         other: What it is compared with.
         numbers: Choose among the many.
     """
-    yield from _about_views(trace, numbers)
+    yield from view_questions(trace, numbers)
     yield (
         "/state",
         lambda: fail_if_unsound(
@@ -119,7 +119,8 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
         yield f"/compare {chosen.id}", lambda v=chosen, b=base, n=new: _compare(v, b, n)
 
 
-def _about_views(trace: Trace, numbers: Random) -> Iterator[Question]:
+def view_questions(trace: Trace, numbers: Random) -> Iterator[Question]:
+    """Each view of one recording, which has no negative time, count or share unless the column says so."""
     for view in VIEWS.values():
         yield f"/view {view.id}", lambda view=view: _ask_view(view, trace, {})
     for view in numbers.sample([view for view in VIEWS.values() if view.parameters], 3):

@@ -83,4 +83,4 @@ def _part(time: Ints, change: Ints, category: Ints) -> Part:
         "total_allocated": np.cumsum(change),
     }
     lines = CounterLines(np.empty(0, np.int64), b"")
-    return Part(time.size, tokens, {"memory": columns}, Noted(), Noted(), Noted(), Noted(), lines)
+    return Part(time.size, tokens, {"memory": columns}, Noted(), Noted(), lines)

@@ -158,7 +158,7 @@ def test_slices_without_a_partner_are_counted():
     trace = read_text(*slices((0, {9: 2}), (1, {9: 1, 23: "open"})))
     unpaired = next(d for d in trace.diagnostics if d.rule == "unpaired")
     assert unpaired.count == 2
-    assert "1 slices have no end" in unpaired.consequence
+    assert "1 ranges have no end" in unpaired.consequence
 
 
 def test_a_cut_file_keeps_what_was_written():

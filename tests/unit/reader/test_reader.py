@@ -100,7 +100,7 @@ def test_an_empty_recording_is_a_trace_that_says_so():
 def test_times_are_exact_from_any_spelling(written, ns):
     trace = of(f'[{{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":{written},"dur":{written}}}]')
     assert trace.origin_ns == ns
-    assert trace.host_events["dur_ns"].to_list() == [ns if 0 < ns < 2**52 else 0]
+    assert trace.host_events["dur_ns"].to_list() == [ns if 0 < ns < 24 * 3600 * 10**9 else 0]
 
 
 def test_rows_clamped_to_zero_far_from_all_others_leave_the_axis():
@@ -109,6 +109,35 @@ def test_rows_clamped_to_zero_far_from_all_others_leave_the_axis():
     assert trace.host_events.height == 1
     assert rules(trace) == {"zero_time": 1}
     assert trace.origin_ns == BASE + 4367675575715568
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_pair_with_a_time_clamped_to_zero_is_read_as_a_complete_event(lost):
+    near = [event(ts=4367675575715.0 + at, dur=1.0) for at in range(4)]
+    times = [4367675575720.0, 4367675575721.0]
+    times[lost] = 0.0
+    pair = [event(ph=ph, ts=ts, dur=None) for ph, ts in zip("BE", times, strict=True)]
+    complete = event(ts=times[0], dur=times[1] - times[0] if lost else 1.0)
+    assert (
+        rules(events(*near, *pair)) == rules(events(*near, complete)) == {("zero_time", "negative_duration")[lost]: 1}
+    )
+
+
+def test_counters_and_spans_far_from_the_recording_are_left_out():
+    span, days_us = {"cat": "Trace", "name": "PyTorch Profiler (0)"}, 3 * 24 * 3600 * 10**6
+    counter = {"ph": "C", "cat": None, "name": "loss", "args": {"loss": 1}}
+    near = [event(ts=float(at), dur=1.0) for at in range(9)]
+    trace = events(*near, event(ts=0.0, dur=20.0, **span), event(ts=5.0, **counter))
+    assert (trace.window, trace.counters.height, rules(trace)) == ((0, 20_000), 1, {})
+    far = events(*near, event(ts=float(days_us), dur=20.0, **span), event(ts=float(-days_us), **counter))
+    assert (far.window, far.counters.height, rules(far)) == ((0, 9000), 0, {"far_from_others": 2})
+
+
+def test_the_recording_lasts_as_long_as_the_profiler_says_if_most_events_lie_in_it():
+    span, days_us = {"cat": "Trace", "name": "PyTorch Profiler (0)"}, 3 * 24 * 3600 * 10**6
+    burst = [event(ts=float(at), dur=1.0) for at in range(99)]
+    trace = events(*burst, event(ts=0.0, dur=float(days_us), **span), event(ts=days_us - 2.0, dur=1.0))
+    assert (trace.host_events.height, trace.window, rules(trace)) == (100, (0, days_us * 1000), {})
 
 
 def test_time_zero_near_the_others_is_an_ordinary_time():

@@ -105,8 +105,9 @@ class Events:
         out.state[s.EVENTS] = n
         out.codes[:, :n] = [self._columns[name] for name in EVENT_CODES]
         start = self.batch["start"]
-        has_end = (start > -_FAR_NS) & (start < _FAR_NS) & (self.end > -_FAR_NS) & (self.end < _FAR_NS)
-        out.times[0, :n], out.times[1, :n] = start, np.where(has_end, self.end - np.where(has_end, start, 0), s.MISSING)
+        has_both = (start != s.MISSING) & (self.end != s.MISSING)
+        lasting = np.clip(self.end, -_FAR_NS, _FAR_NS - 1) - np.clip(start, -_FAR_NS, _FAR_NS - 1)  # fits 64 bits
+        out.times[0, :n], out.times[1, :n] = start, np.where(has_both, lasting, s.MISSING)
         out.offsets[:n], out.lengths[:n] = self.batch.offset, 1
         for column, values in self._args.items():
             rows = np.flatnonzero(values != s.MISSING)

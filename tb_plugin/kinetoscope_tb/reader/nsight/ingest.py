@@ -14,13 +14,15 @@ import numpy as np
 from ...errors import NotATrace
 from ...filesystem import Columns, DatabaseErrors, open_database, ordinary_tables
 from ...trace.model import Diagnostic
+from ..frames.plausible_times import plausible_times, recorded_extent
 from ..scan import scanner as s
 from ..scan.counters import CounterLines
 from ..scan.ingest import Ingested
 from ..scan.rows import Noted, Part
+from ..scan.tokens import Texts
 from . import schema
 from .events import Ints, Session, part_of, process_of, unique_correlation
-from .metrics import device_indices, first_and_last, metric_names, read_metrics
+from .metrics import device_indices, metric_names, read_metrics
 from .scan import Batch, batches, row_count
 
 _NAMES_AT_ONCE = 500
@@ -195,7 +197,7 @@ def _add_samples(export: _Export, session: Session, result: Ingested, on_rows: C
         export.tables,
         names,
         lambda gpu: devices.get(gpu) if devices else gpu,
-        first_and_last([(rows["ts"], rows["dur"]) for rows in result.events.timed()]),
+        recorded_extent(result.events, plausible_times(result.events, Texts(result.events.tokens))),
         lambda problem, row: export.note_damage(schema.METRICS.table, problem, place + row),
         on_rows,
     )
@@ -300,9 +302,7 @@ def _thread_names(export: _Export) -> Part:
         codes.append((int(own is not None), *range(len(tokens), len(tokens) + 3)))
         tokens += [json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") for value in (process, own, name)]
     columns = dict(zip(("name", "pid", "tid", "label"), np.array(codes, np.int64).reshape(-1, 4).T, strict=True))
-    return Part(
-        0, tokens, {"names": columns}, Noted(), Noted(), Noted(), Noted(), CounterLines(np.empty(0, np.int64), b"")
-    )
+    return Part(0, tokens, {"names": columns}, Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
 
 
 def _pid(thread: int) -> int:

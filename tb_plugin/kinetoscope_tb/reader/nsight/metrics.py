@@ -19,7 +19,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...filesystem import Columns
-from ..scan import scanner as s
 from . import schema
 from .scan import Batch, batches
 
@@ -117,10 +116,3 @@ def device_indices(session_devices: Mapping[tuple[int, int], int], rows: list[tu
     if session_devices:
         return {gpu: gpu for gpu in session_devices.values()}
     return {gpu: own for own, gpu in rows if isinstance(own, int) and isinstance(gpu, int)}
-
-
-def first_and_last(timed: list[tuple[NDArray[np.int64], NDArray[Any]]]) -> tuple[int, int]:
-    """The times of the first start and the last end of events, given the starts and durations of each kind."""
-    starts = [int(ts.min()) for ts, _ in timed if ts.size]
-    ends = [int((ts + np.maximum(dur, 0)).max()) for ts, dur in timed if ts.size]
-    return min(starts, default=s.MISSING), max(ends, default=s.MISSING)

@@ -101,5 +101,5 @@ def _append(
     columns["dur"] = np.full(size, NONE)
     columns["length"] = np.zeros(size, np.int32)
     columns["kind"] = np.full(size, Kind.FLOW, np.int8)
-    nothing = (Noted(), Noted(), Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
+    nothing = (Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
     events.append(Part(size, tokens, {"flows": columns}, *nothing))

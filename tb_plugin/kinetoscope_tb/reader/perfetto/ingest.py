@@ -347,7 +347,7 @@ def _names(state: State, events: Sorted) -> Part:
         tokens += of_row
     codes = np.array(rows, np.int64).reshape(-1, 4).T
     columns = dict(zip(("name", "pid", "tid", "label"), codes, strict=True))
-    nothing = (Noted(), Noted(), Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
+    nothing = (Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
     return Part(0, tokens, {"names": columns}, *nothing)
 
 

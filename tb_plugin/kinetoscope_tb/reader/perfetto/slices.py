@@ -9,16 +9,17 @@ and none on ends, which no writer that follows Perfetto's rules does. Where such
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...trace.model import Diagnostic
-from ..frames.begin_end import close_by_time
+from ..frames.begin_end import close_by_time, note_unpaired
+from ..frames.plausible_times import plausible_times
 from ..scan.columns import narrowed
-from ..scan.rows import LAYOUTS, Sorted
+from ..scan.rows import ENDLESS, LAYOUTS, LONGEST_NS, Sorted
+from ..scan.tokens import Texts
 
 OFFSET, SEQUENCE, GROUP, TRACK, TIME = range(5)
 
@@ -44,8 +45,13 @@ class Slices:
         is_used = np.zeros(ends.shape[1], bool)
         _close_in_order(begins, ends, grouped, damage, dur, is_used)
         _close_by_time(begins, ends, dur, is_used)
+        plausible = plausible_times(events, Texts(events.tokens), ends[TIME])
+        both, dur = np.concatenate([begins, ends], axis=1), np.append(dur, np.where(is_used, 0, NONE))
+        is_end = np.arange(dur.size) >= begins.shape[1]
+        diagnostics = note_unpaired(both[TRACK], both[OFFSET], is_end, plausible.excludes(both[TIME]), dur)
+        dur[dur > LONGEST_NS] = ENDLESS
         _set_durations(events, begins[OFFSET], dur)
-        return _unpaired(begins[OFFSET][dur == NONE], ends[OFFSET][~is_used])
+        return diagnostics
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -134,14 +140,3 @@ def _set_durations(events: Sorted, offsets: NDArray[np.int64], dur: NDArray[np.i
         place = np.minimum(np.searchsorted(offsets, at), offsets.size - 1)
         ours = np.flatnonzero((offsets[place] == at) & (rows["dur"] == NONE))
         rows.put("dur", ours, narrowed(dur[place[ours]]).astype(np.int64))
-
-
-def _unpaired(begins: NDArray[Any], ends: NDArray[Any]) -> list[Diagnostic]:
-    if not begins.size and not ends.size:
-        return []
-    words = (
-        f"{begins.size} slices have no end: they last 0 ns here. {ends.size} ends have no begin: they are left out. "
-        "Record until all slices have ended."
-    )
-    first = int(min(begins.min(initial=2**62), ends.min(initial=2**62)))
-    return [Diagnostic("unpaired", begins.size + ends.size, words, first, level="loss")]

@@ -23,15 +23,16 @@ from .scanner import CODE, EVENTS, MISSING, Out
 
 _spread = Function("spread")
 
-OPEN = -2
-"""The duration of an event of phase B, until its end is found."""
+OPEN, BACKWARDS, ENDLESS = -2, -3, -4
+"""Durations of an event of phase B, until its end is found; of events that end before they begin; of events that last
+longer than any recording."""
 
 NO_NAME = b"(no name)"
 """The name of events without one: not a JSON token."""
 
 _ABSENT = np.array([NONE], np.int8)
 _BEGINS = b'"B"'
-_LATEST_NS, _EARLIEST_NS, _LONGEST_NS = 2**61, -(2**60), 2**52
+_LATEST_NS, _EARLIEST_NS, LONGEST_NS = 2**61, -(2**60), 2**52
 """Times beyond these are damage: over 30 years from zero, and durations over 52 days."""
 
 
@@ -195,8 +196,6 @@ class Part:
     tokens: list[bytes]
     frames: dict[str, dict[str, NDArray[Any]]]
     untimed: Noted
-    backwards: Noted
-    endless: Noted
     begun: Noted
     counters: CounterLines
 
@@ -216,20 +215,21 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
     _name_nameless(codes["name"], kind, tokens)
     offsets = out.offsets[:n] + offset
     ts, dur = out.times[0, :n], out.times[1, :n]
-    untimed, backwards, endless, begun = Noted(), Noted(), Noted(), Noted()
+    untimed, begun = Noted(), Noted()
     untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
+    is_end = (kind == Kind.END) & (ts != MISSING)  # an end of an impossible time still ends something
+    ts = np.where(is_end, np.clip(ts, _EARLIEST_NS, _LATEST_NS), ts)
+    untimed_rows &= ~is_end
     untimed.add_where(untimed_rows, offsets)
     kind[untimed_rows] = Kind.UNTIMED
-    backwards.add_where((kind > Kind.UNTIMED) & (dur < 0) & (dur != MISSING), offsets)
-    too_long = dur > _LONGEST_NS
-    endless.add_where((kind > Kind.UNTIMED) & too_long, offsets)
-    dur = np.where((dur == MISSING) | too_long, NONE, np.maximum(dur, 0))
+    dur = np.where(dur < 0, np.where(dur == MISSING, NONE, BACKWARDS), dur)
+    dur[dur > LONGEST_NS] = ENDLESS
     if _BEGINS in tokens:
         begins = codes["phase"] == tokens.index(_BEGINS)
         begun.add_where(begins, offsets)
         dur[begins] = OPEN
     frames = _frames(out, codes, kind, ts, dur, offsets)
-    return Part(n, tokens, frames, untimed, backwards, endless, begun, counters)
+    return Part(n, tokens, frames, untimed, begun, counters)
 
 
 def _frames(
@@ -357,8 +357,7 @@ class Sorted:
 
     Attributes:
         events: How many there are, including those in no frame.
-        untimed, backwards: Events without a usable time, and those that end before they start.
-        endless: Events with impossible durations.
+        untimed: Events without a usable time.
         begun: Events that only begin a range.
         counters: The text of counters.
     """
@@ -370,8 +369,6 @@ class Sorted:
         }
     )
     untimed: Noted = field(default_factory=Noted)
-    backwards: Noted = field(default_factory=Noted)
-    endless: Noted = field(default_factory=Noted)
     begun: Noted = field(default_factory=Noted)
     counters: list[CounterLines] = field(default_factory=list)
     _codes: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
@@ -389,8 +386,6 @@ class Sorted:
             self.frames[name].append(columns, code_of)
         self.events += part.events
         self.untimed.add(part.untimed.count, part.untimed.first)
-        self.backwards.add(part.backwards.count, part.backwards.first)
-        self.endless.add(part.endless.count, part.endless.first)
         self.begun.add(part.begun.count, part.begun.first)
         if part.counters.offset.size:
             self.counters.append(part.counters)
