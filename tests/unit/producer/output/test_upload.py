@@ -1,5 +1,6 @@
 """Copies of traces in an S3 that is slow, fails or refuses; the writer process is real."""
 
+import io
 import json
 import os
 import signal
@@ -107,6 +108,8 @@ def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, h
     def hold(request):
         if not is_trace(request):
             return None
+        body = request.environ["wsgi.input"].read(int(request.headers["Content-Length"]))  # the whole object
+        request.environ["wsgi.input"] = io.BytesIO(body)
         arrived.set()
         free.wait(LIMIT_S)
         return None if has_arrived else Response("", 500)
