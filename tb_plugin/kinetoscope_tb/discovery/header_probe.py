@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TraceError
-from ..filesystem import DatabaseErrors, Entry, begins_database, is_url, open_database, ordinary_tables, stored_bytes
+from ..filesystem import DamagedDatabase, Database, Entry, begins_database, is_url, stored_bytes
 
 HEAD_BYTES = 64 << 10
 MOST_HEADS = 1 << 14  # that are cached, at about 500 bytes each
@@ -117,21 +117,22 @@ def _head_of(path: str) -> Head:
     if not is_url(path):
         data = stored_bytes(path, 0, _FIRST_READ)
         if begins_database(data):
-            return Head(is_trace=_has_tables(path))
+            return _head_of_database(path)
         head, is_whole = head_in(data)
         if is_whole or len(data) < _FIRST_READ:
             return head
     return head_in(stored_bytes(path, 0, HEAD_BYTES, tries=1))[0]
 
 
-def _has_tables(path: str) -> bool:
+def _head_of_database(path: str) -> Head:
     """Whether a local SQLite database is an export of Nsight Systems with events."""
-    with closing(open_database(path)) as connection:
+    with closing(Database(path)) as database:
         try:
-            tables = ordinary_tables(connection).keys()
-        except DatabaseErrors:
-            return False
-    return _NSIGHT_TEXTS in tables and bool(_NSIGHT_EVENTS & tables)
+            schema = database.schema()
+        except DamagedDatabase as error:
+            return Head(problem=f"This SQLite database is damaged: {error}. Copy or export the file again.")
+    names = schema.tables.keys() | schema.unreadable.keys()
+    return Head(is_trace=_NSIGHT_TEXTS in names and bool(_NSIGHT_EVENTS & names))
 
 
 def head_in(data: bytes) -> tuple[Head, bool]:

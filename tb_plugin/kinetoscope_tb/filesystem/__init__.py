@@ -7,24 +7,29 @@ folders        the folders and files under a path
 files          a file as bytes
 regular_files  opens files, but no pipes and devices
 atomic_write   writes a file completely or not at all
-databases      SQLite databases, read-only
+databases      SQLite databases: their tables, and rows of them
+table_definitions  the columns of a table of SQLite
 prefetch       a remote file, fetched ahead of its reader
 """
 
 from __future__ import annotations
 
 from .atomic_write import atomic_write
-from .databases import Columns, DatabaseErrors, begins_database, open_database, ordinary_tables
+from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_database, page_head
 from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
+from .table_definitions import Table
 from .urls import is_url, last_part, words
 
 __all__ = [
-    "Columns",
-    "DatabaseErrors",
+    "LONGEST",
+    "DamagedDatabase",
+    "Database",
     "Entry",
     "Folder",
+    "Schema",
     "StoredFile",
+    "Table",
     "atomic_write",
     "begins_database",
     "entry_at",
@@ -32,8 +37,7 @@ __all__ = [
     "folders",
     "is_url",
     "last_part",
-    "open_database",
-    "ordinary_tables",
+    "page_head",
     "stored_bytes",
     "words",
 ]

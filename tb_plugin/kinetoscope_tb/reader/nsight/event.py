@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from ...errors import TraceError
-from ...filesystem import DatabaseErrors, open_database, ordinary_tables
+from ...filesystem import DamagedDatabase, Database, Table
 from . import schema
+from .strings import Strings
 
 _TEXTS = ("demangledName", "shortName", "mangledName", "nameId", "textId", "jsonTextId")
-_LONGEST = 1 << 16
 
 
 def row_as_json(path: str, offset: int) -> bytes:
@@ -23,34 +22,26 @@ def row_as_json(path: str, offset: int) -> bytes:
         TraceError: The database can't be read, or has no such row.
     """
     table, number = schema.place_of(offset)
-    with closing(open_database(path)) as connection:
+    with closing(Database(path)) as database:
         try:
-            columns = sorted(filter(str.isidentifier, ordinary_tables(connection).get(table, ())))
-            shown = ", ".join(f'substr("{name}", 1, {_LONGEST}), typeof("{name}")' for name in columns) or "NULL"
-            query = f'SELECT {shown} FROM "{table}" WHERE rowid = ?'  # noqa: S608  # identifiers alone
-            cells = connection.execute(query, (number,)).fetchone()
-            if cells is None:
-                raise TraceError(path, f"table {table} has no row {number}: the file was changed since it was read.")
-            pairs = zip(columns, cells[::2], cells[1::2], strict=True)
-            row = {name: _shown(value, kind) for name, value, kind in pairs if value is not None}
-            texts = {name: _text(connection, row[name]) for name in _TEXTS if name in row}
-        except DatabaseErrors as error:
+            tables = database.schema().tables
+            values = database.row(tables[table], number) if table in tables else None
+        except DamagedDatabase as error:
             raise TraceError(path, f"the row can't be read: {error}.") from error
+        if values is None:
+            raise TraceError(path, f"table {table} has no row {number}: the file was changed since it was read.")
+        pairs = zip(tables[table].columns, values, strict=False)
+        row = {name: value for name, value in pairs if value is not None and not isinstance(value, bytes)}
+        texts = _texts(database, tables, {name: row[name] for name in _TEXTS if isinstance(row.get(name), int)})
     names = [text for text in (row.get("text"), *texts.values()) if text is not None]
     args: Mapping[str, Any] = {name: texts.get(name) or value for name, value in row.items()}
     event = {"name": names[0] if names else table, "table": table, "row": number, "args": args}
     return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _shown(value: Any, kind: bytes) -> Any:
-    """A cell; substr() makes texts of numbers."""
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    if kind == b"integer":
-        return int(text)
-    return float(text) if kind == b"real" else text
-
-
-def _text(connection: sqlite3.Connection, number: Any) -> str | None:
-    query = f"SELECT value FROM {schema.STRINGS} WHERE id = ?"  # noqa: S608  # a name of ours
-    row = connection.execute(query, (number,)).fetchone()
-    return row[0].decode("utf-8", "replace") if row and isinstance(row[0], bytes) else None
+def _texts(database: Database, tables: Mapping[str, Table], numbers: Mapping[str, int]) -> dict[str, str]:
+    """The texts of numbers of StringIds, without those that can't be read."""
+    if schema.STRINGS not in tables or not numbers:
+        return {}
+    texts = Strings(database, tables[schema.STRINGS], lambda _: None).texts(numbers.values())
+    return {name: texts[number] for name, number in numbers.items() if number in texts}

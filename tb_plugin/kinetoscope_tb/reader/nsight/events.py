@@ -269,26 +269,40 @@ def _wait(events: Events) -> None:
 
 def _range(events: Events) -> None:
     batch = events.batch
-    kind, own = batch["eventType"], batch.texts["text"]
-    names = events.session.name_of(np.unique(batch["textId"]))
-    known = pl.Series(batch["textId"]).replace_strict(
-        list(names), list(names.values()), default=None, return_dtype=pl.String
-    )
-    functions = recorded_functions(own.zip_with(own.is_not_null(), known) if len(own) else own)
+    kind = batch["eventType"]
+    functions, place = _functions(events)
     is_pushed, is_mark = np.isin(kind, schema.PUSHED_RANGES), kind == schema.MARK
-    is_operator = functions["is_operator"].to_numpy() & is_pushed
+    is_operator = functions["is_operator"].to_numpy()[place] & is_pushed
     category = np.where(is_operator, events.code("cpu_op"), events.code("user_annotation"))
     events.set("category", np.where(is_pushed | is_mark, category, events.code("nvtx_range")))
     events.set("phase", np.where(is_mark, events.code("i"), events.code("X")))
-    events.set("name", events.codes_of_texts(functions["name"]))
+    events.set("name", events.codes_of_texts(functions["name"])[place])
     events.set_thread(batch["globalTid"])
-    sequence = functions["sequence"].fill_null(s.MISSING).to_numpy()
+    sequence = functions["sequence"].fill_null(s.MISSING).to_numpy()[place]
     events.set_arg("sequence", np.where(is_operator, sequence, s.MISSING))
-    shapes = events.codes_of_texts(functions["shapes"])
+    shapes = events.codes_of_texts(functions["shapes"])[place]
     events.set_arg_codes("input_shapes", np.where(is_operator, shapes, -1))
     is_open = (events.end == s.MISSING) & ~is_mark
     events.end = np.where(is_open, events.session.end_ns, events.end)
     events.set_arg_codes("finished", np.where(is_open, events.code("false"), -1))
+
+
+def _functions(events: Events) -> tuple[pl.DataFrame, Ints]:
+    """The parts of each text of the batch's ranges, and the row of each range in them; the last row has no text.
+
+    Texts of StringIds are taken apart once, however many ranges refer to them.
+    """
+    number, own = events.batch["textId"], events.batch.texts["text"]
+    names = events.session.name_of(np.unique(number))
+    listed = np.array(list(names), np.int64)  # in order
+    at = np.searchsorted(listed, number)
+    is_named = np.isin(number, listed)
+    texts = pl.concat(
+        [pl.Series(list(names.values()), dtype=pl.String), own.drop_nulls(), pl.Series([None], dtype=pl.String)]
+    )
+    has_own = own.is_not_null().to_numpy()
+    place = np.where(has_own, listed.size + np.cumsum(has_own) - 1, np.where(is_named, at, len(texts) - 1))
+    return recorded_functions(texts), place
 
 
 _FILL: Mapping[str, Callable[[Events], None]] = {

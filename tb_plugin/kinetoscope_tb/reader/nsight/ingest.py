@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ...errors import NotATrace
-from ...filesystem import Columns, DatabaseErrors, open_database, ordinary_tables
+from ...filesystem import DamagedDatabase, Database, Schema
 from ...trace.model import Diagnostic
 from ..frames.plausible_times import plausible_times, recorded_extent
 from ..scan import scanner as s
@@ -24,10 +23,10 @@ from . import schema
 from .events import Ints, Session, part_of, process_of, unique_correlation
 from .metrics import device_indices, metric_names, read_metrics
 from .scan import Batch, batches, row_count
+from .strings import Strings
 
-_NAMES_AT_ONCE = 500
 _MOST_LISTED = 1 << 16  # processes, threads, devices
-_MOST_RECORDS, _MOST_NAMES = 1 << 20, 1 << 22
+_MOST_RECORDS = 1 << 20
 _WHOLE_GRAPHS = (
     "CUDA graphs were recorded as a whole: each replay is one row of device work, and its kernels are unknown. Record "
     "with `nsys profile --cuda-graph-trace=node` for these."
@@ -39,6 +38,10 @@ _SEVERAL_PROCESSES = (
 _UNREAD = (
     "Tables of other kinds (operating system calls, CPU samples, libraries) aren't shown. Open the report "
     "in Nsight Systems for those."
+)
+_UNREADABLE = (
+    "Some tables of this export aren't ordinary tables, so their rows are missing from all numbers ({}). Export the "
+    "report again with `nsys export --type sqlite`, and don't change the file."
 )
 _OTHER_EVENTS = frozenset(
     {
@@ -52,64 +55,66 @@ _OTHER_EVENTS = frozenset(
 )
 
 
-@dataclass
 class _Export:
-    """An open database."""
+    """An open export."""
 
-    connection: sqlite3.Connection
-    tables: Columns
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    knows_all: bool = False
+    def __init__(self, database: Database, tables: Schema) -> None:
+        self.database, self.tables, self.unreadable = database, tables.tables, tables.unreadable
+        self._damage: dict[str, tuple[str, int | None]] = {}
+        self._strings: Strings | None = None
 
     def rows(self, table: str, *columns: str, most: int = _MOST_LISTED) -> list[tuple[Any, ...]]:
-        """The values of a small table, with texts as texts; none if it or a column is missing, or can't be read."""
-        if not set(columns) <= self.tables.get(table, frozenset()):
+        """The values of a small table, None where a row has none; no rows if the table or a column is missing."""
+        if not set(columns) <= self.columns(table):
             return []
-        shown = ", ".join(f'"{column}"' for column in columns)
-        query = f'SELECT {shown} FROM "{table}" LIMIT {most}'  # noqa: S608  # names of ours
-        try:
-            rows = self.connection.execute(query).fetchall()
-        except DatabaseErrors as error:
-            self.note_damage(table, str(error), None)
-            return []
-        return [tuple(_text(cell) if isinstance(cell, bytes) else cell for cell in row) for row in rows]
+        places = [self.tables[table].columns.index(column) for column in columns]
+        rows = self.database.rows(self.tables[table], lambda problem: self.note_damage(table, problem, None))
+        return [
+            tuple(values[place] if place < len(values) else None for place in places)
+            for _, values in islice(rows, most)
+        ]
+
+    def columns(self, table: str) -> frozenset[str]:
+        """The columns of a table; empty if there is no such table."""
+        return frozenset(self.tables[table].columns) if table in self.tables else frozenset()
 
     def count(self, table: str) -> int:
         """How many rows a table has; 0 if there is no such table."""
-        return row_count(self.connection, table) if table in self.tables else 0
+        return row_count(self.database, self.tables[table]) if table in self.tables else 0
+
+    def batches(self, source: schema.Source) -> Iterator[Batch]:
+        """The rows of a table of events that exists."""
+        place = schema.SOURCES.index(source) << schema.ROW_BITS
+        return batches(
+            self.database,
+            self.tables[source.table],
+            source,
+            lambda problem, row: self.note_damage(source.table, problem, place + row),
+        )
 
     def name_of(self, numbers: Ints) -> Mapping[int, str]:
-        """The texts of these numbers of StringIds, each looked up once."""
-        unknown = [] if self.knows_all else [n for n in numbers.tolist() if n not in self.names and n != s.MISSING]
-        for first in range(0, len(unknown), _NAMES_AT_ONCE):
-            some = unknown[first : first + _NAMES_AT_ONCE]
-            where = f"id IN ({', '.join('?' * len(some))}) AND typeof(value) = 'text'"
-            query = f"SELECT id, value FROM {schema.STRINGS} WHERE {where}"  # noqa: S608  # names of ours
-            try:
-                rows = self.connection.execute(query, some).fetchall()
-            except DatabaseErrors as error:
-                self.note_damage(schema.STRINGS, str(error), None)
-                rows = []
-            self.names |= {number: _text(text) for number, text in rows}
-        return {number: self.names[number] for number in numbers.tolist() if number in self.names}
-
-    def load_names_without_index(self) -> None:
-        """Look all names up at once where each look-up would go through all of them."""
-        query = "SELECT 1 FROM pragma_table_info(?) WHERE name = 'id' AND pk = 1 AND upper(type) = 'INTEGER'"
-        if self.connection.execute(query, (schema.STRINGS,)).fetchone() is None:
-            rows = self.rows(schema.STRINGS, "id", "value", most=_MOST_NAMES)
-            self.names |= {number: text for number, text in rows if isinstance(number, int) and isinstance(text, str)}
-            self.knows_all = True
+        """The texts of these numbers of StringIds."""
+        if self._strings is None:
+            self._strings = Strings(
+                self.database,
+                self.tables[schema.STRINGS],
+                lambda problem: self.note_damage(schema.STRINGS, problem, None),
+            )
+        return self._strings.texts(numbers.tolist())
 
     def note_damage(self, table: str, problem: str, offset: int | None) -> None:
-        """Note that a table can't be read to its end."""
+        """Note that some rows of a table can't be read."""
+        self._damage.setdefault(table, (problem, offset))
+
+    def damage(self) -> list[Diagnostic]:
+        """What is damaged, as one finding."""
+        listed = ", ".join(f"{table} ({problem})" for table, (problem, _) in self._damage.items())
+        first = next((offset for _, offset in self._damage.values() if offset is not None), None)
         words = (
-            f"The table {table} is damaged ({problem}): its other rows are missing from all numbers. Export the report "
-            "again with `nsys export --type sqlite`."
+            f"The database is damaged: some rows of {listed} are missing from all numbers. Export the report again "
+            "with `nsys export --type sqlite`."
         )
-        if not any(words == one.consequence for one in self.diagnostics):
-            self.diagnostics.append(Diagnostic("damaged_table", 1, words, offset, "loss"))
+        return [Diagnostic("damaged_table", len(self._damage), words, first, "loss")] if self._damage else []
 
 
 def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tuple[Ingested, list[Diagnostic]]:
@@ -123,43 +128,48 @@ def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tup
         TraceError: The database can't be opened.
         NotATrace: It isn't Nsight Systems' export, or has no events that are read.
     """
-    with closing(open_database(path)) as connection:
+    with closing(Database(path)) as database:
         try:
-            tables = ordinary_tables(connection)
-        except DatabaseErrors as error:
+            found = database.schema()
+        except DamagedDatabase as error:
             raise NotATrace(
                 path, f"this SQLite database is damaged: {error}. Copy or export the file again."
             ) from error
-        _check(path, tables)
-        return _ingest(_Export(connection, tables), path, progress)
+        _check(path, found)
+        return _ingest(_Export(database, found), path, progress)
 
 
-def _check(path: str, tables: Columns) -> None:
-    if schema.STRINGS not in tables:
+def _check(path: str, found: Schema) -> None:
+    unreadable = _unreadable(found)
+    why = f" Tables of it can't be read: {unreadable}." if unreadable else ""
+    if schema.STRINGS not in found.tables:
         raise NotATrace(
             path,
             "this SQLite database isn't Nsight Systems' export: it has no table StringIds. Of SQLite files, only those "
-            "of `nsys export --type sqlite` are read.",
+            f"of `nsys export --type sqlite` are read.{why}",
         )
-    if not schema.is_export(frozenset(tables)):
+    if not schema.is_export(frozenset(found.tables)):
         raise NotATrace(
             path,
             "this export of Nsight Systems has neither CUDA nor NVTX events. Record with `nsys profile "
-            "--trace=cuda,nvtx`.",
+            f"--trace=cuda,nvtx`.{why}",
         )
+
+
+def _unreadable(found: Schema) -> str:
+    """The tables that would be read if they were ordinary ones, and why each isn't."""
+    return "; ".join(f"{name}: {found.unreadable[name]}" for name in sorted(schema.READ & found.unreadable.keys()))
 
 
 def _ingest(
     export: _Export, path: str, progress: Callable[[Ingested, float], None]
 ) -> tuple[Ingested, list[Diagnostic]]:
-    present = [
-        source for source in schema.SOURCES if source.table in export.tables and "start" in export.tables[source.table]
-    ]
+    present = [source for source in schema.SOURCES if "start" in export.columns(source.table)]
     session = _session(export)
     result = Ingested(head=_head(export, session), tail=b"]}")
     has_samples = schema.METRICS.table in export.tables
     counted = [*present, schema.METRICS] if has_samples else present
-    rows, total = 0, max(1, sum(row_count(export.connection, source.table) for source in counted))
+    rows, total = 0, max(1, sum(export.count(source.table) for source in counted))
 
     def on_rows(count: int) -> None:
         nonlocal rows
@@ -167,38 +177,30 @@ def _ingest(
         progress(result, min(1.0, rows / total))
 
     for source in present:
-        place = schema.SOURCES.index(source) << schema.ROW_BITS
-
-        def on_damage(problem: str, row: int, table: str = source.table, place: int = place) -> None:
-            export.note_damage(table, problem, place + row)
-
-        for batch in batches(export.connection, source, export.tables[source.table], on_damage):
+        for batch in export.batches(source):
             chosen = _shown(batch)
             if len(chosen):
                 result.events.append(part_of(chosen, session))
             on_rows(len(batch))
     if has_samples:
         _add_samples(export, session, result, on_rows)
-    if not result.events.events and export.diagnostics:
-        raise NotATrace(path, f"none of its events can be read. {export.diagnostics[0].consequence}")
+    if not result.events.events and (damage := export.damage()):
+        raise NotATrace(path, f"none of its events can be read. {damage[0].consequence}")
     result.events.append(_thread_names(export))
-    return result, export.diagnostics + _notes(export, session, has_samples=result.samples is not None)
+    return result, export.damage() + _notes(export, session, has_samples=result.samples is not None)
 
 
 def _add_samples(export: _Export, session: Session, result: Ingested, on_rows: Callable[[int], None]) -> None:
     """Read the samples of GPU_METRICS, if they have names."""
     names = metric_names(export.rows(schema.METRIC_NAMES, "typeId", "metricId", "metricName"))
-    if not names or not set(schema.METRICS.integers) <= export.tables[schema.METRICS.table]:
+    if not names or not set(schema.METRICS.integers) <= export.columns(schema.METRICS.table):
         return
     devices = device_indices(session.device_of, export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId"))
-    place = schema.SOURCES.index(schema.METRICS) << schema.ROW_BITS
     result.samples = read_metrics(
-        export.connection,
-        export.tables,
+        export.batches(schema.METRICS),
         names,
         lambda gpu: devices.get(gpu) if devices else gpu,
         recorded_extent(result.events, plausible_times(result.events, Texts(result.events.tokens))),
-        lambda problem, row: export.note_damage(schema.METRICS.table, problem, place + row),
         on_rows,
     )
 
@@ -208,7 +210,6 @@ def _session(export: _Export) -> Session:
     several = len({pid for pid, _, _ in pids}) > 1
     processes = _Places()
     (end,) = next(iter(export.rows("ANALYSIS_DETAILS", "stopTime", most=1)), (s.MISSING,))
-    export.load_names_without_index()
     return Session(
         export.name_of,
         processes,
@@ -272,7 +273,7 @@ def _devices(export: _Export, session: Session) -> list[dict[str, Any]]:
     index_of = {}
     if not session.device_of:
         index_of = {gpu: own for own, gpu in export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId")}
-    known = {name: column for name, column in _PROPERTIES.items() if column in export.tables.get("TARGET_INFO_GPU", ())}
+    known = {name: column for name, column in _PROPERTIES.items() if column in export.columns("TARGET_INFO_GPU")}
     warps = dict(export.rows("TARGET_INFO_GPU", "id", "maxWarpsPerSm"))
     devices = []
     for number, *values in export.rows("TARGET_INFO_GPU", "id", *known.values()):
@@ -318,8 +319,7 @@ def _notes(export: _Export, session: Session, *, has_samples: bool) -> list[Diag
     others = _OTHER_EVENTS if has_samples else _OTHER_EVENTS | {schema.METRICS.table}
     if unread := sorted(table for table in others & export.tables.keys() if export.count(table)):
         notes.append(Diagnostic("other_tables", len(unread), f"{_UNREAD} They are {', '.join(unread)}.", level="note"))
+    if unreadable := _unreadable(Schema(unreadable=export.unreadable)):
+        count = len(schema.READ & export.unreadable.keys())
+        notes.append(Diagnostic("unreadable_tables", count, _UNREADABLE.format(unreadable), level="loss"))
     return notes
-
-
-def _text(cell: bytes) -> str:
-    return cell.decode("utf-8", "replace")

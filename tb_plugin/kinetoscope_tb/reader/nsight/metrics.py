@@ -10,17 +10,14 @@ samples outside of the recorded events are left out.
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...filesystem import Columns
-from . import schema
-from .scan import Batch, batches
+from .scan import Batch
 
 _TEXTS = ("name", "series", "process")
 _NUMBERS = {"time_ns": pl.Int64, "value": pl.Float64, "offset": pl.Int64}
@@ -31,28 +28,25 @@ _UNITS = {"Throughput %": "%", "MHz": "MHz"}
 
 
 def read_metrics(
-    connection: sqlite3.Connection,
-    tables: Columns,
+    batches: Iterable[Batch],
     names: Mapping[tuple[int, int], str],
     device_of: Callable[[int], int | None],
     within: tuple[int, int],
-    on_damage: Callable[[str, int], None],
     on_rows: Callable[[int], None],
 ) -> pl.DataFrame:
     """The samples as rows of the frame of counters, with the file's times.
 
     Args:
-        connection, tables: The database.
+        batches: The rows of GPU_METRICS.
         names: The name of each metric, by (typeId, metricId); others are left out.
         device_of: The index of a GPU of the machine; None if the recorded processes don't use it.
         within: The times of the first and the last recorded event.
-        on_damage: Called as `scan.batches` does.
         on_rows: Called after each batch with its number of rows; it may raise.
     """
     metrics = _metrics(names, device_of)
     schema_of_texts: dict[str, Any] = {name: metrics.schema[name] for name in _TEXTS}
     frames = [pl.DataFrame(schema=schema_of_texts | _NUMBERS)]
-    for batch in batches(connection, schema.METRICS, tables[schema.METRICS.table], on_damage):
+    for batch in batches:
         time = batch["timestamp"]
         chosen = batch.take(np.flatnonzero((time >= within[0]) & (time <= within[1])))
         if metrics.height and len(chosen):

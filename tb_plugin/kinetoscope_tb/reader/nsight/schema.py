@@ -69,6 +69,9 @@ ROW_BITS = 40
 
 EVENTS = frozenset(source.table for source in SOURCES) - {WAITS, METRICS.table}
 
+READ = frozenset(source.table for source in SOURCES) | {STRINGS, RECORDS}
+"""Tables whose absence would be missed in the numbers."""
+
 PUSHED_RANGES, STARTED_RANGES, MARK = (59, 70), (60, 71), 34
 """eventType of NVTX_EVENTS: ranges of a thread's stack, ranges of their own, and instants; 70 and 71 are imported."""
 
