@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..filesystem import last_part
+from ..filesystem import last_part, printable
 from ..measures.graphs.join import join
 from ..measures.graphs.replayed_kernels import nodes_of
 from ..measures.graphs.replays import replays
@@ -25,6 +25,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     if trace.captures is NO_CAPTURES or (trace.captures.search.done() and trace.captures.search.exception()):
         return
     files, replayed = trace.captures.files, replays(trace)
+    yield from _damaged(files.damaged)
     duration = trace.device_events["dur_ns"].gather(replayed.rows).to_numpy()
     if not duration.sum():
         return
@@ -43,8 +44,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         )
         return
     used = {source.capture for source in joined.sources if source.capture >= 0}
-    names = [last_part(files.traces[place].path) for place in sorted(used)]
-    listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    listed = _first_of([printable(last_part(files.traces[place].path)) for place in sorted(used)])
     yield Diagnostic(
         "graphs_explained",
         int(replayed.launch.size),
@@ -52,3 +52,18 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         "time. Their operators, shapes and modules are from there.",
         level="note",
     )
+
+
+def _damaged(files: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+    if files:
+        problems = _first_of([f"{printable(last_part(path))} ({problem.rstrip('.')})" for path, problem in files])
+        yield Diagnostic(
+            "captures_damaged",
+            len(files),
+            f"Files next to the trace that may say what its graphs launch can't be read: {problems}. They are left "
+            "out; the recording itself is whole.",
+        )
+
+
+def _first_of(names: list[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")

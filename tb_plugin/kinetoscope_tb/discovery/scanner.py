@@ -16,7 +16,7 @@ from kinetoscope.naming import worker_of_rank
 from kinetoscope.output.manifest import NAME
 
 from ..errors import LogdirError
-from ..filesystem import Entry, Folder, entry_at, folders, is_url, last_part
+from ..filesystem import Entry, Folder, entry_at, folders, is_url, last_part, printable
 from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import natural_key
 from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
@@ -114,7 +114,7 @@ class _Collector:
                 self._add_patterns(logdir, patterns, FILE_NAME)
 
     def _add_patterns(self, logdir: Logdir, entry: Entry, shown: str) -> None:
-        self._patterns_of[logdir], problems = patterns_in(entry, _printable(shown))
+        self._patterns_of[logdir], problems = patterns_in(entry, printable(shown))
         self._problems += problems
 
     def add_folder(self, logdir: Logdir, folder: Folder) -> None:
@@ -122,7 +122,7 @@ class _Collector:
         where = "/".join(filter(None, [logdir.name, folder.name]))
         if folder.problem:
             reason = f"This folder can't be listed: {folder.problem}."
-            self._problems.append(Problem(_printable(where or logdir.path), reason))
+            self._problems.append(Problem(printable(where or logdir.path), reason))
         for entry in folder.entries:
             if entry.name == FILE_NAME:
                 if not folder.name:
@@ -144,7 +144,7 @@ class _Collector:
             problem = head.problem
         if problem:
             if name.looks_right:
-                self._problems.append(Problem(_printable(shown), problem))
+                self._problems.append(Problem(printable(shown), problem))
         elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
             run, name = run_and_name(folder, name)
             run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
@@ -173,7 +173,7 @@ class _Collector:
             )
             if run not in runs and notes:
                 shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
-                self._problems.append(Problem(_printable(shown), f"This run has no trace. {texts}"))
+                self._problems.append(Problem(printable(shown), f"This run has no trace. {texts}"))
         return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
 
     def _is_there(self, manifest: Entry, file: str) -> bool:
@@ -205,14 +205,9 @@ def _reason_by_name(entry: Entry, shown: str) -> str:
     """Why a file can't be used, if its name and size show it."""
     if finished(entry.name) != entry.name:
         return _UNFINISHED
-    if _printable(shown) != shown:
+    if printable(shown) != shown:
         return _NOT_UTF8
     return _EMPTY if entry.bytes == 0 else ""
-
-
-def _printable(name: str) -> str:
-    """The name with invalid UTF-8 made visible."""
-    return name.encode(errors="backslashreplace").decode()
 
 
 def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:

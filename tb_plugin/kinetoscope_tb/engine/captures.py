@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LogdirError, TraceError
 from ..filesystem import entry_at
-from .files import open_or_read, read_trace, write_to_cache
+from .files import open_or_read, read_trace, what_is_read, write_to_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,6 +122,7 @@ def search_captures(
 
     used: list[Trace] = []
     unused: list[tuple[str, str]] = []
+    damaged: list[tuple[str, str]] = []
     notes: list[pl.DataFrame] = []
     for entry in _in_turn(places, used):
         try:
@@ -137,13 +138,13 @@ def search_captures(
             if places.are_chosen:
                 raise
             logger.warning("A capture can't be used: %s", error)
-            unused.append((entry.path, "It can't be read."))
+            damaged.append((entry.path, error.problem))
             continue
         if places.are_chosen or captures_graphs_of(trace, capture):
             used.append(capture)
         else:
             unused.append((entry.path, UNLIKE))
-    return CaptureFiles(tuple(used), merge_notes(notes), tuple(unused))
+    return CaptureFiles(tuple(used), merge_notes(notes), tuple(unused), tuple(damaged))
 
 
 def _in_turn(places: CapturePlaces, used: Sequence[Trace]) -> Iterator[Entry]:
@@ -195,10 +196,7 @@ def read_notes(path: str) -> pl.DataFrame:
     """
     from ..reader.node_notes import read_node_notes
 
-    try:
-        return read_node_notes(path)
-    except OSError as error:
-        raise TraceError(path, f"the file can't be read: {error.strerror or error}.") from error
+    return what_is_read(path, lambda: read_node_notes(path))
 
 
 def merge_notes(notes: Sequence[pl.DataFrame]) -> pl.DataFrame | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .cache import Cache
 
 logger = logging.getLogger(__name__)
+Content = TypeVar("Content")
 
 
 def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
@@ -29,8 +30,17 @@ def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *,
     """
     from ..reader import read
 
+    return what_is_read(path, lambda: read(path, progress=progress, threads=threads))
+
+
+def what_is_read(path: str, read: Callable[[], Content]) -> Content:
+    """What a reader makes of a file: the boundary of every file that is read in the background.
+
+    Raises:
+        TraceError: The file can't be used for any reason; bugs of ours are logged with a traceback.
+    """
     try:
-        return read(path, progress=progress, threads=threads)
+        return read()
     except KinetoscopeError:
         raise
     except OSError as error:

@@ -7,6 +7,7 @@ the next question starts again.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import deque
@@ -16,6 +17,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ..errors import TraceError
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
 from .captures import CapturePlaces, capture_places, search_captures, with_other_captures
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from ..trace import Trace
     from ..view import Shared
     from .cache import Cache
+
+logger = logging.getLogger(__name__)
 
 MOST_RESULTS = 64  # of one trace; dragging a zoom requests another with each move
 # A file gets a preview if reading it took this long so far, and will take this much longer.
@@ -351,12 +355,18 @@ class TraceCache:
         return trace
 
     def _search(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> None:
+        from ..trace.model import CaptureFiles  # imports Polars, as above
+
         search = trace.captures.search
         try:
             captures = search_captures(trace, file, self._cache, self._read, places)
-        except BaseException as error:  # noqa: BLE001  # raised where the captures are used
+        except TraceError as error:  # of a recording that the user chose: it is said where the captures are used
             search.set_exception(error)
             return
+        except BaseException as error:
+            logger.exception("The captures of %s can't be compared", file.path)
+            problem = f"comparing it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
+            captures = CaptureFiles(damaged=tuple((entry.path, problem) for entry in places.likely))
         self._entries.grow(entry, sum(map(held_bytes, captures.traces)))
         search.set_result(captures)
 

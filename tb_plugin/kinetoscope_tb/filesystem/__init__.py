@@ -19,7 +19,7 @@ from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_databa
 from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, folders
 from .table_definitions import Table
-from .urls import is_url, last_part, words
+from .urls import is_url, last_part, printable, words
 
 __all__ = [
     "LONGEST",
@@ -38,6 +38,7 @@ __all__ = [
     "is_url",
     "last_part",
     "page_head",
+    "printable",
     "stored_bytes",
     "words",
 ]

@@ -57,6 +57,11 @@ def last_part(path: str) -> str:
     return PurePath(path.rstrip("/")).name or path
 
 
+def printable(name: str) -> str:
+    """A name with the bytes visible that aren't UTF-8."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def kind_of(url: str) -> str:
     """The extra that a URL needs, or its protocol if it needs none; empty for a local path."""
     match = _URL.match(url)

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import TraceError
+from .input.encodings import whole_characters
 from .input.source import Source
 
 SCHEMA = {"node": pl.Int64, "mark": pl.String, "stack": pl.String}
@@ -35,12 +36,15 @@ def read_node_notes(path: str) -> pl.DataFrame:
             parts.append(bytes(block))
     try:
         notes = json.loads(b"".join(parts))
-    except ValueError as error:
-        raise TraceError(path, "these notes about graphs aren't valid JSON.") from error
+    except (ValueError, RecursionError) as error:
+        problem = "are nested too deeply" if isinstance(error, RecursionError) else "aren't valid JSON"
+        raise TraceError(path, f"these notes about graphs {problem}.") from error
     if not isinstance(notes, dict):
         raise TraceError(path, "these notes about graphs aren't an object with a text or a list per node.")
     rows = [
-        (int(node), _mark(note), note if isinstance(note, str) else None) for node, note in notes.items() if _fits(node)
+        (int(node), _mark(note), whole_characters(note) if isinstance(note, str) else None)
+        for node, note in notes.items()
+        if _fits(node)
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
@@ -52,4 +56,4 @@ def _fits(node: str) -> bool:
 def _mark(note: Any) -> str | None:
     first = note[0] if isinstance(note, list) and note else None
     name = first.get("name") if isinstance(first, dict) else first
-    return name if isinstance(name, str) else None
+    return whole_characters(name) if isinstance(name, str) else None

@@ -339,11 +339,13 @@ class CaptureFiles:
         node_notes: What side-car files say of nodes of graphs: node (CUDA's 64-bit number), mark, stack (one frame per
             line, the innermost first).
         unused: Files that were compared and don't fit, each with the reason.
+        damaged: Files that can't be read, each with the problem.
     """
 
     traces: tuple[Trace, ...] = ()
     node_notes: pl.DataFrame | None = None
     unused: tuple[tuple[str, str], ...] = ()
+    damaged: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

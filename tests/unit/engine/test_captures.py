@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import pickle
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -295,3 +297,48 @@ def test_a_slow_listing_of_one_trace_s_folder_delays_no_other_trace(
     may_list.set()
     waiting.join(60)
     assert not waiting.is_alive()
+
+
+DAMAGED = {
+    "half a surrogate pair": (b'{"1": "a", "2": "\\ud800"}', ""),
+    "a mark of half a pair": (b'{"1": [{"name": "\\udfff"}]}', ""),
+    "deep lists": (b"[" * 200_000, "are nested too deeply"),
+    "deep objects": (b'{"1":' * 100_000, "are nested too deeply"),
+    "a pickle": (pickle.dumps({"1": "a"}), "aren't valid JSON"),
+    "no object": (b"[1]", "aren't an object"),
+    "numbers": (b'{"1": 1e999, "2": %s, "-1": "x", "%s": "y"}' % (b"9" * 5000, b"9" * 5000), "aren't valid JSON"),
+    "bytes": (b"\xff\xfe\xfa", "aren't valid JSON"),
+    "a blank": (b" ", "aren't valid JSON"),
+}
+
+
+@pytest.mark.parametrize(("content", "problem"), DAMAGED.values(), ids=DAMAGED)
+@pytest.mark.parametrize("name", ["kernel_py_stacks.json", "kernel_annotations.json"])
+def test_a_damaged_side_car_costs_itself_and_is_a_finding(trace: Path, name: str, content: bytes, problem: str) -> None:
+    alone = opened(str(trace), None, None, None)
+    (trace.parent / name).write_bytes(content)
+    beside = opened(str(trace), None, None, None)
+    assert beside.overview.equals(alone.overview)
+    found = beside.health.filter(rule="captures_damaged")["consequence"].to_list()
+    assert [f"{name} (these notes about graphs {problem}" in one for one in found] == [True] * bool(problem)
+
+
+def test_a_capture_whose_name_is_no_utf8_is_shown_with_its_bytes(trace: Path) -> None:
+    odd = os.fsencode(trace.parent) + b"/capture_\xff.json"
+    Path(os.fsdecode(odd)).write_bytes(b"no trace")
+    profile = opened(str(trace), None, None, None)
+    assert "capture_\\udcff.json" in profile.health.filter(rule="captures_damaged")["consequence"][0]
+    assert "capture_\\udcff.json" in profile.graph_captures["source"].to_list()
+
+
+def test_a_comparison_that_fails_leaves_the_recording_whole(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError
+
+    _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(WORK))
+    monkeypatch.setattr(trace_cache, "search_captures", fail)
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=30)
+    file = list_path(str(trace)).files[0]
+    engine.frame(VIEWS["graph_captures"], file, {})
+    health = engine.health(VIEWS["health"], file)
+    assert "because of a bug in Kinetoscope (ValueError)" in health.filter(rule="captures_damaged")["consequence"][0]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
-from ...filesystem import last_part
+from ...filesystem import last_part, printable
 from ...measures.graphs.join import HIGH, SOURCES, join
 from ...measures.graphs.pairing import UNLIKE
 from ...measures.graphs.replayed_kernels import nodes_of
@@ -82,7 +82,10 @@ def _left_out(trace: Trace, used: pl.DataFrame) -> pl.DataFrame:
     """The files that were compared, and explain nothing."""
     files, explaining = trace.captures.files, set(used["source"])
     others = [(capture.path, UNLIKE) for capture in files.traces if _shown(trace, capture.path) not in explaining]
-    rows = [(_shown(trace, path), LEFT_OUT, 0, 0, 0.0, None, reason) for path, reason in (*files.unused, *others)]
+    rows = [
+        (_shown(trace, path), LEFT_OUT, 0, 0, 0.0, None, reason)
+        for path, reason in (*files.damaged, *files.unused, *others)
+    ]
     return pl.DataFrame(rows, schema=used.schema, orient="row")
 
 
@@ -93,7 +96,7 @@ def _file(trace: Trace, capture: int) -> str:
 def _shown(trace: Trace, path: str) -> str:
     """A path relative to the trace's folder where it lies below it; else its name."""
     parent = trace.path[: len(trace.path) - len(last_part(trace.path))]
-    return path[len(parent) :] if parent and path.startswith(parent) else last_part(path)
+    return printable(path[len(parent) :] if parent and path.startswith(parent) else last_part(path))
 
 
 VIEW = View(

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 import polars as pl
 
+from ...filesystem import printable
 from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
 from ...table import TEXT, Column, Table
 from ...trace import Trace
@@ -70,7 +71,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
-        ("File", PurePath(trace.path).name),
+        ("File", printable(PurePath(trace.path).name)),
     ]
 
 
