@@ -61,6 +61,9 @@ _LOG = logging.getLogger("kinetoscope")
 
 T = TypeVar("T")
 
+_START_S = 5.0
+"""How long the start of a recording waits for a logdir that doesn't answer."""
+
 
 class Tracer:
     """Records traces of a training, one file per rank and window.
@@ -284,7 +287,7 @@ class Tracer:
         atexit.register(self._at_exit)
         try:
             begins = self._controller.start()
-            self._trace_writer.resolve()
+            self._trace_writer.resolve(timeout_s=_START_S)
             self._probe.start()
             self._annotations.open(ids)
             self._supervisor.begin(self._close)

@@ -7,8 +7,10 @@ import json
 import os
 import time
 import uuid
+from concurrent.futures import Future, InvalidStateError, TimeoutError  # noqa: A004  the built-in one since 3.11
 from contextlib import suppress
 from dataclasses import asdict, replace
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
@@ -70,28 +72,83 @@ class Run:
     def __init__(self, name: str | None, logdir: Path, *, overwrite: bool = False) -> None:
         self._requested_name = run_name_from(os.environ) if name is None else validate_run_name(name)
         self._logdir, self._overwrite = logdir, overwrite
-        self._name: str | None = None
+        self._future: Future[str] | None = None
         # Each process of a job creates its recorders in the same order: the n-th of each belong together.
         self._number = next(_count)
         self._started = time.strftime("%Y%m%d-%H%M%S")
         self.token = ""
         """The attempt's token, common to its processes; empty before the name is resolved."""
+        self.problem = ""
+        """Why nothing can be written into the run's folder; empty if that isn't known."""
         self.is_certain = True
         """Whether all processes with the token certainly belong to one job."""
 
     @property
     def name(self) -> str:
-        """The name; the first access resolves it."""
-        if self._name is None:
-            key = f"kinetoscope/run/{self._number}"
-            store = JobStore.find()
-            attempt = self._join(store, key)
-            self.token, name = attempt.token, attempt.name
-            with suppress(OSError):  # the writer process will report that the folder isn't writable
-                name = claim_folder(self._logdir, name, attempt.token, overwrite=self._overwrite)
-            agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
-            self._name = agreed or name
-        return self._name
+        """The name; waits until it is resolved."""
+        return self.begin().result()
+
+    def begin(self) -> Future[str]:
+        """Begin to resolve the name, unless that has begun; return the future name."""
+        if self._future is None:
+            self._future = Future()
+            thread = Thread(target=self._resolve, args=(self._future,), name="kinetoscope-run", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads, or the interpreter is ending
+                self._resolve(self._future)
+        return self._future
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is being resolved, or is resolved."""
+        return self._future is not None
+
+    def is_resolved(self, timeout_s: float = 0.0) -> bool:
+        """Whether the name is resolved, within `timeout_s`.
+
+        Raises:
+            Exception: What made it fail; the next call tries again.
+        """
+        future = self.begin()
+        try:
+            future.result(timeout_s)
+        except TimeoutError:
+            return False
+        except Exception:
+            self._future = None
+            raise
+        return True
+
+    def give_up(self) -> None:
+        """Take the name as it is, without the number of the attempt: the logdir doesn't answer."""
+        future = self.begin()
+        with suppress(InvalidStateError):  # resolved just now
+            future.set_result(self._requested_name or self._started)
+
+    def _resolve(self, future: Future[str]) -> None:
+        """Resolve the name; the target of the thread."""
+        try:
+            name = self._claim()
+        except Exception as error:  # noqa: BLE001  torch's store raises many kinds; `is_resolved` raises it again
+            with suppress(InvalidStateError):
+                future.set_exception(error)
+        else:
+            with suppress(InvalidStateError):  # given up meanwhile
+                future.set_result(name)
+
+    def _claim(self) -> str:
+        """Return the name that the processes agree on, and claim its folder."""
+        key = f"kinetoscope/run/{self._number}"
+        store = JobStore.find()
+        attempt = self._join(store, key)
+        self.token, name = attempt.token, attempt.name
+        try:
+            name = claim_folder(self._logdir, name, attempt.token, overwrite=self._overwrite)
+        except OSError as error:
+            self.problem = str(error)
+        agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
+        return agreed or name
 
     def _join(self, store: JobStore | None, key: str) -> Attempt:
         """Return the attempt that this process belongs to."""

@@ -119,6 +119,21 @@ def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
             yield process["global_rank"], spool
 
 
+def spooled_runs(logdir: Path) -> list[Path]:
+    """Return the folders of runs at or below a logdir for which this machine has recordings, even if none exists.
+
+    Raises:
+        OSError: Others may write to the folder of the spools, or it can't be read.
+    """
+    folders = set()
+    for folder in spool_folders():
+        spool = Spool(folder)
+        process = spool.process()
+        if process is not None and not spool.is_empty() and Path(process["folder"]).is_relative_to(logdir.absolute()):
+            folders.add(Path(process["folder"]))
+    return sorted(folders)
+
+
 def _location_of(status: dict[str, Any]) -> str:
     """Say where a process's unfinished recordings are, according to its status, which is untrusted."""
     host, spool = str(status.get("host"))[:_MOST_TEXT], str(status.get("queue"))[:_MOST_TEXT]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..output.manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
 from ..output.spool import is_count
 from ..output.writer_process import is_alive
+from ..scheduling.request import WORK
 from .journal import is_time_ns, recovered_journal_files
 from .recover import read_journal, spools_of
 from .status import rank_statuses, recover_command
@@ -49,7 +50,16 @@ def unfinished_windows(run: Path) -> list[str]:
             )
             words = f"and was recording since step {step}; {recover_command(run)} recovers a trace of it"
             messages.append(f"rank {rank}: {fate}, {words}")
-    return [*messages, *_lost_and_recovered(run, status_by_rank)]
+    return [*messages, *_unwritable(run), *_lost_and_recovered(run, status_by_rank)]
+
+
+def _unwritable(run: Path) -> Iterator[str]:
+    """Say which processes of this machine found when they began that they can't write into the run's folder."""
+    with suppress(OSError):  # as in `_spooled`
+        for rank, spool in [] if (run / WORK).is_dir() else spools_of(run):
+            problem = (spool.process() or {}).get("folder_problem")
+            if problem:
+                yield f"rank {rank}: nothing can be written into {run}: {problem}"
 
 
 def _spooled(run: Path) -> dict[int, set[int]]:

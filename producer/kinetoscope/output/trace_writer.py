@@ -11,7 +11,8 @@ import shutil
 import sys
 import time
 import uuid
-from dataclasses import asdict
+from collections import deque
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,28 @@ CLOSE_S = 120.0
 SIGNAL_S = 20.0
 """How long it waits when a signal ends it: launchers send SIGKILL half a minute after their first signal."""
 
+_MOMENT_S, _SAVE_S, _END_S = 0.05, 1.0, 10.0
+"""How long a step, the end of a window, and the end of a training wait, once, for a folder that doesn't answer."""
+
+_LATE_S = 10.0
+_RECOVERS = (
+    "The training continues, and its recordings stay on the machine's own disk until `kinetoscope recover` writes "
+    "them, with --output into another folder."
+)
+
 _MOST_LEFT_OUT = 20
 _LEAST_ROOM_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class _WindowFacts:
+    """What a window's metadata and names are made of; see `TraceWriter.save` and `begin_window`."""
+
+    window: Window
+    options: Mapping[str, Any]
+    ranks: Collection[int] | None
+    details: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
 class TraceWriter:
@@ -84,10 +105,13 @@ class TraceWriter:
         self._skipped: list[dict[str, Any]] = []
         waits_for = -1 if on_saved is None else self._destination.traces_to_keep
         self._client = WriterClient(self._on_outcome, self._destination.places, keep=waits_for)
+        self._unsent: deque[tuple[Job, _WindowFacts]] = deque()
+        """The windows that wait for the run's folder."""
+        self._has_given_up = self._has_warned = False
         self._largest_bytes = 0
         self._files: set[str] = set()
         self._is_ended = False
-        self._started_ns = time.time_ns()
+        self._started_ns, self._started_s = time.time_ns(), time.monotonic()
         self.recorded = 0
         """How many windows ended."""
         self._unsaved: set[int] = set()
@@ -103,29 +127,62 @@ class TraceWriter:
         if self._destination.traces_to_keep != self._destination.keep:
             _LOG.warning("keep=0 without a remote would lose every trace: the newest one stays.")
 
-    def resolve(self) -> None:
-        """Resolve rank and run while torch.distributed is available: it may be gone when the last window is saved."""
-        if self._rank_info is None and is_distributed():
-            with self._error_log.catch("The ranks couldn't agree on a run"):
+    def resolve(self, *, is_late: bool = False, timeout_s: float = 0.0) -> None:
+        """Resolve rank and run while torch.distributed is available: it may be gone when the last window is saved.
+
+        Another thread looks at the logdir, which may be on a disk that hangs.
+
+        Args:
+            is_late: Whether to assume that a process without a group will never be in one.
+            timeout_s: How long to wait for that thread; the first time, a moment at least.
+        """
+        if self._rank_and_folder is not None:
+            return
+        with self._error_log.catch("The ranks couldn't agree on a run"):
+            if self._rank_info is None and is_distributed():
                 self._rank_info = current_rank_info()
+            if self._rank_info is None and not is_late:
+                return
+            if self._run.is_resolved(timeout_s if self._run.has_begun else max(timeout_s, _MOMENT_S)):
+                self._rank_and_folder = (self._rank_info or current_rank_info(), self._logdir / self._run.name)
                 self._describe(state=RECORDING)
-                _LOG.debug("Recording %s of run %s.", self._rank_info, self._run.name)
+                _LOG.debug("Recording %s into %s.", *self._rank_and_folder)
+                self._warn_of_folder(self._run.problem and f"can't be written: {self._run.problem}")
+            elif time.monotonic() - self._started_s > _LATE_S:
+                self._warn_of_folder(f"hasn't answered for {time.monotonic() - self._started_s:.0f} s")
+
+    def _warn_of_folder(self, problem: str) -> None:
+        """Say once, when the recording begins, that no trace can be written now; empty if one can."""
+        if problem and not self._has_warned and self.selection.is_selected:
+            self._has_warned = True
+            _LOG.warning("The logdir %s %s. %s", self._logdir, problem, _RECOVERS)
 
     def rank_and_folder(self, *, is_late: bool = False) -> tuple[RankInfo, Path] | None:
-        """Return this process's ranks and the run's folder; None while they may still change.
+        """Return this process's ranks and the run's folder; None while they may still change or aren't resolved.
 
         Args:
             is_late: Whether to assume that a process without a group will never be in one.
         """
-        if self._rank_and_folder is None:
-            self.resolve()
-            if self._rank_info is not None or is_late:
-                rank_info = self._rank_info or current_rank_info()
-                self._rank_and_folder = (rank_info, self._logdir / self._run.name)
-                if self._rank_info is None:  # else it is described already
-                    with self._error_log.catch("The run's manifest couldn't be started"):
-                        self._describe(state=RECORDING)
+        self.resolve(is_late=is_late)
         return self._rank_and_folder
+
+    @property
+    def known_rank_and_folder(self) -> tuple[RankInfo, Path] | None:
+        """The same as far as it is resolved, for other threads."""
+        return self._rank_and_folder
+
+    def settle(self) -> bool:
+        """Resolve rank and run at the end of the training; return whether the run's folder answers.
+
+        If it doesn't, the run has its name without the number of the attempt: the writer process may reach it later.
+        """
+        self.resolve(is_late=True, timeout_s=_END_S)
+        if self._rank_and_folder is None:
+            self._has_given_up = True
+            self._warn_of_folder("doesn't answer")
+            self._run.give_up()
+            self.resolve(is_late=True)
+        return not self._has_given_up
 
     @property
     def attempt(self) -> str:
@@ -145,7 +202,7 @@ class TraceWriter:
         Args:
             window: Identifies the window within this attempt, the same on all ranks: its first step.
         """
-        known = self.rank_and_folder()
+        known = self._rank_and_folder
         unique = uuid.uuid4() if known is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
         return f"{unique.int:032X}"
 
@@ -184,7 +241,7 @@ class TraceWriter:
     @property
     def is_pending(self) -> bool:
         """Whether the outcome of a window is still open."""
-        return self._client.is_pending
+        return bool(self._unsent) or self._client.is_pending
 
     def program_events_file(self, job: Job) -> Path:
         """Return the file of the program's own events of a window that isn't a trace yet."""
@@ -197,6 +254,8 @@ class TraceWriter:
 
     def poll(self) -> None:
         """Receive the outcomes of windows; to be called periodically."""
+        if self._unsent:
+            self._send_windows()
         if self._client.is_pending:
             with self._error_log.catch("The outcome of a window is unknown"):
                 self._client.poll()
@@ -228,48 +287,68 @@ class TraceWriter:
         self._failures += 1  # until the writer process has it, which reports its outcome
         with self._error_log.catch("A recording was lost"):
             window = self._window(steps_completed, is_whole=is_whole, is_complete=is_complete)
-            job = self._job(window, details or {}, dict(values or {}))
+            job = self._job(window)
+            self.resolve(is_late=True, timeout_s=0.0 if self._unsent else _SAVE_S)
             try:
                 self._export(export, job, program_events)
             except (SaveError, OSError, RuntimeError, ValueError) as error:  # kineto raises RuntimeError
                 job.lost = str(error)
+            facts = _WindowFacts(window, self.options, self._window_ranks, details or {}, values or {})
+            if self._rank_and_folder is not None:
+                self._complete(job, facts, *self._rank_and_folder)
             if on_exported is not None:
                 on_exported(job)
-            self._describe(state=RECORDING, recording_since_step=None)
-            self._client.put(job)
-            self._failures -= 1
+            self._unsent.append((job, facts))
+            self._send_windows()
 
-    def _job(self, window: Window, details: Mapping[str, Any], values: dict[str, Any]) -> Job:
-        rank_and_folder = self.rank_and_folder(is_late=True)
-        if rank_and_folder is None:
-            raise SaveError("its rank is unknown")
-        rank_info, folder = rank_and_folder
+    def _job(self, window: Window) -> Job:
+        """Return the job of a window, without what depends on the run."""
         self.recorded += 1
-        ranks = self.selection.selected_ranks(rank_info) if self._window_ranks is None else sorted(self._window_ranks)
-        details = {**details, "ranks": ranks}
+        return Job(
+            number=window.window,
+            raw=str(self._client.spool.folder / f"{window.window:04d}.raw.json"),
+            folder="",
+            file="",
+            metadata={},
+            is_partial=not window.is_complete,
+            overwrite=self._destination.overwrite,
+            keep=self._destination.traces_to_keep,
+        )
+
+    def _complete(self, job: Job, facts: _WindowFacts, rank_info: RankInfo, folder: Path) -> None:
+        """Give a job its folder, names and metadata."""
+        window, ranks = facts.window, facts.ranks
+        ranks = self.selection.selected_ranks(rank_info) if ranks is None else sorted(ranks)
         recording = Recording(
-            run=self._run.name, rank_info=rank_info, window=window, options=self.options, details=details, **self._facts
+            run=self._run.name,
+            rank_info=rank_info,
+            window=window,
+            options=facts.options,
+            details={**facts.details, "ranks": ranks},
+            **self._facts,
         )
         values = {
             "batch": window.steps_completed,
-            **values,
+            **facts.values,
             **rank_values(rank_info, self._run.name, local_world_size()),
         }
         file, remote = self._file_and_url(rank_info, values)
         if file in self._files:  # the next window ended in its first step: it is the beginning of that one
             file, remote = self._file_and_url(rank_info, {**values, "batch": window.steps_completed + 1})
         self._files.add(file)
-        return Job(
-            number=window.window,
-            raw=str(self._client.spool.folder / f"{window.window:04d}.raw.json"),
-            folder=str(folder),
-            file=file,
-            metadata=recording.to_json(),
-            is_partial=not window.is_complete,
-            overwrite=self._destination.overwrite,
-            remote=remote,
-            keep=self._destination.traces_to_keep,
-        )
+        job.folder, job.file, job.remote, job.metadata = str(folder), file, remote, recording.to_json()
+
+    def _send_windows(self) -> None:
+        """Send the writer process the windows that wait for the run's folder, if it is resolved."""
+        self.resolve(is_late=True)
+        while self._rank_and_folder is not None and self._unsent:
+            job, facts = self._unsent.popleft()
+            with self._error_log.catch("A recording was lost"):
+                if not job.file:
+                    self._complete(job, facts, *self._rank_and_folder)
+                self._describe(state=RECORDING, recording_since_step=None)
+                self._client.put(job)
+                self._failures -= 1
 
     def _file_and_url(self, rank_info: RankInfo, values: dict[str, Any]) -> tuple[str, str | None]:
         destination = self._destination
@@ -286,19 +365,21 @@ class TraceWriter:
     def _remote_folder(self, values: Mapping[str, Any]) -> str:
         return object_url(format_name(str(self._destination.remote), values), self._run.name)
 
-    def _scratch(self, folder: Path) -> Path:
+    def _scratch(self) -> Path:
         """Return a path with room for the raw file: on the machine's own disk, else next to the traces."""
         needed = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
         own_folder = self._client.spool.folder
         if shutil.disk_usage(own_folder).free >= needed:
             return own_folder
-        other = self._client.spool.make_in_run(folder)
+        if self._rank_and_folder is None:
+            raise SaveError(f"{own_folder} has no room for its {needed >> 20} MiB, and the run's folder doesn't answer")
+        other = self._client.spool.make_in_run(self._rank_and_folder[1])
         if shutil.disk_usage(other).free >= needed:
             return other
         raise SaveError(f"neither {own_folder} nor {other} has room for its {needed >> 20} MiB")
 
     def _export(self, export: Callable[[str], object], job: Job, program_events: Mapping[str, Any] | None) -> None:
-        raw = self._scratch(Path(job.folder)) / Path(job.raw).name
+        raw = self._scratch() / Path(job.raw).name
         job.raw = str(raw)
         export(job.raw)
         check_raw(raw)
@@ -325,6 +406,7 @@ class TraceWriter:
             "argv": redacted_arguments(sys.argv),
             "started_ns": self._started_ns,
             "left_out": self._skipped,
+            "folder_problem": self._run.problem,
         }
         if self._destination.remote is not None:
             values = rank_values(rank_info, self._run.name, local_world_size())
@@ -383,6 +465,8 @@ class TraceWriter:
         with self._error_log.catch("The end couldn't be reported"):
             if not self._is_ended:
                 self._is_ended = True
+                self.settle()
+                self._send_windows()
                 self._describe(state=ENDED, recording_since_step=None, **news)
 
     def close(self, timeout_s: float | None = None) -> None:

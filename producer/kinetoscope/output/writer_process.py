@@ -252,7 +252,10 @@ class SpoolWriter:
             self._notify()
 
     def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
-        folder, private = Path(process["folder"]), ("folder", "remote", "is_alone", "heard_to", "keep")
+        folder, private = (
+            Path(process["folder"]),
+            ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep"),
+        )
         if self._earlier is None:
             self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
         facts = {key: value for key, value in process.items() if key not in private}

@@ -127,9 +127,10 @@ class Supervisor:
     def end(self, reason: str) -> None:
         """End the recording; signals are guarded until `uninstall`."""
         self._signal.remove()
-        if self._background is not None:
-            self._background.end()
+        answers = self._background is None or self._background.end()
         self._stuck_signals.end()
+        if not self._trace_writer.settle() or not answers:
+            return  # the journal's folder hangs
         try:
             self.open_journal()  # also for a training that ends in its first step
             self._journal.close(reason)
@@ -274,7 +275,7 @@ class _JobView:
         self._store_log: StoreLog | None = None
 
     def rank_and_size(self) -> tuple[int, int] | None:
-        rank_and_folder = self._trace_writer.rank_and_folder()
+        rank_and_folder = self._trace_writer.known_rank_and_folder
         return None if rank_and_folder is None else (rank_and_folder[0].global_rank, rank_and_folder[0].world_size)
 
     def current_step(self) -> int:
@@ -284,7 +285,7 @@ class _JobView:
         return self._trace_writer.selection.is_selected
 
     def logs(self) -> list[ConsensusLog]:
-        rank_and_folder = self._trace_writer.rank_and_folder()
+        rank_and_folder = self._trace_writer.known_rank_and_folder
         if rank_and_folder is None:
             return []
         key = log_key(self._trace_writer.attempt, self._number)
@@ -299,7 +300,7 @@ class _JobView:
         return [log for log in (self._folder_log, self._store_log) if log is not None]
 
     def take_request(self) -> Request | None:
-        rank_and_folder = self._trace_writer.rank_and_folder()
+        rank_and_folder = self._trace_writer.known_rank_and_folder
         if rank_and_folder is None or rank_and_folder[0].local_rank:
             return None  # one process of each machine looks
         return take_request(rank_and_folder[1])

@@ -50,11 +50,12 @@ class BackgroundTasks:
         """Start the thread."""
         self._thread.start()
 
-    def end(self) -> None:
-        """Stop the thread; one that hangs on a folder or a network is abandoned."""
+    def end(self) -> bool:
+        """Stop the thread; return whether it ended: one that hangs on a folder or a network is abandoned."""
         self._stop.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_STOP_TIMEOUT_S)
+        return threading.current_thread() is self._thread or not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._stop.wait(_TICK_S):

@@ -52,6 +52,7 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 def status(run: Path, form: str) -> None:
     """Show what each rank of the job that records into the folder RUN is doing, or did last."""
     from kinetoscope.journal.status import recover_command
+    from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery.jobs import job_in
     from ..web import encode
@@ -76,6 +77,8 @@ def status(run: Path, form: str) -> None:
     for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):
         ranks = ", ".join(str(rank.rank) for rank in job.ranks if rank.doubt == doubt)
         click.echo(visible(f"ranks {ranks}: {doubt}"))
+    for text in [] if job.ranks else unfinished_windows(job.folder):
+        click.echo(visible(text))
     reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if reported < size:
         click.echo(f"{size - reported} of {size} ranks haven't reported.")

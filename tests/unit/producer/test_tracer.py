@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader
 
 import kinetoscope.session.supervisor
 from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic
+from support.waiting import wait_for
 
 NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
 RECORD, SAVE = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
@@ -136,6 +137,7 @@ def test_a_trace_has_metadata_about_its_recording(tmp_path):
         "markers": {'é"': {"label": 'é"', "categories": []}},
         "counters": {},
         "dropped": 0,
+        "double_steps": 0,
         "clock": None,
         "mesh": {},
         "ranks": None,
@@ -372,6 +374,16 @@ def test_a_tracer_without_a_window_says_why(tmp_path, schedule, steps, message, 
     assert (rank["state"], rank["problem"] + ".", rank["steps_completed"]) == ("ended", message, steps)
 
 
+def test_a_logdir_that_can_not_be_written_is_reported_when_the_training_begins(tmp_path, log):
+    (tmp_path / "file").touch()
+    with Tracer(tmp_path / "file", run="run", schedule=cyclic(wait=1000)) as tracer:
+        tracer.step()
+        assert wait_for(lambda: tracer._trace_writer.rank_and_folder())
+        (problem,) = log()
+    assert problem.startswith(f"The logdir {tmp_path / 'file'} can't be written: ")
+    assert "`kinetoscope recover`" in problem
+
+
 def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):
     (tmp_path / "file").touch()
     batches = 0
@@ -379,8 +391,9 @@ def test_a_logdir_that_can_not_be_written_is_reported_once(tmp_path, log):
         for _ in tracer.steps(range(3)):
             work()
             batches += 1
-    first, last = (line for line in log() if not line.startswith("Waiting for "))
+    begin, first, last = (line for line in log() if not line.startswith("Waiting for "))
     assert batches == 3
+    assert begin.startswith("The logdir ")
     assert "rank0.1.pt.trace.json.gz wasn't written" in first
     assert last == "3 recordings were lost, 0 saved."
 
