@@ -64,7 +64,7 @@ def _trace_problems(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
     """Losses and unfinished files by run on this disk, with traces or without, that no process could report."""
-    from kinetoscope.journal.recover import spooled_runs
+    from kinetoscope.journal.recover import unwritable_runs
     from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery import Logdir
@@ -72,7 +72,7 @@ def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
 
     folders = {} if is_url(path) else dict(run_folders([Logdir(str(Path(path).absolute()))]))
     with suppress(OSError):  # `kinetoscope recover` says why this user's recordings aren't trusted
-        folders |= {folder.name: folder for folder in ([] if is_url(path) else spooled_runs(Path(path)))}
+        folders |= {folder.name: folder for folder in ([] if is_url(path) else unwritable_runs(Path(path)))}
     folders |= {file.run: Path(file.path).parent for file in files if not is_url(file.path)}
     return {run: texts for run, folder in folders.items() if (texts := unfinished_windows(folder))}
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kinetoscope.errors import UsageError
 from kinetoscope.job.rank_info import rank_numbers
 from kinetoscope.journal.journal import header_of, journal_files
-from kinetoscope.journal.recover import spooled_runs
+from kinetoscope.journal.recover import unwritable_runs
 from kinetoscope.journal.status import RankStatus, rank_statuses
 from kinetoscope.scheduling.request import WORK, Request, request_from_json, write_request
 
@@ -95,15 +95,15 @@ def job_in(folder: Path) -> Job:
     Raises:
         BadParameter: No Tracer records into it.
     """
-    if not (folder / WORK).is_dir() and not _is_spooled(folder):
+    if not (folder / WORK).is_dir() and not _is_unwritable(folder):
         raise BadParameter(f"No Tracer has recorded into {folder}: it has no folder {WORK}.")
     return _job(folder, folder.name)
 
 
-def _is_spooled(folder: Path) -> bool:
-    """Whether this machine has recordings of a run whose folder can't be written."""
+def _is_unwritable(folder: Path) -> bool:
+    """Whether this machine records a run into a folder that can't be written."""
     with suppress(OSError):
-        return folder.absolute() in spooled_runs(folder)
+        return folder.absolute() in unwritable_runs(folder)
     return False
 
 
