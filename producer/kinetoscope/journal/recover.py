@@ -29,7 +29,6 @@ from ..output.metadata import KEY
 from ..output.scratch import VARIABLE, scratch_root, spool_folders
 from ..output.spool import Spool, discard_abandoned_spools
 from ..output.writer_process import finish_spool, is_alive
-from ..scheduling.request import WORK
 from ..untrusted_files import read_plain
 from .journal import is_time_ns, journal_files, latest_of, lines_of, older_file
 from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_header
@@ -118,22 +117,6 @@ def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
         process = spool.process()
         if process is not None and Path(process["folder"]).resolve() == run.resolve():
             yield process["global_rank"], spool
-
-
-def unwritable_runs(logdir: Path) -> list[Path]:
-    """Return the folders of runs at or below a logdir that this machine records into, and can't write into.
-
-    Raises:
-        OSError: Others may write to the folder of the spools, or it can't be read.
-    """
-    folders = set()
-    for folder in spool_folders():
-        spool = Spool(folder)
-        process = spool.process()
-        run = None if process is None else Path(process["folder"])
-        if run is not None and run.is_relative_to(logdir.absolute()) and not (run / WORK).is_dir():
-            folders.add(run)
-    return sorted(folders)
 
 
 def _location_of(status: dict[str, Any]) -> str:

@@ -12,17 +12,19 @@ import shlex
 import socket
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import UsageError
-from ..output.spool import MOST_RANKS, is_count
+from ..output.scratch import spool_folders
+from ..output.spool import MOST_RANKS, Spool, is_count
 from ..process_id import is_running
 from ..scheduling.consensus import plan_from
+from ..scheduling.request import WORK
 from .journal import MOST_NEWS, TAIL_BYTES, header_of, journal_files, latest_of, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 SILENT_S = 15.0
 _MOST_TEXT = 1000
@@ -112,6 +114,22 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
 def is_writable(run: Path) -> bool:
     """Whether this user can write to a run's folder."""
     return os.access(run, os.W_OK | os.X_OK)
+
+
+def unwritable_runs(logdir: Path) -> list[Path]:
+    """Return the folders of runs at or below a logdir that this machine records into, and can't write into.
+
+    Raises:
+        OSError: Others may write to the folder of the spools, or it can't be read.
+    """
+    folders = set()
+    for folder in spool_folders():
+        spool = Spool(folder)
+        process = spool.process()
+        run = None if process is None else Path(process["folder"])
+        if run is not None and run.is_relative_to(logdir.absolute()) and not (run / WORK).is_dir():
+            folders.add(run)
+    return sorted(folders)
 
 
 def recover_command(run: Path) -> str:

@@ -64,7 +64,7 @@ def _trace_problems(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
     """Losses and unfinished files by run on this disk, with traces or without, that no process could report."""
-    from kinetoscope.journal.recover import unwritable_runs
+    from kinetoscope.journal.status import unwritable_runs
     from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery import Logdir

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kinetoscope.errors import UsageError
 from kinetoscope.job.rank_info import rank_numbers
 from kinetoscope.journal.journal import header_of, journal_files
-from kinetoscope.journal.recover import unwritable_runs
-from kinetoscope.journal.status import RankStatus, rank_statuses
+from kinetoscope.journal.status import RankStatus, rank_statuses, unwritable_runs
 from kinetoscope.scheduling.request import WORK, Request, request_from_json, write_request
 
 from ..errors import BadParameter, KinetoscopeError, NotFound, RequestError
