@@ -63,3 +63,44 @@ EXPORT int64_t members(IN(uint8_t, text), int64_t i, int64_t end, OUT(int64_t, p
     }
     return count;
 }
+
+/* The integer at *i, with *i after it; *i is BROKEN if there is none, or a larger one than any time or size. */
+static int64_t read_integer(Text b, int64_t *i, int64_t end) {
+    const int64_t most = INT64_MAX / 10 - 1;
+    int64_t at = *i, value = 0;
+    bool is_negative = AT(b.at, at) == '-';
+    int64_t first = at += is_negative;
+    for (; at < end && AT(b.at, at) >= '0' && AT(b.at, at) <= '9' && value <= most; at++)
+        value = 10 * value + AT(b.at, at) - '0';
+    bool has_ended = at < end && (is_blank(AT(b.at, at)) || AT(b.at, at) == ',' || AT(b.at, at) == ']');
+    *i = at > first && has_ended ? at : BROKEN;
+    return is_negative ? -value : value;
+}
+
+/* Read nested arrays of integers; returns how many integers, or BROKEN if the text is something else, or has more.
+
+Of each its value, how many arrays it is in, and how many arrays began before it. */
+EXPORT int64_t nested_integers(IN(uint8_t, text), OUT(int64_t, values), OUT(int8_t, depths), OUT(int32_t, arrays)) {
+    const Text b = {text, text_size};
+    int64_t count = 0, i = skip_blanks(b, 0, text_size), depth = 0, begun = 0;
+    do {
+        if (i >= text_size) return BROKEN;
+        uint8_t c = AT(text, i);
+        if (c == '[' || c == ']') {
+            depth += c == '[' ? 1 : -1;
+            begun += c == '[';
+            if (depth > INT8_MAX || begun > INT32_MAX) return BROKEN;
+            i++;
+        } else if (c == ',') {
+            i++;
+        } else {
+            if (count == values_size || depth == 0) return BROKEN;
+            AT(values, count) = read_integer(b, &i, text_size);
+            AT(depths, count) = (int8_t)depth;
+            AT(arrays, count++) = (int32_t)begun;
+            if (i < 0) return BROKEN;
+        }
+        i = skip_blanks(b, i, text_size);
+    } while (depth > 0);
+    return i == text_size ? count : BROKEN;
+}

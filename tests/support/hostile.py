@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -198,3 +199,18 @@ DATABASES = {
     "shared_pages": shared_pages,
     "endless_text": endless_text,
 }
+
+
+def empty_lists(path: Path, before: bytes, after: bytes, count: int = 20_000_000) -> Path:
+    """A compressed list of so many lists, in 58 KB."""
+    path.write_bytes(gzip.compress(before + b"[]," * count + b"[]" + after, 6))
+    return path
+
+
+SIDE_CARS = {
+    "lists": lambda path: empty_lists(path, b'{"1": [', b"]}"),
+    "lists_of_nodes": lambda path: empty_lists(path, b'{"1": [' + b'[]],"1":['.join([b"[]," * 9_000] * 30), b"]}", 9),
+}
+"""Files beside a trace."""
+
+MEMORY_TIMELINES = {"changes": lambda path: empty_lists(path, b"[[1], [[", b"]]]")}

@@ -9,7 +9,8 @@ import pytest
 from kinetoscope_tb.discovery.header_probe import Heads
 from kinetoscope_tb.errors import NotATrace, TraceError
 from kinetoscope_tb.filesystem import entry_at
-from kinetoscope_tb.reader import read
+from kinetoscope_tb.reader import node_notes, read
+from kinetoscope_tb.reader.node_notes import read_node_notes
 from support import hostile
 from support.nsight import connected, export_json
 from unit.reader.test_nsight import three_steps
@@ -19,13 +20,17 @@ READ = """
 import json, resource, sys
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.reader.node_notes import read_node_notes
 
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), int(sys.argv[1])))
 outcomes = {}
 for path in sys.argv[2:]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        outcome = [diagnostic.rule for diagnostic in read(path).diagnostics]
+        if "kernel_py_stacks" in path:
+            outcome = read_node_notes(path).rows()
+        else:
+            outcome = [diagnostic.rule for diagnostic in read(path).diagnostics]
     except TraceError as error:
         outcome = str(error)
     outcomes[path] = outcome, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
@@ -43,6 +48,8 @@ def outcomes(*paths):
 def test_memory_and_time_grow_with_the_file(tmp_path):
     first = export_json(tmp_path / "first.sqlite", three_steps().text())
     paths = [maker(tmp_path / f"{name}.sqlite") for name, maker in hostile.DATABASES.items()]
+    paths += [maker(tmp_path / f"{name}.kernel_py_stacks.json") for name, maker in hostile.SIDE_CARS.items()]
+    paths += [maker(tmp_path / f"{name}.json") for name, maker in hostile.MEMORY_TIMELINES.items()]
     for path, (outcome, more_mb) in outcomes(first, *paths).items():
         assert more_mb < MOST_MB, (path, outcome, more_mb)
 
@@ -94,3 +101,18 @@ def test_tables_that_are_no_ordinary_tables_are_named(change, reason, tmp_path):
         db.execute("CREATE VIEW StringIds AS SELECT 1 AS id, 'a' AS value")
     with pytest.raises(TraceError, match="StringIds: it is a view"):
         read(path)
+
+
+def test_a_note_of_a_side_car_that_is_too_long_is_refused(tmp_path):
+    with pytest.raises(TraceError, match="a note about a graph in it is longer than 1 MiB"):
+        read_node_notes(str(hostile.SIDE_CARS["lists"](tmp_path / "kernel_py_stacks.json")))
+
+
+def test_notes_are_read_across_blocks_and_a_bad_one_costs_itself(tmp_path, monkeypatch):
+    notes = {"7": "a.py:1:f\nb.py:2:g", "9": [{"name": "mlp"}], "x": "no node", "10": 5, "11": "\ud800", "12": ["mark"]}
+    text = json.dumps(notes)[:-1] + ', "13": ' + "9" * 5000 + ', "7": "last"}'
+    (tmp_path / "kernel_py_stacks.json").write_text(text)
+    expected = [(9, "mlp", None), (11, None, "\N{REPLACEMENT CHARACTER}"), (12, "mark", None), (7, None, "last")]
+    assert read_node_notes(str(tmp_path / "kernel_py_stacks.json")).rows() == expected
+    monkeypatch.setattr(node_notes, "_BLOCK_BYTES", 7)
+    assert read_node_notes(str(tmp_path / "kernel_py_stacks.json")).rows() == expected
