@@ -12,7 +12,7 @@ Where things are; each imports only from below:
 
     integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan
     composer/        MosaicML Composer's Profiler and its parts, recorded by a Tracer
-    profiler.py      torch.profiler under its own names, recorded by a Tracer
+    profiler/        torch.profiler under its own names, recorded by a Tracer
     tracer.py        the facade: makes the parts of a recording and hands calls to them
     handler.py       `trace_handler`, for programs that keep their own torch.profiler
     session/         a recording: counts steps, opens and closes windows, watches over signals, requests and hangs

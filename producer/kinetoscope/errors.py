@@ -2,7 +2,8 @@
 
 RecorderError         the message says what went wrong and what to do
 ├── UsageError        the program uses the recorder in a way that can't work; also a ValueError
-│   └── ScheduleError a schedule that can't be followed
+│   ├── ScheduleError a schedule that can't be followed
+│   └── UnknownArgumentError   a keyword argument that doesn't exist; also a TypeError
 ├── ProfilerBusyError      another profiler is recording in this process
 └── SaveError         a trace couldn't be written; logged, never raised into a training
 """
@@ -20,6 +21,10 @@ class UsageError(RecorderError, ValueError):
 
 class ScheduleError(UsageError):
     """A schedule that can't be followed."""
+
+
+class UnknownArgumentError(UsageError, TypeError):
+    """A keyword argument that a function doesn't have, with what to write instead."""
 
 
 class ProfilerBusyError(RecorderError):

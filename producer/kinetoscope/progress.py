@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .errors import UsageError
@@ -76,6 +76,7 @@ class ProgressCounter:
         self._progress: Progress | None = start
         self.epoch, self.batch = start.epoch, start.batch
         self._epoch_batch, self._epoch_here = start.batch - start.batch_in_epoch, 0
+        self._origin = start.batch
         self._sample, self._sample_in_epoch = start.sample, start.sample_in_epoch
         self._token, self._token_in_epoch = start.token, start.token_in_epoch
         self._clock_ns = clock_ns
@@ -88,7 +89,7 @@ class ProgressCounter:
     @property
     def here(self) -> int:
         """How many batches were counted here: the number of the next batch for schedules."""
-        return self.batch - self.start.batch
+        return self.batch - self._origin
 
     @property
     def here_in_epoch(self) -> int:
@@ -121,6 +122,22 @@ class ProgressCounter:
                 batch_wct=(self.last_ns - self._previous_ns) / 1e9,
             )
         return self._progress
+
+    def continue_at(self, here: int, *, skips: bool) -> None:
+        """Let schedules continue with a batch, as if those before it had been counted here.
+
+        Args:
+            here: Its number.
+            skips: Whether those that are missing count as completed, so that `batch` isn't smaller.
+        """
+        before, has_stepped = self.here, self.has_stepped
+        skipped = max(0, here - self.batch) if skips else 0
+        self.start = replace(self.start, batch=self.start.batch + skipped)
+        self._progress = None if has_stepped else self.start
+        self.batch += skipped
+        self._epoch_batch += skipped
+        self._origin = self.batch - here
+        self._epoch_here += here - before
 
     @property
     def has_stepped(self) -> bool:

@@ -17,10 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from torch.profiler import profile
+from torch.profiler import tensorboard_trace_handler as torch_handler
+
+from .argument_checks import checked_callback, explain_unknown
 from .error_log import ErrorLog
 from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
-from .handler import TraceHandler, local_folder
+from .handler import TraceHandler, local_folder, trace_handler
 from .job.rank_info import current_rank_info
 from .job.run_name import Run
 from .job.selection import Ranks, Selection
@@ -28,7 +32,7 @@ from .output.destination import Destination
 from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
-from .profiling.options import Activities, Options
+from .profiling.options import PROFILER_ARGUMENTS, Activities, Options
 from .profiling.profiler_ranges import Ranges
 from .profiling.torch_features import TorchFeatures
 from .progress import Progress, ProgressCounter
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import TracebackType
 
-    from torch.profiler import ProfilerAction, profile
+    from torch.profiler import ProfilerAction
     from typing_extensions import Self
 
     from .scheduling.schedule import Schedule
@@ -64,6 +68,23 @@ T = TypeVar("T")
 _START_S = 5.0
 """How long the start of a recording waits for a logdir that doesn't answer."""
 
+REPLACEMENTS = {
+    **dict.fromkeys(("use_cuda", "use_cpu"), "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"),
+    **dict.fromkeys(("use_gzip", "worker_name", "filename"), "file='rank{rank}.{batch}.pt.trace.json.gz'"),
+    **dict.fromkeys(("dir_name", "dirpath", "log_dir", "folder", "dir", "path"), "logdir='runs'"),
+    **dict.fromkeys(("wait", "warmup", "active", "repeat", "skip_first"), "schedule=cyclic(wait=…, active=…)"),
+    **{name: f"profiler={{'{name}': …}}" for name in sorted(PROFILER_ARGUMENTS)},
+    "run_name": "run='…'",
+    "num_traces_to_keep": "keep=…",
+    "remote_file_name": "remote_file='…'",
+}
+"""What to write instead of the keywords of torch.profiler, its handler, and Composer."""
+
+_FACTORIES: dict[object, str] = {
+    torch_handler: "tensorboard_trace_handler('runs')",
+    trace_handler: "trace_handler('runs')",
+}
+
 
 class Tracer:
     """Records traces of a training, one file per rank and window.
@@ -75,7 +96,8 @@ class Tracer:
     Args:
         logdir: The folder that TensorBoard reads. Traces go to `{logdir}/{run}/rank{rank}.{steps}.pt.trace.json.gz`.
         run: The run's name; by default the launcher's name of the job, else the time. If the logdir has an earlier
-            attempt of that name, it is `{run}.1`, and so on.
+            attempt of that name, it is `{run}.1`, and so on. Each Tracer is a run, so make one for all epochs; a `Run`
+            of this process is continued instead.
         schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
             one, everything inside the `with` is one window.
         enabled: False makes a Tracer that does nothing.
@@ -104,6 +126,7 @@ class Tracer:
         with_modules: Names of modules (TorchScript only).
         profiler: Further arguments of torch.profiler.profile: `experimental_config`, `execution_trace_observer`,
             `acc_events`, `custom_trace_id_callback` and `post_processing_timeout_s`.
+        profile_class: A subclass of torch.profiler.profile that records instead, for devices that need one.
         trace_only: Build no Python events when a window ends, which saves time: there is no `key_averages()`. It needs
             torch 2.13; with an older one, the log says so and nothing changes, as for the next three.
         in_process_cupti: Record GPU work with torch's own CUPTI backend (2.13, 2.14: CUPTI monitor; 2.15: Cuspy)
@@ -133,11 +156,12 @@ class Tracer:
 
     _live: ClassVar[Tracer | None] = None
 
+    @explain_unknown("Tracer", REPLACEMENTS)
     def __init__(
         self,
         logdir: str | os.PathLike[str] = "runs",
         *,
-        run: str | None = None,
+        run: str | Run | None = None,
         schedule: Schedule | None = None,
         enabled: bool = True,
         ranks: Ranks | None = None,
@@ -157,6 +181,7 @@ class Tracer:
         with_flops: bool = False,
         with_modules: bool = False,
         profiler: Mapping[str, Any] | None = None,
+        profile_class: Callable[..., profile] = profile,
         trace_only: bool = False,
         in_process_cupti: bool = False,
         graph_dependencies: bool = False,
@@ -180,6 +205,7 @@ class Tracer:
             with_flops=with_flops,
             with_modules=with_modules,
             profiler={} if profiler is None else profiler,
+            profile_class=profile_class,
             features=TorchFeatures(
                 trace_only=trace_only,
                 in_process_cupti=in_process_cupti,
@@ -206,7 +232,6 @@ class Tracer:
             current_step=self._counter.current_step,
         )
         self._curves.attach(self._trace_writer.rank_and_folder, self._supervisor.step_consumers)
-        self._annotations.log.listener = self._supervisor.take_event
         sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
         keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
@@ -215,22 +240,23 @@ class Tracer:
     def _make_trace_writer(
         self,
         logdir: str | os.PathLike[str],
-        run: str | None,
+        run: str | Run | None,
         destination: Destination,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None,
     ) -> TraceWriter:
         folder = local_folder(logdir)
         return TraceWriter(
             folder,
-            Run(run, folder, overwrite=destination.overwrite),
+            run if isinstance(run, Run) else Run(run, folder, overwrite=destination.overwrite),
             self._error_log,
             {"schedule": describe_schedule(self._schedule)},
             destination,
-            partial(_on_saved, self._curves, _checked_callback("on_saved", on_saved)),
+            partial(_on_saved, self._curves, checked_callback("on_saved", on_saved)),
             self._selection,
         )
 
     def _make_loop(self, options: Options, limit: WindowLimit, *, keeps_events: bool) -> None:
+        self._annotations.log.listener = self._supervisor.take_event
         self._actions = StepActions(self._schedule, limit, self._selection, self._counter, self._supervisor)
         self._controller = WindowController(
             options,
@@ -376,6 +402,18 @@ class Tracer:
         """The same, under torch.profiler's name."""
         return self._counter.batch
 
+    @property
+    def schedule_step(self) -> int:
+        """The current step's number for the schedule: 0 where this Tracer, or its training, started.
+
+        Set it to continue a schedule elsewhere, as torch.profiler's programs set `step_num` when they resume.
+        """
+        return self._counter.here
+
+    @schedule_step.setter
+    def schedule_step(self, step: int) -> None:
+        self._loop.continue_at(step)
+
     def steps(self, loader: Iterable[T], *, samples: Count[T] = None, tokens: Count[T] = None) -> Iterator[T]:
         """Yield the loader's batches; a step is complete when the loop requests the next one.
 
@@ -510,7 +548,7 @@ class Tracer:
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Set a function that returns the ids of later windows; None gives a window the same id on all ranks."""
-        self._callbacks.trace_id = _checked_callback("callback", callback)
+        self._callbacks.trace_id = checked_callback("callback", callback)
 
     def get_trace_id(self) -> str | None:
         """Return the id of the last window that began; None before the first."""
@@ -590,21 +628,10 @@ def _window_callbacks(
     if isinstance(on_trace_ready, TraceHandler):
         raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
     return WindowCallbacks(
-        _checked_callback("on_trace_ready", on_trace_ready),
-        _checked_callback("on_window", on_window),
-        _checked_callback("custom_trace_id_callback", trace_id),
+        checked_callback("on_trace_ready", on_trace_ready, _FACTORIES),
+        checked_callback("on_window", on_window),
+        checked_callback("custom_trace_id_callback", trace_id),
     )
-
-
-def _checked_callback(name: str, callback: T) -> T:
-    """Return a callback of the program, or None.
-
-    Raises:
-        UsageError: It is neither.
-    """
-    if callback is not None and not callable(callback):
-        raise UsageError(f"{name}={callback!r} isn't callable.")
-    return callback
 
 
 def _on_saved(

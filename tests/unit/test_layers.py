@@ -59,6 +59,7 @@ PACKAGES = {
             {"journal", "profiling"},
             {"output", "sampling"},
             {"error_log", "job", "progress", "scheduling", "signals"},
+            {"argument_checks"},
             {
                 "_version",
                 "atomic_write",

@@ -59,11 +59,17 @@ def _status_file(run: Path, rank: int) -> Path:
     return status_folder(run) / f"rank{rank}.json"
 
 
-def _is_of_later_attempt(existing: Any, status: dict[str, Any]) -> bool:
-    """Whether the existing status is of a later attempt: a process of the earlier one may still be uploading."""
-    if not isinstance(existing, dict) or existing.get("attempt") == status.get("attempt"):
-        return False
-    return _started_ns(existing) > _started_ns(status)
+def _is_of_later_recording(existing: dict[str, Any], status: dict[str, Any]) -> bool:
+    """Whether the existing status is of a later recording: a process of the earlier one may still be uploading."""
+    is_same = all(existing.get(key) == status.get(key) for key in ("attempt", "queue"))
+    return not is_same and _started_ns(existing) > _started_ns(status)
+
+
+def _with_outcomes(later: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of a later recording of the same process with the newest outcomes of an earlier one."""
+    outcomes = {window.get("span"): window for window in _dicts(status.get("windows"))}
+    before = _dicts(later.get("earlier_windows"))
+    return {**later, "earlier_windows": [outcomes.get(window.get("span"), window) for window in before]}
 
 
 def _started_ns(status: dict[str, Any]) -> int:
@@ -96,6 +102,18 @@ def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]
     return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in done)]
 
 
+def earlier_windows(run: Path, rank: int, status: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the windows that this rank's process recorded into the run before the recording of a status.
+
+    They are in the rank's own status, if that is of the same attempt.
+    """
+    existing = read_json(_status_file(run, rank))
+    if not isinstance(existing, dict) or existing.get("attempt") != status.get("attempt"):
+        return []
+    before = _dicts(existing.get("earlier_windows"))
+    return before if existing.get("queue") == status["queue"] else [*before, *_dicts(existing.get("windows"))]
+
+
 def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     """Write a process's status, and compile the manifest; do nothing if a later attempt has begun in this folder.
 
@@ -104,8 +122,11 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     """
     folder = make_folder_below(run, ".work", "status")
     own = _status_file(run, rank)
-    if _is_of_later_attempt(read_json(own), status):
-        return
+    existing = _dict(read_json(own))
+    if _is_of_later_recording(existing, status):
+        if existing.get("attempt") != status.get("attempt"):
+            return
+        status = _with_outcomes(existing, status)
     write_json(own, status)
     size = status.get("world_size")
     if is_count(size, MOST_RANKS) and size > _MANY:
@@ -147,7 +168,8 @@ def _validate(status: Any) -> dict[str, Any] | None:
     if not isinstance(status, dict) or not is_count(status.get("global_rank"), MOST_RANKS):
         return None
     size, ranks, attempt = status.get("world_size"), status.get("ranks"), status.get("attempt")
-    windows = [window for window in _dicts(status.get("windows")) if is_count(window.get("span"), 1 << 63)]
+    recorded = [*_dicts(status.get("earlier_windows")), *_dicts(status.get("windows"))]
+    windows = [window for window in recorded if is_count(window.get("span"), 1 << 63)]
     return {
         **status,
         "world_size": size if is_count(size, MOST_RANKS) else None,

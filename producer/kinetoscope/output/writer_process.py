@@ -77,6 +77,7 @@ class SpoolWriter:
         self._reported: object = None
         self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
+        self._earlier_windows: list[dict[str, Any]] = []
 
     def work(self) -> None:
         """Do all possible jobs: write all traces first, then upload. A failed job isn't retried."""
@@ -256,10 +257,12 @@ class SpoolWriter:
             Path(process["folder"]),
             ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep"),
         )
+        facts = {key: value for key, value in process.items() if key not in private}
+        status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns()}
         if self._earlier is None:
             self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
-        facts = {key: value for key, value in process.items() if key not in private}
-        status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns(), "earlier": self._earlier}
+            self._earlier_windows = manifest.earlier_windows(folder, process["global_rank"], status)
+        status |= {"earlier": self._earlier, "earlier_windows": self._earlier_windows}
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": death_message(process)}

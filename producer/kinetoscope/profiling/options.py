@@ -37,6 +37,7 @@ class Options:
     Args:
         profiler: The arguments of torch.profiler.profile for which Tracer has none of its own.
         features: What not every torch can record.
+        profile_class: Makes torch's profiler that records.
 
     Raises:
         UsageError: Invalid activities or arguments.
@@ -50,6 +51,7 @@ class Options:
     with_modules: bool = False
     profiler: Mapping[str, Any] = field(default_factory=dict)
     features: TorchFeatures = field(default_factory=TorchFeatures)
+    profile_class: Callable[..., profile] = profile
 
     def __post_init__(self) -> None:
         activities = () if self.activities is None else tuple(self.activities)

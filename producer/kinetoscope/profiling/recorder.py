@@ -146,6 +146,12 @@ class Recorder:
         """Whether our profiler has torch's session, or has prepared one."""
         return self._profiler is not None and self._action is not ProfilerAction.NONE and not self._is_blocked
 
+    @property
+    def _is_cut_short(self) -> bool:
+        """Whether the program has set `current_action` of torch's profiler, so that the window ends with this step."""
+        is_last = self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD_AND_SAVE
+        return is_last and self._action is ProfilerAction.RECORD
+
     def start(self, action: ProfilerAction) -> None:
         """Begin the first step, with an action.
 
@@ -179,6 +185,8 @@ class Recorder:
         Raises:
             ProfilerBusyError: Another profiler is recording; this window is left out.
         """
+        if self._is_cut_short:
+            self._action = ProfilerAction.RECORD_AND_SAVE
         if closes and self._action is ProfilerAction.RECORD:
             self._action = ProfilerAction.RECORD_AND_SAVE
             if self._profiler is not None and self._profiler.current_action is ProfilerAction.RECORD:
@@ -281,7 +289,7 @@ class Recorder:
 
     def _renew(self, action: ProfilerAction) -> None:
         self._planned = self._action = action
-        self._profiler = profile(
+        self._profiler = self._options.profile_class(
             schedule=self._planned_action,
             on_trace_ready=self._on_trace_ready,
             **self._options.arguments(self._trace_id, reads_events=self._reads_events),

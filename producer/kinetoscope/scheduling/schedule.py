@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from torch.profiler import ProfilerAction
+from torch.profiler import schedule as torch_schedule
 
+from ..argument_checks import explain_unknown
 from ..errors import ScheduleError
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ class Cyclic:
         wait: Steps of a cycle that run without a profiler.
         warmup: Steps that are profiled and discarded. Without any, the first recorded step includes start-up costs.
         active: Steps that are recorded.
-        repeat: How many cycles; 0 for as many as there are.
+        repeat: How many cycles; 0 for as many as there are, which is torch's default. Here it is 1: a training that
+            is recorded all the time is slow and fills the disk, so you ask for that.
         skip_first: Steps before the first cycle.
         skip_first_wait: Whether the first cycle doesn't wait.
         per: `run` or `epoch`: whether the schedule restarts in each epoch; a window then ends with the epoch at the
@@ -73,6 +76,7 @@ class Cyclic:
         return self.skip_first + (0 if self.skip_first_wait else self.wait) + self.warmup + self.active
 
 
+@explain_unknown("cyclic", {})
 def cyclic(
     wait: int = 0,
     warmup: int = 1,
@@ -99,8 +103,12 @@ def validate_schedule(schedule: Schedule | None) -> Schedule | None:
     """Check a schedule.
 
     Raises:
-        ScheduleError: It isn't a function.
+        ScheduleError: It isn't a function of the step's number, or returns one and wasn't called.
     """
+    uncalled: dict[object, str] = {torch_schedule: "schedule", cyclic: "cyclic", Cyclic: "cyclic"}
+    name = next((name for factory, name in uncalled.items() if schedule is factory), None)
+    if name is not None:
+        raise ScheduleError(f"schedule={name} isn't called: write schedule={name}(wait=…, warmup=…, active=…).")
     if schedule is not None and not callable(schedule):
         raise ScheduleError(
             f"schedule={schedule!r} isn't a function of the step's number; try cyclic(wait=…, active=…)."

@@ -125,6 +125,14 @@ class StepLoop:
         self._owner.check("count steps")
         self._ranges.begin_step(self._counter.batch)
 
+    def continue_at(self, step: int) -> None:
+        """Let the schedule continue with a step; see `Tracer.schedule_step`.
+
+        The steps before it count as completed, but not within an open window, which doesn't have them.
+        """
+        self._counter.continue_at(step, skips=not self._controller.is_recording)
+        self._actions.idle_until = 0
+
     def end_step(self, samples: int | None, tokens: int | None, *, is_last: bool = False) -> None:
         """End a step, and an epoch if it is the last one; see `Tracer.step`.
 

@@ -112,10 +112,14 @@ class WindowController:
         self._window_first = 0  # how many steps were complete at the start of the open or last window
 
     @property
+    def is_recording(self) -> bool:
+        """Whether a window is open."""
+        return self._recorder is not None and self._recorder.is_recording
+
+    @property
     def profiler(self) -> profile | None:
         """Torch's profiler while it records; else None."""
-        recorder = self._recorder
-        return recorder.profiler if recorder is not None and recorder.is_recording else None
+        return self._recorder.profiler if self._recorder is not None and self.is_recording else None
 
     # From step to step
 
