@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -128,7 +127,9 @@ class Tracer:
             `acc_events`, `custom_trace_id_callback` and `post_processing_timeout_s`.
         profile_class: A subclass of torch.profiler.profile that records instead, for devices that need one.
         trace_only: Build no Python events when a window ends, which saves time: there is no `key_averages()`. It needs
-            torch 2.13; with an older one, the log says so and nothing changes, as for the next three.
+            torch 2.13; with an older one, the log says so and nothing changes, as for the next four.
+        all_threads: Record the operators of all threads, not only of the one that steps and of autograd's; torch 2.7.
+            torch records no allocations then.
         in_process_cupti: Record GPU work with torch's own CUPTI backend (2.13, 2.14: CUPTI monitor; 2.15: Cuspy)
             instead of kineto.
         graph_dependencies: Record which nodes of CUDA graphs wait for which; with that backend, from torch 2.14. The
@@ -183,6 +184,7 @@ class Tracer:
         profiler: Mapping[str, Any] | None = None,
         profile_class: Callable[..., profile] = profile,
         trace_only: bool = False,
+        all_threads: bool = False,
         in_process_cupti: bool = False,
         graph_dependencies: bool = False,
         gpu_counters: Collection[str] = (),
@@ -208,13 +210,13 @@ class Tracer:
             profile_class=profile_class,
             features=TorchFeatures(
                 trace_only=trace_only,
+                all_threads=all_threads,
                 in_process_cupti=in_process_cupti,
                 graph_dependencies=graph_dependencies,
                 gpu_counters=tuple(gpu_counters),
             ),
         )
-        if enabled:
-            options = replace(options, features=options.features.supported())
+        options = options.supported() if enabled else options
         self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)

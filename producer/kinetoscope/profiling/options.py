@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -11,6 +12,10 @@ from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from ..errors import UsageError
 from .torch_features import ExperimentalConfig, TorchFeatures
+
+_LOG = logging.getLogger("kinetoscope")
+
+_NO_ALLOCATIONS = "torch records no allocations with all_threads=True (pytorch#166121): profile_memory has no effect."
 
 Activities = Iterable[Any]  # of ProfilerActivity, or of {ProfilerActivity: [names of event types]} from torch 2.13
 
@@ -99,13 +104,21 @@ class Options:
             )
         return arguments
 
+    def supported(self) -> Options:
+        """Return them without the features that the installed torch or this machine lacks, with a log message."""
+        features = self.features.supported()
+        if features.all_threads and self.profile_memory:
+            _LOG.warning("%s", _NO_ALLOCATIONS)
+        return replace(self, features=features)
+
     def changed(self, switches: Mapping[str, bool]) -> Options:
         """Return a copy with some of the switches changed."""
         return replace(self, **dict[str, Any](switches))
 
     def to_json(self) -> dict[str, Any]:
         """Return what was recorded as JSON values."""
-        return options_of(vars(self), self.activities)
+        all_threads = {"all_threads": True} if self.features.all_threads else {}
+        return {**options_of(vars(self), self.activities), **all_threads}
 
 
 def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:

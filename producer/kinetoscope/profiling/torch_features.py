@@ -36,6 +36,7 @@ class TorchFeatures:
     """Tracer's options of the same names."""
 
     trace_only: bool = False
+    all_threads: bool = False
     in_process_cupti: bool = False
     graph_dependencies: bool = False
     gpu_counters: tuple[str, ...] = ()
@@ -56,6 +57,9 @@ class TorchFeatures:
         if self.trace_only and not _accepts(trace_only=True):
             _log_missing("trace_only", "2.13")
             features = replace(features, trace_only=False)
+        if self.all_threads and not _accepts(profile_all_threads=True):
+            _log_missing("all_threads", "2.7")
+            features = replace(features, all_threads=False)
         if not self.needs_in_process_cupti:
             return features
         without = replace(features, in_process_cupti=False, graph_dependencies=False, gpu_counters=())
@@ -81,6 +85,8 @@ class TorchFeatures:
         settings: dict[str, Any] = {"verbose": True} if verbose else {}
         if self.trace_only and not with_stack:
             settings["trace_only"] = True
+        if self.all_threads:
+            settings["profile_all_threads"] = True
         backend = _backend()
         if self.needs_in_process_cupti and backend is not None:
             settings["custom_profiler_config"] = json.dumps(self._backend_settings(backend[1]))

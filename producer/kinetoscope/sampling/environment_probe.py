@@ -1,4 +1,4 @@
-"""Measurements of a recording's environment: the clock offset, the mesh coordinates, and the system counters."""
+"""Measurements of a recording's environment: clock offset, mesh coordinates, system counters, processor times."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch.profiler import ProfilerAction
 from ..job.mesh import current_coordinates
 from ..job.rank_info import current_rank_info
 from .clock_sync import ClockSync
+from .cpu_times import CpuTimes
 
 if TYPE_CHECKING:
     from ..error_log import ErrorLog
@@ -27,7 +28,7 @@ class EnvironmentProbe:
 
     def __init__(self, error_log: ErrorLog, system: SystemSampler, selection: Selection) -> None:
         self._error_log, self._system, self._selection = error_log, system, selection
-        self._clock = ClockSync()
+        self._clock, self._cpu = ClockSync(), CpuTimes()
         self._phase = ProfilerAction.NONE
 
     def start(self) -> None:
@@ -42,21 +43,24 @@ class EnvironmentProbe:
             return
         if begins or phase is ProfilerAction.WARMUP:
             self._clock.measure()
+        if begins:
+            self._cpu.begin()
         with self._error_log.catch("The system counters couldn't be read"):
             is_first = self._selection.is_first_of_node(current_rank_info())
             self._system.enter(reads=phase is not ProfilerAction.NONE, is_first=is_first)
 
     def read(self) -> None:
-        """Read the system counters once more: a window ends."""
+        """Read the processor times, and the system counters once more: a window ends."""
+        self._cpu.end()
         with self._error_log.catch("The system counters couldn't be read"):
             self._system.read()
 
     def metadata(self) -> dict[str, Any]:
-        """Return a window's metadata: `clock`, None if it wasn't compared; `mesh`, the rank's coordinates."""
+        """Return a window's metadata: `clock`, None if it wasn't compared; `mesh`, the rank's coordinates; `cpu`."""
         offset, mesh = None, {}
         with self._error_log.catch("A window has no clock offset or no mesh coordinates"):
             offset, mesh = self._clock.offset, current_coordinates()
-        return {"clock": None if offset is None else offset.to_json(), "mesh": mesh}
+        return {"clock": None if offset is None else offset.to_json(), "mesh": mesh, "cpu": self._cpu.to_json()}
 
     def close(self) -> None:
         """Stop measuring."""

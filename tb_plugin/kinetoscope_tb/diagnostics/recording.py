@@ -11,6 +11,7 @@ from ..arrays.intervals import length_within
 from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
 from ..trace import Diagnostic, Trace
+from . import threads
 
 _NOTICEABLE = 0.01  # of the recording
 _REMEDIES = {  # by the writers whose files have other options than torch's
@@ -30,6 +31,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "Operators and kernels are lost.",
         )
     yield from _steps_counted_twice(trace)
+    yield from threads.diagnose(trace)
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
     remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")

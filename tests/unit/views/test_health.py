@@ -43,6 +43,14 @@ def healthy(**top):
     )
 
 
+def with_cpu(process_ms, *threads, **top):
+    """A recording in which the process and some threads, given as in the file, used so much processor time in ms."""
+    listed = [[tid, ms * 1_000_000, name] for tid, ms, name in threads]
+    used_ns = sum(ns for _, ns, _ in listed)
+    cpu = {"process_ns": process_ms * 1_000_000, "threads_ns": used_ns, "threads": listed}
+    return healthy(kinetoscope={"cpu": cpu, **top})
+
+
 def recorded_at(at):
     """A call that records an event, of correlation 8."""
     return healthy().launch(at, 1, 8, name="cudaEventRecord")
@@ -87,6 +95,9 @@ def test_every_rule_is_listed_once_for_a_trace():
         ("collectives_without_metadata", "note", 1, communicating()),
         ("collectives_without_metadata", "note", 1, communicating(**COLLECTIVE | {"Group size": None})),
         ("names_lost", "warning", 2, healthy().annotation("unknown", 60, 5).python("unknown", 70, 5)),
+        ("steps_counted_twice", "warning", 8, healthy(kinetoscope={"double_steps": 8})),
+        ("threads_not_recorded", "warning", 1, with_cpu(100, [1, 20, "MainThread"], [2, 75, "prefetcher"])),
+        ("threads_not_recorded", "warning", 1, with_cpu(100, [1, 20, "MainThread"], [2, 30, None])),
         ("rank_unknown", "note", 1, healthy().op("nccl:all_reduce", 60, 5, **{"Input Dims": [[2]]})),
         ("rank_impossible", "warning", 1, healthy(distributedInfo={"rank": 8, "world_size": 8})),
         ("profiler_overhead", "warning", 1, healthy().event("overhead", "Buffer Flush", 0, 50, pid=-1, tid=0)),
@@ -114,6 +125,12 @@ def test_a_lost_name_is_one_row():
         healthy().event("overhead", "Buffer Flush", 0, 1, pid=-1, tid=0).window(0, 1000),
         healthy().python("torch/profiler/profiler.py(7): step", 200, 50),
         with_backward(healthy(), ("A", 5, 1), ("A", 5, 1), ("B", 6, 1)),
+        with_cpu(100, [1, 20, "MainThread"], [2, 75, None]),  # a library's
+        with_cpu(100, [1, 20, "MainThread"], [2, 75, "kinetoscope-free"]),
+        with_cpu(100, [1, 90, "MainThread"], [2, 9, "tqdm"]),
+        with_cpu(100, [1, 20, "MainThread"], [2, 75, "prefetcher"], options={"all_threads": True}),
+        healthy(kinetoscope={"cpu": [1], "double_steps": -1}),
+        healthy(kinetoscope={"cpu": {"process_ns": 1e9, "threads_ns": "x", "threads": [[2], [3, "9", "a"], 4]}}),
         with_backward(healthy(), ("A", 5, 1), ("B", 5, 2)),
         healthy().launch(40, 2, 7, name="cudaMemsetAsync").launch(50, 5, 2).kernel("k", 60, 5, 2),
         healthy(distributedInfo={"rank": 7, "world_size": 8}).op("nccl:all_reduce", 60, 5),

@@ -1,0 +1,107 @@
+"""Work of threads that the profiler doesn't record: the recording says how much there is, and can record it."""
+
+import gzip
+import json
+import logging
+import threading
+
+import pytest
+import torch
+
+from kinetoscope import Tracer
+from kinetoscope.profiling import torch_features
+from kinetoscope.sampling.cpu_times import thread_times_ns
+from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.reader import read
+
+pytestmark = pytest.mark.skipif(not thread_times_ns(), reason="this system doesn't count the time of threads")
+HAS_ALL_THREADS = torch_features._accepts(profile_all_threads=True)
+
+
+def busy(seconds):
+    """Run operators for some time of this thread's processor."""
+    import time
+
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        torch.ones(16, 16).relu()
+
+
+@pytest.fixture(autouse=True)
+def one_thread_per_operator():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def recorded(folder, work, **options):
+    with Tracer(folder, run="run", system=(), scalars=False, **options) as tracer:
+        for _ in tracer.steps([0]):
+            work()
+    (path,) = tracer.saved_traces
+    return path
+
+
+def findings(path):
+    return [d for d in diagnose(read(str(path))) if d.rule == "threads_not_recorded"]
+
+
+def with_thread(*, ends):
+    """Work on this thread and on another one, which ends in the window or after it."""
+    go_on, has_worked = threading.Event(), threading.Event()
+
+    def prefetch():
+        busy(0.4)
+        has_worked.set()
+        go_on.wait(60)
+
+    thread = threading.Thread(target=prefetch, name="prefetcher", daemon=True)
+    thread.start()
+    busy(0.1)
+    has_worked.wait(60)
+    if ends:
+        go_on.set()
+        thread.join()
+    return go_on
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_the_time_of_threads_that_are_not_recorded_is_said(tmp_path, ends):
+    go_on = []
+    path = recorded(tmp_path, lambda: go_on.append(with_thread(ends=ends)))
+    go_on[0].set()
+    (finding,) = findings(path)
+    assert (finding.level, finding.count) == ("warning", 1)
+    assert ("threads that ended" if ends else "(prefetcher)") in finding.consequence
+    assert "all_threads=True" in finding.consequence
+    cpu = json.loads(gzip.decompress(path.read_bytes()))["kinetoscope"]["cpu"]
+    assert cpu["process_ns"] > 400_000_000
+
+
+def test_backward_and_the_recorder_s_own_threads_are_no_finding(tmp_path):
+    weight = torch.ones(64, 64, requires_grad=True)
+
+    def train():
+        busy(0.1)
+        for _ in range(50):
+            (weight @ weight).sum().backward()
+
+    assert findings(recorded(tmp_path, train)) == []
+
+
+@pytest.mark.skipif(not HAS_ALL_THREADS, reason="this torch can't record all threads")
+def test_all_threads_are_recorded_on_request(tmp_path, log):
+    path = recorded(tmp_path, lambda: with_thread(ends=True), all_threads=True, profile_memory=True)
+    assert findings(path) == []
+    trace = read(str(path))
+    assert trace.host_events.filter(trace.host_events["kind"] == "operator")["thread"].n_unique() == 2
+    assert any("no allocations with all_threads" in text for text in log())
+
+
+def test_a_torch_without_all_threads_says_so(tmp_path, monkeypatch, caplog):
+    accepts = torch_features._accepts
+    monkeypatch.setattr(torch_features, "_accepts", lambda **s: "profile_all_threads" not in s and accepts(**s))
+    with caplog.at_level(logging.WARNING, "kinetoscope"):
+        Tracer(tmp_path, all_threads=True)
+    assert f"torch {torch.__version__} doesn't have all_threads; torch 2.7 does. Recording without." in caplog.messages
