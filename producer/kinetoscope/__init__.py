@@ -73,7 +73,8 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = f"; to read traces: kinetoscope_tb.{name}" if name in ("open", "traces") else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
     value = getattr(import_module(_MODULES[name], __name__), name)
     globals()[name] = value
     return value

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from .api import Profile
 
-__all__ = ["open", "traces"]
+__version__: str
+
+__all__ = ["__version__", "open", "traces"]
 
 
 def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
@@ -69,3 +71,12 @@ def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
     from .api import listed
 
     return listed(str(path))
+
+
+def __getattr__(name: str) -> str:
+    """The version, read when it is asked for: importing the package imports nothing else."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kinetoscope._version import __version__
+
+    return __version__

@@ -2,6 +2,7 @@
 
 KinetoscopeError            str(error): what went wrong, where, and what to do; safe to show to users
 ├── LogdirError             a logdir can't be listed
+│   └── MissingPath         there is no such file or folder; also a FileNotFoundError
 ├── TraceError(path)        one trace file can't be used; the others still can
 │   └── NotATrace           the file has no trace events
 ├── MissingData             a recording has no data for a view
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future
+from difflib import get_close_matches
 from typing import Any
 
 MOST_NAME = 500  # characters of a requested name in a message
@@ -34,6 +36,10 @@ class KinetoscopeError(Exception):
 
 class LogdirError(KinetoscopeError):
     """A logdir that can't be listed."""
+
+
+class MissingPath(LogdirError, FileNotFoundError):
+    """There is no such file or folder."""
 
 
 class TraceError(KinetoscopeError):
@@ -82,8 +88,10 @@ class NotFound(RequestError):
 
     def __init__(self, what: str, name: str, existing: Iterable[str]) -> None:
         names = sorted(existing)
-        there = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
-        super().__init__(f"There is no {what} {name[:MOST_NAME]!r}; {there}.")
+        near = get_close_matches(name[:MOST_NAME], names, 1)
+        listed = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
+        there = f"did you mean {near[0]!r}?" if near and len(names) > 8 else f"{listed}."
+        super().__init__(f"There is no {what} {name[:MOST_NAME]!r}; {there}")
 
 
 class BadParameter(RequestError):

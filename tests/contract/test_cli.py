@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
+import kinetoscope_tb
 from contract.running import a_trace, put
+from kinetoscope_tb.discovery.filename_patterns import is_candidate
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
 from support.simulated import Truth, simulated, write
@@ -29,6 +31,7 @@ def logdir(tmp_path_factory):
     put(folder, *(f"{run}/rank{r}.{s}.pt.trace.json" for run in "ab" for r in (0, 1) for s in (2, 10)))
     put(folder, "broken/garbage.pt.trace.json", text="garbage")
     put(folder, "broken/zero.json", text="")
+    (folder / "empty").mkdir()
     return str(folder)
 
 
@@ -177,7 +180,9 @@ def test_names_choose_and_then_nothing_is_said(kinetoscope, logdir):
 FAILURES = [
     (["view", "nothing", "LOGDIR"], "not_found"),
     (["view", "LOGDIR", "steps"], "bad_parameter"),
-    (["view", "steps", "LOGDIR/gone"], "logdir_error"),
+    (["view", "steps", "LOGDIR/gone"], "missing_path"),
+    (["view", "steps", "-"], "bad_parameter"),
+    (["view", "steps", "LOGDIR/empty"], "logdir_error"),
     (["view", "steps", "LOGDIR", "--run", "gone"], "not_found"),
     (["view", "steps", "LOGDIR", "--run", "a", "--worker", "rank9"], "not_found"),
     (["view", "steps", "LOGDIR", "--color", "red"], "bad_parameter"),
@@ -203,6 +208,51 @@ def test_as_text_a_failure_goes_to_standard_error_without_traceback(kinetoscope,
     assert (status, out) == (1, "")
     assert "Error: " in err
     assert "Traceback" not in err
+
+
+def test_a_missing_path_is_said_with_what_was_probably_meant(kinetoscope, trace, tmp_path):
+    _, _, err = kinetoscope("summary", trace.replace("rank0", "rank7"))
+    assert err.startswith("Error: There is no file or folder ")
+    assert err.endswith("Did you mean rank0.5.pt.trace.json?\n")
+    assert kinetoscope("summary", str(tmp_path / "gone" / "x.json"))[2].endswith("x.json.\n")
+    (tmp_path / "link").symlink_to("nowhere")
+    assert "There is no file or folder" in kinetoscope("summary", str(tmp_path / "link"))[2]
+
+
+def test_what_a_folder_without_traces_is_told_is_true(kinetoscope, tmp_path):
+    _, _, err = kinetoscope("summary", str(tmp_path))
+    for ending in (".json", ".json.gz", ".json.zst", ".pftrace", ".perfetto-trace.gz", ".sqlite"):
+        assert is_candidate(f"any{ending}")
+    assert ".json, .pftrace, .perfetto-trace (also with .gz or .zst) or .sqlite" in err
+    put(tmp_path, "t.json")
+    assert kinetoscope("summary", str(tmp_path))[0] == 0
+
+
+def test_an_address_that_cannot_be_opened_is_not_called_a_folder(kinetoscope):
+    _, _, err = kinetoscope("summary", "http://127.0.0.1:9/x.json")
+    assert "http://127.0.0.1:9/x.json: It can't be opened: " in err
+
+
+def test_standard_input_says_what_to_do(kinetoscope):
+    assert "Write it to a file first" in kinetoscope("summary", "-")[2]
+
+
+def test_a_pattern_that_is_none_is_explained_without_the_expression(kinetoscope, trace):
+    _, _, err = kinetoscope("view", "operators", trace, "--filter", "re:(")
+    assert err == "Error: re:( isn't a pattern: unclosed group.\n"
+
+
+def test_a_view_without_rows_says_why(kinetoscope, logdir, trace):
+    _, out, err = kinetoscope("view", "stragglers", logdir, "--run", "a", "--span", "2")
+    assert len(out.splitlines()) == 1
+    assert "no rows. Not enough data to detect slow ranks. Record at least two ranks" in err
+    assert "No row matches the filter." in kinetoscope("view", "operators", trace, "--filter", "nothing like it")[2]
+
+
+@pytest.mark.parametrize("module", ["kinetoscope", "kinetoscope_tb"])
+def test_the_packages_run_as_commands(module):
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"kinetoscope, version {kinetoscope_tb.__version__}\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(trace):

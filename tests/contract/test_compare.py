@@ -73,34 +73,39 @@ def test_every_view_compares_in_every_format(compared, view):
         return
     height = len(next(iter(answer["data"].values())))
     assert len(list(csv.DictReader(io.StringIO(compared("--view", view, "--format", "csv")[1])))) == height
-    assert len(compared("--view", view)[1].splitlines()) == height + 1
+    assert len(compared("--view", view)[1].splitlines()) == 1 + 1 + height  # basis, headings, rows
     columns = ",".join(VIEWS[view].comparable_columns)
     assert compared("--view", view, "--columns", columns, "--format", "json")[0] == 0
 
 
 def test_what_changed_most_is_compared_by_default(compared):
     status, out, err = compared()
-    lines = out.splitlines()
-    assert status == 0
+    headline, basis, *lines = out.splitlines()
+    assert (status, err) == (0, "")
     assert lines[0].split() == ["kind", "base", "(µs)", "new", "(µs)", "change", "verdict", "delta", "(µs)", "name"]
     assert {"category", "kernel", "operator"} <= {line.split()[0] for line in lines[1:]}
-    assert err.startswith("The average step: ")
+    assert headline.startswith("The average step: ")
     answer = json.loads(compared("--format", "json")[1])
-    assert (answer["view"], answer["headline"]) == ("changes", err.splitlines()[0])
+    assert (answer["view"], answer["headline"], answer["basis"]["words"]) == ("changes", headline, basis)
     assert len(list(csv.DictReader(io.StringIO(compared("--format", "csv")[1])))) == len(lines) - 1
 
 
 def test_a_rule_that_is_broken_is_exit_status_2(compared):
-    status, out, err = compared("--view", "operators", "--fail-if", "aten::mm>50%")
+    status, out, _ = compared("--view", "operators", "--fail-if", "aten::mm>50%")
     assert status == 2
     assert "aten::mm" in out
-    assert "BROKEN: aten::mm>50%\n  aten::mm: 300.0 → 600.0 (µs) (300.0, +100.0 %; noise ±0.0)" in err
+    assert "BROKEN: aten::mm>50%\n  aten::mm: 300.0 → 600.0 (µs) (300.0, +100.0 %; noise ±0.0)" in out
 
 
 def test_rules_that_hold_are_exit_status_0(compared):
-    status, _, err = compared("--fail-if", "aten::mm>100%", "--fail-if", "step>50%")
+    status, out, _ = compared("--fail-if", "aten::mm>100%", "--fail-if", "step>50%")
     assert status == 0
-    assert "holds: aten::mm>100%" in err
+    assert out.endswith("holds: aten::mm>100%\nholds: step>50%\n")
+
+
+def test_in_csv_the_rules_go_to_standard_error(compared):
+    _, out, err = compared("--fail-if", "step>50%", "--format", "csv")
+    assert "holds" not in out
     assert "holds: step>50%" in err
 
 

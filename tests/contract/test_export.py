@@ -97,7 +97,7 @@ def test_a_worker_that_is_not_there_and_a_file_that_changed_are_told(server, sta
 def test_the_command_writes_a_range_a_step_or_all_workers(kinetoscope, logdir, tmp_path):
     out = tmp_path / "out.json.gz"
     status, text, _ = kinetoscope("export", str(logdir), str(out), "--run", "job", "--step", "6", "--include", "memory")
-    assert (status, text) == (0, f"{out}: 8 slices, 0.0 MB.\n")
+    assert (status, text) == (0, f"{out}: 8 slices, {out.stat().st_size} B.\n")
     assert "ProfilerStep#6" in names(out.read_bytes())
     assert "ProfilerStep#5" not in names(out.read_bytes())
     assert names(out.read_bytes(), "C") != []
@@ -144,3 +144,10 @@ def test_what_a_program_says_of_itself_is_in_the_file(kinetoscope, tmp_path):
     ]
     assert [e["name"] for e in events if e["ph"] == "i"] == ['é"']
     assert len({e["pid"] for e in events if e["ph"] in "CiX"}) == 1
+
+
+def test_a_range_without_slices_fails_and_says_where_there_are_some(kinetoscope, logdir, tmp_path):
+    trace, out = str(logdir / "job/rank0.2.pt.trace.json"), tmp_path / "out.json.gz"
+    status, _, err = kinetoscope("export", trace, str(out), "--from", "1.5s", "--to", "1.8s")
+    assert (status, out.exists()) == (1, False)
+    assert err == "Error: No slice lies in this range. The recording has slices from 0 ns to 2 ms.\n"

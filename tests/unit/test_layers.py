@@ -47,12 +47,12 @@ PACKAGES = {
             {"filesystem", "table", "trace"},
             {"arrays", "docstrings", "entries", "errors", "names", "pictures"},
         ],
-        entry_points={"loader": {"plugin"}, "__init__": {"api"}},
+        entry_points={"loader": {"plugin"}, "__init__": {"api"}, "__main__": {"cli"}},
     ),
     "kinetoscope": Package(
         "producer/kinetoscope",
         layers=[
-            {"demo", "integrations"},
+            {"__main__", "demo", "integrations"},
             {"__init__", "composer", "profiler"},
             {"tracer"},
             {"handler", "session"},
@@ -89,6 +89,7 @@ PACKAGES = {
 WITHOUT_A_CIRCLE = ["kinetoscope_tb", "kinetoscope"]  # module by module
 
 FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names and formats that both must agree about
+    "__init__": {"kinetoscope._version"},
     "discovery": {
         *("kinetoscope.output.manifest", "kinetoscope.naming", "kinetoscope.errors"),
         *(

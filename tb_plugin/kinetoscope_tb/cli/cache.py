@@ -20,6 +20,7 @@ def cache(clear: bool, form: str) -> None:
     KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE sets its size limit, such as 20G.
     """
     from ..engine.cache import configured
+    from ..names.text import file_size
     from ..web import encode
 
     disk_cache = configured()
@@ -42,26 +43,21 @@ def cache(clear: bool, form: str) -> None:
         click.echo(f"{disk_cache.folder} isn't used: {problem}.")
         return
     if clear:
-        click.echo(f"{_megabytes(freed)} freed.")
+        click.echo(f"{file_size(freed)} freed.")
     _print(disk_cache)
 
 
 def _print(disk_cache: Cache) -> None:
+    from ..names.text import file_size, times
     from .text_table import visible
 
     entries = disk_cache.entries()
     used_bytes = sum(entry.bytes for entry in entries)
-    traces = f"{len(entries)} trace{'' if len(entries) == 1 else 's'}"
-    click.echo(
-        f"{disk_cache.folder}: {traces}, {_megabytes(used_bytes)} of at most {_megabytes(disk_cache.capacity_bytes())}"
-    )
+    of_at_most = f"{file_size(used_bytes)} of at most {file_size(disk_cache.capacity_bytes())}"
+    click.echo(f"{disk_cache.folder}: {times(len(entries), 'trace')}, {of_at_most}")
     unfinished = disk_cache.unfinished_bytes()
     if unfinished:
-        click.echo(f"{_megabytes(unfinished):>12}  being written, or left over from a killed process")
+        click.echo(f"{file_size(unfinished):>12}  being written, or left over from a killed process")
     for entry in entries:
         used = datetime.fromtimestamp(entry.used).astimezone().isoformat(" ", "minutes")[:16]
-        click.echo(f"{_megabytes(entry.bytes):>12}  {used}  {visible(entry.path or '(not readable)')}")
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
+        click.echo(f"{file_size(entry.bytes):>12}  {used}  {visible(entry.path or '(not readable)')}")

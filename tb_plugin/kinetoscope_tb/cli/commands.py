@@ -10,6 +10,7 @@ import difflib
 import gc
 import itertools
 import os
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -50,6 +51,10 @@ GROUPS = {
     "Files": ("publish", "index", "merge", "repair", "cache"),
     "Shell": ("completion",),
 }
+EXAMPLES = (
+    ("kinetoscope summary runs", "Where the time of the newest run went, and what to do."),
+    ("kinetoscope view kernels trace.json.gz --top 5", "The five kernels that took longest."),
+)
 FORMATS = ("text", "json", "csv")
 PLACES = {
     "tab": "Tab *{label}*.",
@@ -162,7 +167,7 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
 
 
 class _Commands(click.Group):
-    """All commands, listed by what they are for."""
+    """All commands, listed by what they are for. A path in place of a command is summarized."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -173,6 +178,8 @@ class _Commands(click.Group):
             BadParameter: There is none; says which was probably meant.
         """
         name = args[0]
+        if self.get_command(ctx, name) is None and (Path(name).exists() or "://" in name):
+            return "summary", summary, args
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise BadParameter(f"There is no command {name!r}.{_suggestion(name, self.list_commands(ctx), args[1:])}")
         return super().resolve_command(ctx, args)
@@ -181,9 +188,20 @@ class _Commands(click.Group):
         """Write the commands in groups."""
         for title, names in GROUPS.items():
             commands_of = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, command.get_short_help_str(90)) for name, command in commands_of if command]
+            rows = [(name, _first_sentence(command)) for name, command in commands_of if command]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples."""
+        with formatter.section("Examples"):
+            formatter.write_dl(EXAMPLES)
+
+
+def _first_sentence(command: click.Command) -> str:
+    """The whole first sentence of a command's help, however long."""
+    paragraph = " ".join((command.help or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z])", paragraph)[0]
 
 
 def _suggestion(name: str, names: Sequence[str], rest: Sequence[str]) -> str:
@@ -197,8 +215,6 @@ def _suggestion(name: str, names: Sequence[str], rest: Sequence[str]) -> str:
         return f" Did you mean: kinetoscope {near[0]}{after}"
     if near := difflib.get_close_matches(name, EVERY_VIEW, 1):
         return f" Did you mean: kinetoscope view {near[0]}{after}"
-    if Path(name).exists():
-        return f" Put a command before the path: kinetoscope summary {shlex.quote(name)}"
     return " kinetoscope --help lists them."
 
 
@@ -264,8 +280,7 @@ class _ViewGroup(click.Group):
         if cmd_name not in EVERY_VIEW and Path(cmd_name).exists():
             raise BadParameter(f"Put the view before the path: kinetoscope view VIEW {cmd_name}.")
         if cmd_name not in EVERY_VIEW:
-            near = difflib.get_close_matches(cmd_name, EVERY_VIEW, 1)
-            raise NotFound("view", cmd_name, near or EVERY_VIEW)
+            raise NotFound("view", cmd_name, EVERY_VIEW)
         return _ViewCommand(EVERY_VIEW[cmd_name])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -399,6 +414,10 @@ def _print_answer(
         click.echo(encode.csv(frame), nl=False)
     else:
         print_rows(columns, frame, labels, is_limited=rows.top is not None)
+    if result.is_empty() and view.hint:
+        click.echo(f"{view.title}: no rows. {view.hint}", err=True)
+    elif frame.is_empty() and rows.words:
+        click.echo("No row matches the filter.", err=True)
 
 
 for command in (

@@ -168,10 +168,10 @@ def _print(
     elif form == "csv":
         click.echo(encode.csv(result.frame), nl=False)
     else:
-        click.echo(result.basis.words, err=True)
+        click.echo(result.basis.words)
         print_table(_with_values(_columns(result, labels)))
     for verdict in verdicts:
-        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 
 
 def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
@@ -185,10 +185,10 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
     if form == "csv":
         click.echo(encode.csv(result.frame), nl=False)
     else:
-        click.echo(f"{result.headline}\n{result.basis.words}", err=True)
+        click.echo(f"{result.headline}\n{result.basis.words}")
         print_table(_with_values(_change_columns(result.frame, labels)))
     for verdict in verdicts:
-        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=True)
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 
 
 def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[TextColumn]:

@@ -34,6 +34,7 @@ def _write(
     communication: tuple[str, ...],
 ) -> None:
     from ..export.chrome_json.writer import EXTRAS, Source, exported, slices_in
+    from ..names.text import file_size
     from ..timeline import timeline
 
     listing = listed(path, communication)
@@ -47,13 +48,26 @@ def _write(
             for file, trace in zip(files, traces, strict=True)
         ]
         window = _window(sources[0], begin, end, step)
+        slices = sum(slices_in(source, window) for source in sources)
+        if not slices:
+            raise BadParameter(_nothing_in(window, sources[0]))
         with saved(out) as file:
             for piece in exported(sources, window, [extra for extra in EXTRAS if extra in include]):
                 file.write(piece)
             size = file.tell()
-        slices = sum(slices_in(source, window) for source in sources)
     workers = "" if len(files) == 1 else f" of {len(files)} workers"
-    click.echo(f"{out}: {slices:,} slices{workers}, {size / 1e6:,.1f} MB.")
+    click.echo(f"{out}: {slices:,} slices{workers}, {file_size(size)}.")
+
+
+def _nothing_in(window: Window, first: Source) -> str:
+    """Why nothing is exported, and from when to when the first recording has slices."""
+    from ..names import text
+
+    drawn = first.timeline
+    if not len(drawn.start_ns) or (window.from_ns, window.to_ns) == (None, None):
+        return "The recording has no slices to export."
+    begin, end = int(drawn.start_ns.min()), int((drawn.start_ns + drawn.dur_ns).max())
+    return f"No slice lies in this range. The recording has slices from {text.time(begin)} to {text.time(end)}."
 
 
 def _window(first: Source, begin: int | None, end: int | None, step: str | None) -> Window:

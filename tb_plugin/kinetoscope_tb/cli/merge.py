@@ -29,6 +29,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
 
     from ..discovery import list_path
     from ..export.merge import merge as write_merged
+    from ..names.text import times
     from .text_table import visible
 
     listing = list_path(path)
@@ -44,7 +45,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
         if packed is not None:
             packed.close()
     unmeasured = [worker["worker"] for worker in result.workers if worker["clock_offset_ns"] is None]
-    click.echo(f"{out}: {result.events:,} events of {len(files)} workers.")
+    click.echo(f"{out}: {result.events:,} events of {times(len(files), 'worker')}.")
     if len(files) > 1 and unmeasured:
         names = ", ".join(visible(name) for name in unmeasured[:5]) + (", …" if len(unmeasured) > 5 else "")
         click.echo(f"These clocks weren't measured, so they aren't corrected: {names}.", err=True)

@@ -29,6 +29,7 @@ def _write(
     rows: int,
     communication: Sequence[str],
 ) -> None:
+    from ..names.text import file_size, times
     from ..views import VIEWS
     from ..web.report import report, workers_of
 
@@ -39,8 +40,7 @@ def _write(
     content = text.encode()
     with saved(out) as file:
         file.write(content)
-    recordings = "1 recording" if len(files) == 1 else f"{len(files)} recordings"
-    click.echo(f"{out}: {recordings}, {len(content) / 1e6:,.1f} MB.")
+    click.echo(f"{out}: {times(len(files), 'recording')}, {file_size(len(content))}.")
 
 
 def _recordings(

@@ -45,13 +45,15 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
     """List a path with users' patterns of communication; what is wrong in a file of patterns is reported.
 
     Raises:
-        BadParameter: A pattern of the command can't be used.
+        BadParameter: A pattern of the command can't be used, or the path is standard input.
         LogdirError: There is no such path, or it holds no trace.
     """
     from ..discovery import list_path
     from ..names.communication_patterns import FILE_NAME, parse_patterns
     from .text_table import visible
 
+    if path == "-":
+        raise BadParameter(_STANDARD_INPUT)
     patterns, bad = parse_patterns(communication)
     if bad:
         raise BadParameter(f"--communication-pattern number {bad[0].line}: {bad[0].reason}")
@@ -63,6 +65,10 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
 
 
 LEVELS = ("run", "worker", "span")
+_STANDARD_INPUT = (
+    "Standard input can't be read, because a trace is read at several places. Write it to a file first: "
+    "… > trace.json.gz, and give that."
+)
 _BAR = 20  # characters of a progress bar
 
 

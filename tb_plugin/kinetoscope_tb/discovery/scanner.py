@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING
 from kinetoscope.naming import worker_of_rank
 from kinetoscope.output.manifest import NAME
 
-from ..errors import LogdirError
-from ..filesystem import Entry, Folder, entry_at, folders, is_url, last_part, printable
+from ..errors import LogdirError, MissingPath
+from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_part, names_in, printable
 from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import natural_key
 from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
@@ -33,6 +34,10 @@ _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete i
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _MOST_NOTES = 3  # notes of a run without traces
+_NO_TRACE = (
+    "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace (also with .gz or .zst) or .sqlite "
+    "are traces if their first bytes look like one; a file of another name must be given by its path."
+)
 _NOT_UTF8 = "This name isn't UTF-8, so no address can hold it. Rename it."
 
 
@@ -67,14 +72,24 @@ def list_path(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> Listi
     """List one path that the user gave: a trace file of any name, or a logdir; with further communication patterns.
 
     Raises:
-        LogdirError: There is no such path, or it holds no trace.
+        MissingPath: There is no such path.
+        LogdirError: It can't be listed, or holds no trace.
     """
-    listing = list_traces([Logdir(absolute(path))], Heads(most_remote=256), patterns=patterns)
+    place = absolute(path)
+    if not is_url(place) and not exists(place):
+        raise MissingPath(f"There is no file or folder {path}.{_similar(place)}")
+    listing = list_traces([Logdir(place)], Heads(most_remote=256), patterns=patterns)
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
-        advice = "A trace's name ends in .pt.trace.json or .pt.trace.json.gz; other JSON files must be given by path."
-        raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [advice])]))
+        raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [_NO_TRACE])]))
     return listing
+
+
+def _similar(place: str) -> str:
+    """The name beside a missing path that was probably meant."""
+    folder, _, name = place.replace("\\", "/").rstrip("/").rpartition("/")
+    near = get_close_matches(name, names_in(folder or "/"), 1)
+    return f" Did you mean {near[0]}?" if near else ""
 
 
 def _is_listed(name: str) -> bool:
@@ -121,7 +136,8 @@ class _Collector:
         """Add the traces in a folder."""
         where = "/".join(filter(None, [logdir.name, folder.name]))
         if folder.problem:
-            reason = f"This folder can't be listed: {folder.problem}."
+            what = "This folder can't be listed" if folder.name else "It can't be opened"
+            reason = f"{what}: {folder.problem}."
             self._problems.append(Problem(printable(where or logdir.path), reason))
         for entry in folder.entries:
             if entry.name == FILE_NAME:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from .atomic_write import atomic_write
 from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_database, page_head
 from .files import StoredFile, file_identity, stored_bytes
-from .folders import Entry, Folder, entry_at, folders
+from .folders import Entry, Folder, entry_at, exists, folders, names_in
 from .table_definitions import Table
 from .urls import is_url, last_part, printable, words
 
@@ -33,10 +33,12 @@ __all__ = [
     "atomic_write",
     "begins_database",
     "entry_at",
+    "exists",
     "file_identity",
     "folders",
     "is_url",
     "last_part",
+    "names_in",
     "page_head",
     "printable",
     "stored_bytes",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -79,6 +80,26 @@ def entry_at(path: str) -> Entry | None:
 
 
 # ---- this disk
+
+
+def exists(path: str) -> bool:
+    """Whether a local path is that of a file or a folder; true of names that none can have, which listing explains."""
+    try:
+        os.stat(path)  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return True
+
+
+def names_in(folder: str, most: int = 1000) -> list[str]:
+    """The first names in a local folder; none if it can't be listed."""
+    try:
+        with os.scandir(folder) as scan:
+            return [item.name for item in islice(scan, most)]
+    except (OSError, ValueError):
+        return []
 
 
 def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:

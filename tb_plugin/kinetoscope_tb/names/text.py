@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
 _NEAR = 0.01  # maximum distance from a share to use its name
 
@@ -38,6 +39,12 @@ def often(count: float) -> str:
 def times(count: float, noun: str) -> str:
     """Such as 1 call, 12.5 calls."""
     return f"{often(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def file_size(count: float) -> str:
+    """A size as programs for files show it, such as 512 B, 30.5 kB or 1.2 MB."""
+    size, unit = next(((size, unit) for size, unit in _FILE_SIZES if count >= size), (1, "B"))
+    return f"{count:.0f} B" if size == 1 else f"{count / size:,.1f} {unit}"
 
 
 def uncapitalized(sentence: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import kinetoscope
 import kinetoscope_tb
 from kinetoscope_tb.errors import BadParameter, LogdirError, MissingData, NotFound
 from kinetoscope_tb.views import VIEWS
@@ -45,8 +46,9 @@ def test_names_choose_and_the_first_is_taken_without_them(logdir):
     assert repr(profile) == "Profile(run='job', worker='rank1', span='5', events=3)"
     with pytest.raises(NotFound, match="rank7"):
         kinetoscope_tb.open(logdir, worker="rank7")
-    with pytest.raises(LogdirError, match="gone"):
-        kinetoscope_tb.open(logdir / "gone")
+    for error in (LogdirError, FileNotFoundError):
+        with pytest.raises(error, match=r"There is no file or folder .*gone"):
+            kinetoscope_tb.open(logdir / "gone")
 
 
 def test_own_patterns_of_communication_count(logdir):
@@ -89,6 +91,10 @@ def test_views_and_parameters_that_are_not_there_are_errors(logdir):
         profile.view("nothing")
     with pytest.raises(NotFound, match="no view 'nothing'"):
         profile.compare(profile, "nothing")
+    with pytest.raises(NotFound, match=r"no view 'opertors'; did you mean 'operators'\?"):
+        profile.view("opertors")
+    with pytest.raises(AttributeError, match=r"to read traces: kinetoscope_tb\.open"):
+        kinetoscope.open  # noqa: B018  # that it raises is what is tested
     with pytest.raises(BadParameter, match="no parameter 'color'"):
         profile.view("steps", color="red")
 

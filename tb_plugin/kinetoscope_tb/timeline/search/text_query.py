@@ -33,8 +33,14 @@ def texts_with(words: str, texts: list[str]) -> NDArray[np.bool_]:
         try:
             is_match &= column.str.contains(f"(?i){pattern}").to_numpy()
         except pl.exceptions.ComputeError as error:
-            raise BadParameter(f"re:{pattern} isn't a pattern: {error}") from None
+            raise BadParameter(f"re:{pattern} isn't a pattern: {_reason(str(error))}.") from None
     return is_match
+
+
+def _reason(error: str) -> str:
+    """The line in which Rust's regex crate says what is wrong, without the expression that Polars adds."""
+    lines = [line for line in error.splitlines() if line.startswith("error: ")]
+    return lines[-1].removeprefix("error: ") if lines else error.partition("\n")[0]
 
 
 def _split(words: str) -> tuple[str, str]:
