@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .handler import trace_handler
     from .scheduling.schedule import Cyclic, cyclic
     from .scheduling.trigger import on_request
-    from .tracer import Tracer
+    from .tracer import Tracer, current
 
 __all__ = [
     "Cyclic",
@@ -51,6 +51,7 @@ __all__ = [
     "Tracer",
     "UsageError",
     "__version__",
+    "current",
     "cyclic",
     "on_request",
     "trace_handler",
@@ -64,6 +65,7 @@ _MODULES = {
     "ScheduleError": ".errors",
     "Tracer": ".tracer",
     "UsageError": ".errors",
+    "current": ".tracer",
     "cyclic": ".scheduling.schedule",
     "on_request": ".scheduling.trigger",
     "trace_handler": ".handler",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -32,6 +33,7 @@ from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
 from .profiling.options import PROFILER_ARGUMENTS, Activities, Options
+from .profiling.other_profilers import PATIENCE_S
 from .profiling.profiler_ranges import Ranges
 from .profiling.torch_features import TorchFeatures
 from .progress import Progress, ProgressCounter
@@ -64,6 +66,7 @@ _LOG = logging.getLogger("kinetoscope")
 
 T = TypeVar("T")
 
+_PAUSE_S = 0.01
 _START_S = 5.0
 """How long the start of a recording waits for a logdir that doesn't answer."""
 
@@ -303,14 +306,28 @@ class Tracer:
     # Starting and stopping
 
     def __enter__(self) -> Self:
+        self._begin(is_block=True)
+        return self
+
+    def start(self) -> None:
+        """Start recording without a `with`; `stop` ends it.
+
+        If another Tracer was started so on this thread and not stopped, as when a notebook's cell is interrupted and
+        run again, it ends here, and its recording is saved.
+
+        Raises:
+            ProfilerBusyError: Another Tracer's `with` is open, or another thread has started one.
+        """
+        self._begin(is_block=False)
+
+    def _begin(self, *, is_block: bool) -> None:
         if not self._enabled:
-            return self
+            return
         if self._owner.ids is not None:
             raise UsageError("A Tracer records once; make a new one.")
-        if Tracer._live is not None and Tracer._live._owner.is_alive:
-            raise ProfilerBusyError("Another Tracer is active in this process; there can be only one.")
+        _make_way()
         self._controller.prepare(self)
-        ids = self._owner.take()
+        ids = self._owner.take(self._on_thread_end, is_block=is_block)
         Tracer._live = self
         atexit.register(self._at_exit)
         try:
@@ -325,47 +342,108 @@ class Tracer:
         except BaseException as error:  # mostly Ctrl-C: the `with` wasn't entered, so __exit__ isn't called
             self._close(f"exception: {type(error).__name__}")
             raise
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._enabled and not self._owner.is_forked:
-            self._owner.check("end")
-            self._close("end" if kind is None else f"exception: {kind.__name__}")
-
-    def _at_exit(self) -> None:
-        """Stop a recording that the program left open: otherwise torch crashes while the interpreter shuts down."""
-        if self._owner.is_here:
-            self._close("exit")
-
-    def start(self) -> None:
-        """Start recording without a `with`."""
-        self.__enter__()
+            reason = "end" if kind is None else f"exception: {kind.__name__}"
+            try:
+                self._close_anywhere(reason)
+            except UsageError as problem:
+                if kind is None:
+                    raise
+                _LOG.warning("%s", problem)  # the program's own exception is worth more
 
     def stop(self) -> None:
-        """Like `close`, under torch.profiler's name."""
-        self.close()
+        """Like `close`, under torch.profiler's name; if this Tracer isn't active, the log says so."""
+        if not self._enabled or self._owner.is_forked or Tracer._live is self:
+            self.close()
+            return
+        state = "was never started" if self._owner.ids is None else "has ended already"
+        other = current()
+        active = "" if other is None else f" The active one was started at {other._owner.place}."
+        _LOG.warning("stop() does nothing: this Tracer %s.%s", state, active)
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the recording, and wait until its traces are written, like the end of the `with`.
 
-        Args:
-            timeout_s: The maximum wait, by default two minutes. A process that outlives this one writes the rest.
-        """
-        if self._enabled and self._owner.ids is not None:
-            self._owner.check("end")
-            self._close("end", timeout_s)
+        On another thread than the one that started it, this waits until that thread ends a step, where it can stop
+        torch's profiler.
 
-    def _close(self, reason: str, timeout_s: float | None = None) -> None:
-        if Tracer._live is not self:
-            return  # a signal closed it, or the program
+        Args:
+            timeout_s: The maximum wait for the traces, by default two minutes. A process that outlives this one writes
+                the rest.
+
+        Raises:
+            UsageError: On another thread, and the one that started it ends no step in time. The recording ends when
+                it does, or when that thread ends.
+        """
+        if self._enabled and self._owner.ids is not None and not self._owner.is_forked:
+            self._close_anywhere("end", timeout_s)
+
+    def _close_anywhere(self, reason: str, timeout_s: float | None = None) -> None:
+        if self._owner.ids is None:
+            self._owner.check("end")
+        elif self._owner.is_here or Tracer._live is not self or self._has_stopped_elsewhere(reason):
+            self._close(reason, timeout_s)
+        else:
+            raise UsageError(
+                f"Only the thread that started this Tracer, at {self._owner.place}, can stop torch's profiler. The "
+                "recording ends when that thread ends a step, or ends itself. To record on request of any thread, "
+                "give the Tracer schedule=on_request, and call request() instead of start() and stop()."
+            )
+
+    def _has_stopped_elsewhere(self, reason: str) -> bool:
+        """Tell the thread that owns the profiler to stop it at the end of its step; return whether it did."""
+        self._supervisor.end_signal = self._supervisor.end_signal or reason
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._controller.has_stopped:
+            if not self._counter.has_stepped or not self._owner.is_thread_alive or time.monotonic() > deadline:
+                return False
+            time.sleep(_PAUSE_S)
+        return True
+
+    def _on_thread_end(self) -> None:
+        """Stop a recording that its thread, which alone can, left open."""
+        if Tracer._live is self:
+            if self._supervisor.end_signal is None:
+                _LOG.warning(
+                    "The thread that started a Tracer at %s has ended without stop(): the recording ends here.",
+                    self._owner.place,
+                )
+            self._close("thread end")
+
+    def _at_exit(self) -> None:
+        """Stop a recording that the program left open: otherwise torch crashes while the interpreter shuts down."""
+        if self._owner.is_here or (self._owner.is_alive and self._has_stopped_elsewhere("exit")):
+            self._close("exit")
+        elif self._owner.is_alive:
+            problem = (
+                f"The window is lost: the thread that started the Tracer, at {self._owner.place}, didn't stop it, and "
+                "no other thread can stop torch's profiler. schedule=on_request with request() works from any thread."
+            )
+            self._close("exit", leaves_profiler=problem)
+
+    def _close(self, reason: str, timeout_s: float | None = None, *, leaves_profiler: str | None = None) -> None:
+        """Close it, once.
+
+        Args:
+            reason: Why.
+            timeout_s: The maximum wait for the traces.
+            leaves_profiler: Why torch's profiler can't be stopped; None if it can.
+        """
         trace_writer, supervisor = self._trace_writer, self._supervisor
         with supervisor.hold_signals():  # so that a signal can't end the process before everything is reported
+            if not self._owner.release():
+                return  # a signal closed it, or the program
             atexit.unregister(self._at_exit)
-            Tracer._live = None
             trace_writer.reason = supervisor.end_signal or reason
-            self._controller.stop()
+            if leaves_profiler is None:
+                self._controller.stop()
+            else:
+                self._controller.leave(leaves_profiler)
+            Tracer._live = None  # not before: no other Tracer may start in a callback
             supervisor.end(trace_writer.reason)
             no_window_reason = self._no_window_reason()
             trace_writer.end(reason=trace_writer.reason, problem=no_window_reason, steps_completed=self._counter.batch)
@@ -615,6 +693,39 @@ class Tracer:
             UsageError: It isn't in memory, or lacks an option that is needed.
         """
         self._results.export_memory_timeline(path, device)
+
+
+def current() -> Tracer | None:
+    """Return the active Tracer of this process; None if there is none."""
+    tracer = Tracer._live
+    return tracer if tracer is not None and tracer._owner.is_alive else None
+
+
+def _make_way() -> None:
+    """End the active Tracer, if there is one, for another one.
+
+    Raises:
+        ProfilerBusyError: Its `with` is open, another thread owns it, or it is calling the program.
+    """
+    tracer = current()
+    if tracer is None:
+        return
+    place, is_over = tracer._owner.place, tracer._controller.has_stopped
+    is_abandoned = (
+        tracer._owner.is_here and not tracer._owner.is_block and not tracer._controller.last_window.is_in_callback
+    )
+    if not is_over and not is_abandoned:
+        raise ProfilerBusyError(
+            "Another Tracer is active in this process; there can be only one. "
+            f"It was started at {place}; kinetoscope.current().stop() ends it."
+        )
+    if not is_over:
+        _LOG.warning(
+            "The Tracer that was started at %s wasn't stopped. It ends now, since another one starts; its recording is "
+            "saved.",
+            place,
+        )
+    tracer._close("another Tracer")
 
 
 def _window_callbacks(

@@ -54,7 +54,7 @@ class Loop:
             return
         self.tracer = Tracer(self._logdir or default_logdir, **{**options, **self._options})
         try:
-            self.tracer.__enter__()
+            self.tracer.start()
             self._is_open = True
         except ProfilerBusyError as error:
             _LOG.warning("This training isn't recorded. %s", error)

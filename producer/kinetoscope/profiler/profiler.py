@@ -185,7 +185,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     # Starting and stopping
 
     def __enter__(self) -> Self:
-        self.start()
+        self._start(Tracer.__enter__)
         return self
 
     def __exit__(
@@ -196,6 +196,9 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def start(self) -> None:
         """Start recording; does nothing if it has started."""
+        self._start(Tracer.start)
+
+    def _start(self, start: Callable[[Tracer], object]) -> None:
         if self._is_recording:
             return
         self._earlier_traces = self.saved_traces
@@ -207,7 +210,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
             self.tracer.add_metadata_json(*self._next_metadata.popitem())
         self._is_recording = True
         try:
-            self.tracer.start()
+            start(self.tracer)
         except BaseException:
             self._is_recording = False
             raise

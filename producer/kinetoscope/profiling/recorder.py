@@ -23,11 +23,15 @@ from torch.profiler.profiler import PROFILER_STEP_NAME
 from ..errors import ProfilerBusyError
 from .options import Options
 from .other_profilers import OtherProfilers
+from .teardown import flush_output, skip_destructors, skip_destructors_when_forked
 
 _AUTOGRAD: Any = torch.autograd  # its module exports more than it declares
 
 _IDLE = (ProfilerAction.NONE, ProfilerAction.WARMUP)
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+_left: list[Recorder] = []
+"""Those whose thread didn't end them: Python must not delete their profilers."""
 
 
 def is_profiler_active() -> bool:
@@ -232,6 +236,8 @@ class Recorder:
         return True
 
     def _advance(self, profiler: profile, action: ProfilerAction, options: Options, *, is_open: bool) -> None:
+        if action is not ProfilerAction.NONE:
+            skip_destructors_when_forked()
         if is_open or action is ProfilerAction.NONE or options == self._options:
             self._planned = action
             if self.last_profile is not None and action is not ProfilerAction.NONE:
@@ -262,6 +268,18 @@ class Recorder:
         finally:
             if self._freeing is not None:
                 self._freeing.shutdown()  # no thread may be in C++ code when the interpreter ends
+
+    def leave(self) -> None:
+        """End without torch's profiler, which only its thread may touch: an open window is lost.
+
+        The profiler remains until the process ends.
+        """
+        self._others.end()
+        if not self.is_idle:
+            _left.append(self)
+            sys.setprofile(None)  # torch's own function, if it records call stacks
+            flush_output()
+            skip_destructors()
 
     def _exit(self, profiler: profile) -> None:
         with self._others.own_block():
@@ -296,6 +314,8 @@ class Recorder:
         )
         self._profiler.record_steps = False  # the Tracer records the steps' ranges: it knows which step is the last
         self._has_failed = True
+        if action is not ProfilerAction.NONE:
+            skip_destructors_when_forked()
         with self._others.own_block():
             self._profiler.start()
         self._has_failed = False

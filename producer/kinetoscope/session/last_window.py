@@ -54,6 +54,11 @@ class LastWindow:
         finally:
             self._job = None
 
+    @property
+    def is_in_callback(self) -> bool:
+        """Whether a callback of the program runs."""
+        return self._job is not None
+
     def export_or_log(self, path: Path) -> None:
         """Like `export`, but errors are only logged."""
         try:

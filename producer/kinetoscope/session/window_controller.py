@@ -102,6 +102,8 @@ class WindowController:
         """The last window as a file."""
         self.is_idle = True
         """Whether no profiler runs in this step."""
+        self.has_stopped = False
+        """Whether nothing more is recorded, and what was recorded is with the writer process."""
         self.last_recorder: Recorder | None = None
         """The recorder; None before the first step."""
         self.last_trace_id: str | None = None
@@ -253,6 +255,22 @@ class WindowController:
             else:
                 self._error_log.record("The recording couldn't be stopped", error)
         self._annotations.close()
+        self.has_stopped = True
+
+    def leave(self, problem: str) -> None:
+        """Stop without the thread of torch's profiler, which doesn't end it: an open window is lost.
+
+        Args:
+            problem: Why, for the log and the manifest.
+        """
+        recorder, self._recorder = self._recorder, None
+        self.is_idle = True
+        if recorder is not None:
+            if recorder.is_recording:
+                self._supervisor.skip_window(self._window_first, problem)
+            recorder.leave()
+        self._annotations.close()
+        self.has_stopped = True
 
     # Saving
 

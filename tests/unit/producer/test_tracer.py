@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch.profiler import ProfilerAction, profile
 from torch.utils.data import DataLoader
 
+import kinetoscope
 import kinetoscope.session.supervisor
 from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic
 from support.waiting import wait_for
@@ -297,6 +299,49 @@ def test_a_second_tracer_is_refused_before_torch_crashes(tmp_path):
         tracer.step()
         work()
     assert len(tracer.saved_traces) == 1
+
+
+def test_a_tracer_that_was_started_and_forgotten_ends_when_another_one_starts(tmp_path, log):
+    first, second = Tracer(tmp_path, run="first"), Tracer(tmp_path, run="second")
+    assert kinetoscope.current() is None
+    first.start()
+    assert kinetoscope.current() is first
+    work()
+    second.start()
+    assert kinetoscope.current() is second
+    assert len(first.saved_traces) == 1
+    first.stop()
+    second.stop()
+    assert kinetoscope.current() is None
+    messages = log()
+    assert re.fullmatch(
+        r"The Tracer that was started at .*test_tracer\.py:\d+ wasn't stopped\. It ends now.*", messages[0]
+    )
+    assert re.fullmatch(
+        r"stop\(\) does nothing: this Tracer has ended already\. The active one .*\.py:\d+\.", messages[1]
+    )
+
+
+def test_stop_says_that_there_is_nothing_to_stop(tmp_path, log):
+    Tracer(tmp_path, enabled=False).stop()
+    assert log() == []
+    Tracer(tmp_path).stop()
+    assert log() == ["stop() does nothing: this Tracer was never started."]
+
+
+def test_a_tracer_isn_t_ended_from_within_its_own_callback(tmp_path):
+    refusals = []
+
+    def starts_another(_tracer):
+        with pytest.raises(ProfilerBusyError, match="Another Tracer"):
+            Tracer(tmp_path, run="inner").start()
+        refusals.append(True)
+
+    tracer = Tracer(tmp_path, run="outer", on_trace_ready=starts_another)
+    tracer.start()
+    work()
+    tracer.stop()
+    assert (refusals, len(tracer.saved_traces)) == ([True], 1)
 
 
 def test_a_window_that_meets_another_profiler_is_left_out(tmp_path, log):
