@@ -710,10 +710,8 @@ def _make_way() -> None:
     tracer = current()
     if tracer is None:
         return
-    place, is_over = tracer._owner.place, tracer._controller.has_stopped
-    is_abandoned = (
-        tracer._owner.is_here and not tracer._owner.is_block and not tracer._controller.last_window.is_in_callback
-    )
+    owner, place, is_over = tracer._owner, tracer._owner.place, tracer._controller.has_stopped
+    is_abandoned = owner.is_here and not owner.is_block and not tracer._controller.last_window.is_in_callback
     if not is_over and not is_abandoned:
         raise ProfilerBusyError(
             "Another Tracer is active in this process; there can be only one. "

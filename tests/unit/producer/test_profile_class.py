@@ -9,7 +9,7 @@ import torch
 import torch.profiler
 
 import kinetoscope.profiler
-from kinetoscope import ScheduleError, Tracer, UsageError, cyclic, process_id, trace_handler
+from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, process_id, trace_handler
 from kinetoscope.profiler import continued_runs, profile, schedule, tensorboard_trace_handler
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own
@@ -240,3 +240,19 @@ def test_an_unknown_argument_is_also_a_type_error():
     with pytest.raises(TypeError, match="'use_cude'"):
         profile(use_cude=True)
     assert issubclass(ScheduleError, UsageError)
+
+
+def test_an_open_block_isn_t_replaced_but_a_profile_that_was_never_stopped_is(caplog):
+    with profile() as outer:
+        work()
+        with pytest.raises(ProfilerBusyError, match="Another Tracer is active"):
+            profile().start()
+    assert len(outer.saved_traces) == 1
+    forgotten, next_one = profile(), profile()
+    forgotten.start()
+    work()
+    next_one.start()
+    next_one.stop()
+    assert "wasn't stopped. It ends now" in caplog.text
+    assert len(forgotten.saved_traces) == 1
+    forgotten.stop()
