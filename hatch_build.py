@@ -96,6 +96,9 @@ class BuildHook(BuildHookInterface[Any]):
         page = Page(Path(self.root))
         if not page.is_built() and not page.build():
             self.app.abort("The page did not build (see above). It needs the npm registry once; a release comes built.")
+        licenses = page.licenses.relative_to(self.root).as_posix()
+        listed = self.metadata.core.license_files  # read before the first build, it lacks what was built now
+        listed += [] if licenses in listed else [licenses]
         if self.target_name == "wheel":
             self._build_library(is_editable=version == "editable", build_data=build_data)
 

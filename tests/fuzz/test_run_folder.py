@@ -11,10 +11,12 @@ import random
 import shutil
 import socket
 from contextlib import suppress
+from dataclasses import asdict, replace
 
 import pytest
 
 from kinetoscope.errors import UsageError
+from kinetoscope.job.run_attempts import Attempt, LauncherFacts, claim_folder, join_attempt
 from kinetoscope.journal.journal import JournalWriter
 from kinetoscope.journal.recover import finish_spools, recover_journals
 from kinetoscope.journal.status import rank_statuses
@@ -26,13 +28,13 @@ from kinetoscope.scheduling.consensus import FolderLog, Plan
 from kinetoscope.scheduling.request import Request, take_request
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir, list_traces
-from support.fuzzing import ODD_VALUES, case_numbers, damaged, named
+from support.fuzzing import case_numbers, named, odd_json
 
 GROUPS = 4
 GONE = 2**22 + 1  # no process of Linux has such a number
 BASE = 1_790_857_026_000_000_000
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": [{"ph": "X"}]}'
-FILES = ("status", "run.json", "journal", "older journal", "request", "plan", PROCESS, STATE, "job", "own")
+FILES = ("status", "run.json", "journal", "older journal", "request", "plan", PROCESS, STATE, "job", "own", "raw")
 
 
 @pytest.fixture
@@ -102,6 +104,7 @@ def whole_files(run, home, spool):
         },
         STATE: {"windows": [{**window, "window": 0, "path": str(run / "rank0.3.pt.trace.json.gz")}], "pruned_to": 0},
         "job": {**job, "attempts": 0, "path": None},
+        "raw": json.loads(TRACE),
         "own": {**own, "events": [["counter", "loss", [], 5, 1000, None, {"v": 1}]]},
     }
 
@@ -122,31 +125,6 @@ def journal_lines():
         ["n", "hanging", {"step": 4, "seconds": 130, "stack": ["a.py:1 f"]}, BASE + 3],
         ["l", [3, BASE, BASE + 5], [["recording", {"step": 4}, BASE]]],
     ]
-
-
-def odd_one(value, numbers, home):
-    """The value with one odd one somewhere in it."""
-    odd = numbers.choice((*ODD_VALUES, str(home / "thesis.txt"), "../../home/thesis.txt", "\x1b]0;title\a\x1b[2J"))
-    if isinstance(value, dict) and value and numbers.random() < 0.9:
-        key = numbers.choice(sorted(value))
-        how = numbers.random()
-        if how < 0.1:
-            return {other: item for other, item in value.items() if other != key}
-        if how < 0.2:
-            return {**value, numbers.choice(("new", "\ud800", "")): odd}
-        return {**value, key: odd_one(value[key], numbers, home)}
-    if isinstance(value, list) and value and numbers.random() < 0.9:
-        at = numbers.randrange(len(value))
-        return [*value[:at], odd_one(value[at], numbers, home), *value[at + 1 :]]
-    return odd
-
-
-def text_of(value, numbers, home):
-    """A JSON text with odd values or damage in it."""
-    for _ in range(numbers.choice((0, 1, 1, 1, 2, 4))):
-        value = odd_one(value, numbers, home)
-    data = json.dumps(value).encode()
-    return damaged(data, numbers) if numbers.random() < 0.3 else data
 
 
 def put(file, data, numbers, home):
@@ -170,14 +148,16 @@ def odd_folder(places, numbers):
     work, spool = run / ".work", Spool(make_spool_folder())
     spool.folder.rmdir()
     spool.folder.mkdir(mode=0o700)
-    files = whole_files(run, home, spool)
+    files, others = whole_files(run, home, spool), (str(home / "thesis.txt"), "../../home/thesis.txt")
     odd = set(FILES) if numbers.random() < 0.3 else {numbers.choice(FILES)}
 
     def data(name):
-        return text_of(files[name], numbers, home) if name in odd else json.dumps(files[name]).encode()
+        return odd_json(files[name], numbers, others) if name in odd else json.dumps(files[name]).encode()
 
     def journal(name):
-        lines = [text_of(line, numbers, home) if name in odd else json.dumps(line).encode() for line in journal_lines()]
+        lines = [
+            odd_json(line, numbers, others) if name in odd else json.dumps(line).encode() for line in journal_lines()
+        ]
         return b"\n".join([*lines, b""])
 
     paths = {
@@ -189,12 +169,12 @@ def odd_folder(places, numbers):
         STATE: spool.folder / STATE,
         "job": spool.folder / "0000.json",
         "own": spool.folder / "0000.own",
+        "raw": spool.folder / "0000.raw.json",
     }
     for name, path in paths.items():
         put(path, data(name), numbers, home)
     put(work / "rank0.jsonl", journal("journal"), numbers, home)
     put(work / "rank0.1.jsonl", journal("older journal"), numbers, home)
-    (spool.folder / "0000.raw.json").write_text(TRACE)
     (run / "rank1.3.pt.trace.json.gz").write_bytes(gzip.compress(TRACE.encode(), 1))
     if numbers.random() < 0.1:
         (run / "a").symlink_to(home)
@@ -255,3 +235,19 @@ def test_no_run_folder_breaks_a_command(places, group, capsys):
             commands_say(capsys, "check", str(run))
             discard(places, run)
         assert contents(places) == before, case
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_record_of_an_attempt_breaks_a_job(group, tmp_path):
+    own, facts = Attempt("run", "own", BASE, "group"), LauncherFacts("none/0/host/29500", is_unique=False)
+    for case in case_numbers(group, GROUPS, share=0.2):
+        logdir = tmp_path / str(case)
+        with named(case):
+            join_attempt(logdir, facts, replace(own, token="first"), 0)
+            (record,) = logdir.glob(".kinetoscope/*/attempt")
+            record.unlink()
+            put(record, odd_json(asdict(own), random.Random(case)), random.Random(case), tmp_path)
+            with suppress(OSError):
+                attempt, _ = join_attempt(logdir, facts, own, 1)
+                assert claim_folder(logdir, "run", attempt.token) in ("run", "run.1")
+            shutil.rmtree(logdir)

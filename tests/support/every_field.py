@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kinetoscope_tb.reader.scan.columns import ARGS
-from support.fuzzing import ODD_VALUES
+from support.fuzzing import ODD_VALUES, RAW_TEXTS
 
 KEYS = Path(__file__).parents[1] / "fuzz" / "fields.json"
 _RAW = re.compile(r'"(raw \d+)"')
@@ -310,15 +310,7 @@ class Raw(str):
         return marker
 
 
-RAW = tuple(
-    map(
-        Raw,
-        (
-            "1e999", "-1e999", "1e-99999999999999999999", "1E+2", "00012", "-0", "0x1f", "9" * 5000, "nan", "N/A", "",
-            "[" * 60 + "]" * 60, "[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000, '"\\"', '"\\x"', "[1,]",
-        ),
-    )
-)  # fmt: skip
+RAW = tuple(map(Raw, RAW_TEXTS))
 
 
 def replaced(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:

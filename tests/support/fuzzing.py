@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from contextlib import contextmanager
@@ -101,6 +102,42 @@ def damaged(data: bytes, numbers: random.Random) -> bytes:
         else:
             data = data[:at] + data[numbers.randrange(len(data) + 1) :][:length] + data[at:]
     return data
+
+
+RAW_TEXTS = (
+    *("1e999", "-1e999", "1e-99999999999999999999", "1E+2", "00012", "-0", "0x1f", "9" * 5000, "nan", "N/A", ""),
+    *("[" * 60 + "]" * 60, "[" * 1000 + "]" * 1000, '{"a":' * 1000 + "1" + "}" * 1000, '"\\"', '"\\x"', "[1,]"),
+)
+"""JSON, or nearly, that `json.dumps` never writes."""
+
+_RAW = "in place of a raw text"
+
+
+def with_odd_value(value: Any, numbers: random.Random, others: tuple[Any, ...] = ()) -> Any:
+    """A JSON value with one odd one somewhere in it: of ODD_VALUES or `others`."""
+    odd = numbers.choice((*ODD_VALUES, *others, "\x1b]0;title\a\x1b[2J"))
+    if isinstance(value, dict) and value and numbers.random() < 0.9:
+        key = numbers.choice(sorted(value))
+        how = numbers.random()
+        if how < 0.1:
+            return {other: item for other, item in value.items() if other != key}
+        if how < 0.2:
+            return {**value, numbers.choice(("new", "\ud800", "")): odd}
+        return {**value, key: with_odd_value(value[key], numbers, others)}
+    if isinstance(value, list) and value and numbers.random() < 0.9:
+        at = numbers.randrange(len(value))
+        return [*value[:at], with_odd_value(value[at], numbers, others), *value[at + 1 :]]
+    return odd
+
+
+def odd_json(value: Any, numbers: random.Random, others: tuple[Any, ...] = ()) -> bytes:
+    """A JSON text with odd values, texts that are nearly JSON, or damage in it."""
+    for _ in range(numbers.choice((0, 1, 1, 1, 2, 4))):
+        value = with_odd_value(value, numbers, (*others, _RAW))
+    raw = numbers.choice(RAW_TEXTS)
+    data = json.dumps(value, ensure_ascii=numbers.random() < 0.5).replace(f'"{_RAW}"', raw)
+    data = data.encode("utf-8", "surrogatepass")
+    return damaged(data, numbers) if numbers.random() < 0.3 else data
 
 
 def outcome(data: bytes, size: int, path: str) -> Any:

@@ -120,7 +120,7 @@ def claim_folder(logdir: Path, name: str, token: str, *, overwrite: bool = False
         mark = logdir / attempt / ".work" / "attempt"
         if overwrite:
             make_folder_below(logdir / attempt, ".work")
-            replace_file(mark, token.encode())
+            replace_file(mark, os.fsencode(token))
             return attempt
         owner = _owner(mark)
         if owner is None and not _has_traces(logdir / attempt):
@@ -176,13 +176,14 @@ def _attempt_in(file: Path) -> Attempt | None:
         existing = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
         texts = (existing.name, existing.token, existing.agreed_by)
         if all(isinstance(text, str) for text in texts) and type(existing.started_ns) is int:
+            os.fsencode(existing.token)  # a ValueError: it can't be written
             return existing
     return None
 
 
 def _owner(mark: Path) -> str | None:
     try:
-        return read_plain(mark).decode(errors="replace")
+        return os.fsdecode(read_plain(mark))
     except FileNotFoundError:
         return None
 
@@ -194,5 +195,5 @@ def _has_traces(folder: Path) -> bool:
 def _claim(mark: Path, token: str) -> str:
     """Write the token unless another process was faster; return the token in the folder."""
     make_folder_below(mark.parent.parent, ".work")
-    create_file(mark, token.encode())
+    create_file(mark, os.fsencode(token))
     return _owner(mark) or ""

@@ -20,7 +20,7 @@ from ..trace.meta import Meta
 from .frames.metadata import metadata
 from .scan.ingest import Ingested
 from .scan.kinds import Kind
-from .scan.rows import LAYOUTS, Rows
+from .scan.rows import LAYOUTS, LONGEST_NS, Rows
 from .scan.tokens import Texts
 
 MOST_NAMES = 8
@@ -66,7 +66,7 @@ class Preview:
         events: How many events.
         kinds: How many of them are of each kind of KINDS.
         span_ns: From the earliest start to the latest end of operators, annotations, calls and device rows; None before
-            there is any.
+            there is any, and if no recording lasts so long: then a time is damaged.
         steps: How many different ProfilerStep ranges were read.
         step_ns: The median of how long these last on the host; None without any.
         operators, kernels: The names that last longest so far, at most MOST_NAMES.
@@ -153,10 +153,11 @@ class PreviewBuilder:
         named = {kind: by_name.by_text(self._texts) for kind, by_name in self._by_name.items()}
         steps = [one for one in named[Kind.ANNOTATION] if step_number(one.name) is not None]
         lengths = sorted(one.total_ns // one.count for one in steps)
+        span = self._last_ns - self._first_ns
         return Preview(
             events,
             {words: int(self._kinds[list(kinds)].sum()) for words, kinds in KINDS.items()},
-            self._last_ns - self._first_ns if self._last_ns >= self._first_ns else None,
+            span if 0 <= span <= LONGEST_NS else None,
             len(steps),
             lengths[len(lengths) // 2] if lengths else None,
             _longest(named[Kind.OPERATOR]),

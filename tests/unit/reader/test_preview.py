@@ -66,3 +66,8 @@ def test_an_event_whose_time_was_lost_does_not_stretch_the_span():
 
 def test_without_events_that_last_there_is_no_span():
     assert previews_of(TraceBuilder().memory(1, 5))[-1].span_ns is None
+
+
+def test_a_damaged_time_gives_no_span():
+    trace = TraceBuilder().op("aten::mm", 1, 2).op("aten::mm", 10**18, 2, note="x" * PADDING)
+    assert [preview.span_ns for preview in previews_of(trace)][-1] is None

@@ -1,3 +1,4 @@
+import os
 import threading
 
 import pytest
@@ -130,8 +131,16 @@ def test_where_a_launcher_s_words_are_of_one_attempt_alone_all_is_sure(tmp_path)
     assert joined(tmp_path, attempt("own", 500), 1, unique) == ("agreed", True)
 
 
+HALF_A_PAIR = r'{"name": "a", "token": "\ud800", "started_ns": 1000000001000000000}'
+
+
+def test_a_token_from_a_variable_that_is_no_utf8_claims_a_folder(tmp_path):
+    token = os.fsdecode(b"/tmp/\xff/1")
+    assert [claim_folder(tmp_path, "run", each) for each in (token, "other", token)] == ["run", "run.1", "run"]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"name": 1}', '{"name": "a", "token": "b", "started_ns": "c"}']
+    "text", ["", "{", "[]", "null", '{"name": 1}', '{"name": "a", "token": "b", "started_ns": "c"}', HALF_A_PAIR]
 )
 def test_an_unreadable_record_is_ignored(tmp_path, text):
     joined(tmp_path, attempt("a"), 0)
