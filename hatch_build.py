@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 BUNDLE = ("deno", "bundle", "--quiet", "--frozen", "--platform=browser", "--minify")
+GRAPH = ("deno", "info", "--json", "--frozen", "src/index.tsx")
 MINIFY = ("deno", "run", "--quiet", "--frozen", "--allow-read", "--allow-write", "--allow-env", "minify.ts")
 DENO = "deno~=2.9"
 
@@ -34,7 +36,7 @@ def native_build(root: Path) -> ModuleType:
 
 
 class Page:
-    """The page: static/index.js.
+    """The page: static/index.js, and the licenses of what is in it of others: static/licenses.txt.
 
     Args:
         root: The repository.
@@ -44,6 +46,7 @@ class Page:
         self._root = root
         self.source = root / "frontend"
         self.stamp = root / "tb_plugin" / "kinetoscope_tb" / "static" / "SOURCE"
+        self.licenses = self.stamp.with_name("licenses.txt")
 
     def digest(self) -> str:
         """Return the digest of the sources."""
@@ -57,7 +60,7 @@ class Page:
 
     def is_built(self) -> bool:
         """Whether the bundle exists and is current."""
-        return self.stamp.exists() and self.stamp.read_text() == self.digest()
+        return self.licenses.exists() and self.stamp.exists() and self.stamp.read_text() == self.digest()
 
     def build(self) -> bool:
         """Build the bundle; returns whether that succeeded."""
@@ -69,8 +72,31 @@ class Page:
             subprocess.run(command, cwd=self.source, env=env, check=False).returncode == 0 for command in commands
         )
         if is_built:
+            graph = subprocess.run(GRAPH, cwd=self.source, env=env, check=True, capture_output=True)
+            self.licenses.write_text(license_notices(json.loads(graph.stdout)), encoding="utf-8")
             self.stamp.write_text(self.digest())
         return is_built
+
+
+def license_notices(graph: dict[str, Any]) -> str:
+    """The licenses of the npm packages in a bundle, each below its name and version.
+
+    Args:
+        graph: What `deno info --json` says of the bundle's entry point.
+    """
+    packages, pending = {}, [module["npmPackage"] for module in graph["modules"] if "npmPackage" in module]
+    while pending:
+        name = pending.pop()
+        if name not in packages:
+            packages[name] = graph["npmPackages"][name]
+            pending += packages[name]["dependencies"]
+    notices = []
+    for package in sorted(packages.values(), key=lambda package: package["name"]):
+        texts = [path.read_text(encoding="utf-8").strip() for path in Path(package["localPath"]).glob("LICEN[CS]E*")]
+        if not texts:
+            raise FileNotFoundError(f"The npm package {package['name']} has no license file.")
+        notices.append("\n\n".join([f"{package['name']} {package['version']}", *texts]))
+    return "The page contains these packages.\n\n" + "\n\n\n".join(notices) + "\n"
 
 
 class BuildHook(BuildHookInterface[Any]):

@@ -14,11 +14,13 @@ KinetoscopeError            str(error): what went wrong, where, and what to do; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from concurrent.futures import Future
 from difflib import get_close_matches
 from typing import Any
 
+_WORD_BEGINS = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # NotATrace, NotJSON
 MOST_NAME = 500  # characters of a requested name in a message
 
 
@@ -30,8 +32,7 @@ class KinetoscopeError(Exception):
     @property
     def code(self) -> str:
         """The class name in snake case, for programs; people read the message."""
-        name = type(self).__name__
-        return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+        return _WORD_BEGINS.sub("_", type(self).__name__.lstrip("_")).lower()
 
 
 class LogdirError(KinetoscopeError):

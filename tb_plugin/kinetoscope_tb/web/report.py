@@ -109,6 +109,7 @@ def _page(content: str, title: str) -> str:
     script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    licenses = asset("licenses.txt")[0].decode().replace("--", "- -")
     packed = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
     return f"""<!doctype html>
 <html lang="en">
@@ -122,6 +123,8 @@ def _page(content: str, title: str) -> str:
 <noscript>This report needs JavaScript. It contacts no other address.</noscript>
 <script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
 <script type="module">{script}</script>
+<!--
+{licenses}-->
 </body>
 </html>
 """
