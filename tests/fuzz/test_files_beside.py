@@ -6,12 +6,15 @@ import json
 import os
 import random
 import shutil
+from contextlib import suppress
 
 import pytest
 from werkzeug.test import Client
 
+from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.web.app import routes
 from support.file_kinds import GOOD, KINDS, WORK
 from support.fuzzing import case_numbers, damaged, named, odd_json
@@ -71,6 +74,15 @@ class Server:
         return {view: self.answer("/view", **place, view=view) for view in VIEWS}
 
 
+def open_alone(path):
+    """Open a file by its path, as memory timelines are, and look at it."""
+    with suppress(KinetoscopeError):
+        recording = opened(str(path), None, None, None)
+        for view in VIEWS:
+            with suppress(KinetoscopeError):
+                getattr(recording, view)
+
+
 @functools.cache
 def alone(folder):
     """What the good recording says without any other file."""
@@ -104,6 +116,7 @@ def test_a_damaged_file_costs_itself_alone(group, tmp_path, expected):
             for path, value in WHOLE[kind].items():
                 is_json = not isinstance(value, bytes)
                 put(logdir / path, odd_json(value, numbers) if is_json else damaged(value, numbers), numbers)
+                open_alone(logdir / path)
             server = Server(logdir)
             for file in server.files():
                 views = server.views(file)

@@ -66,12 +66,18 @@ def _raw_memory_timeline() -> dict[str, Any]:
 
 
 def _node_notes() -> dict[str, Any]:
-    stacks = {"1": "train.py:3:step\nmodel.py:9:forward", "4294967297": "a.py:1:f"}
-    return {"good/kernel_py_stacks.json": stacks, "good/kernel_annotations.json": {"1": [{"name": "forward"}], "2": []}}
+    stacks = {"4294967296": "train.py:3:step\nmodel.py:9:forward", "4294967297": "a.py:1:f"}
+    marks = {"4294967296": [{"name": "forward"}], "4294967298": []}
+    return {"good/kernel_py_stacks.json": stacks, "good/kernel_annotations.json": marks}
 
 
 def _capture() -> dict[str, Any]:
-    return {"good/capture_traces/graph_rank0.json": json.loads(GraphRecording("cuda").captured(WORK).builder.text())}
+    replays = GraphRecording("rocm").replayed(WORK, 1).replayed(WORK, 1)
+    return {
+        "graphs/rank0.1.pt.trace.json": json.loads(replays.builder.text()),
+        "graphs/capture_traces/graph_rank0.json": json.loads(GraphRecording("rocm").captured(WORK).builder.text()),
+        "good/capture_traces/graph_rank0.json": {"traceEvents": []},
+    }
 
 
 def _patterns() -> dict[str, Any]:
