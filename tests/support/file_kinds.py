@@ -142,6 +142,7 @@ OWN = {
     "kinetoscope.composer.json_traces.node_file": "what the ranks of this node write, in a folder of the job",
     "kinetoscope.job.job_store": "/proc",
     "kinetoscope.sampling.clock_sync": "/proc",
+    "kinetoscope.sampling.cpu_times": "/proc",
     "kinetoscope.sampling.procfs": "/proc",
     "kinetoscope.untrusted_files": "opens for the modules above",
     "kinetoscope_tb.arrays.pages": "memory, no file",
