@@ -16,7 +16,7 @@ from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
-from .trace.model import Undermined
+from .trace.model import Trace, Undermined
 from .trace.row_filters import Events, Key
 
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
@@ -306,6 +306,12 @@ class View:
             return []
         left_out = {*self.table.key, pictures.parent_column(self.table.picture)}
         return [c.name for c in self.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
+
+    def hint_for(self, recorded: Recorded) -> str:
+        """The message if the recording lacks the data: no option of torch.profiler is at fault in other files."""
+        if isinstance(recorded, Trace) and recorded.meta.foreign_writer is not None:
+            return f"This file was written by {recorded.meta.foreign_writer}, which doesn't record it."
+        return self.hint
 
     def events_of_row(self, trace: Any, values: Mapping[str, Any]) -> Events:
         """The events behind a row, by the values of its key columns; a missing one is None."""

@@ -239,6 +239,13 @@ static void add_anomalies(Out *out, int64_t counts, int64_t at) {
     }
 }
 
+/* Whether an object has no members: XLA writes one after its last event. */
+static inline bool is_empty_object(Text b, int64_t pos, int64_t after) {
+    for (int64_t at = pos + 1; at < after - 1; at++)
+        if (!is_blank(AT(b.at, at))) return false;
+    return true;
+}
+
 /* Read the event at pos into the next row, and keep it if it is whole and has a phase. Returns as find_value_end. */
 static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *keys, Out *out, Seen *seen) {
     int64_t row = AT(out->state, EVENTS), anomalies = 0;
@@ -253,7 +260,7 @@ static inline int64_t keep_event(Text b, int64_t pos, int64_t end, const Keys *k
         return after;
     }
     forget(out, row);
-    if (after >= 0) {
+    if (after >= 0 && !is_empty_object(b, pos, after)) {
         if (AT(out->state, NAMELESS) == 0) AT(out->state, FIRST_NAMELESS) = pos;
         AT(out->state, NAMELESS)++;
     }

@@ -15,6 +15,7 @@ from contract.running import a_trace, put
 from kinetoscope_tb.discovery.filename_patterns import is_candidate
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
+from support.foreign_files import VIZTRACER
 from support.simulated import Truth, simulated, write
 
 
@@ -310,3 +311,17 @@ def test_a_view_of_a_run_is_of_all_its_workers(kinetoscope, tmp_path):
     assert answer["data"]["verdict"] == ["straggler", "waits", "waits"]
     status, out, _ = kinetoscope("view", "rank_steps", str(tmp_path), "--format", "csv")
     assert (status, len(out.splitlines())) == (0, 1 + 3 * 4)
+
+
+def test_a_file_of_another_program_says_whose_it_is(kinetoscope, tmp_path):
+    put(tmp_path, "result.json", text=VIZTRACER)
+    status, out, _ = kinetoscope("check", str(tmp_path))
+    assert status == 1
+    assert "foreign     result.json" in out
+    assert "written by VizTracer, not by torch.profiler" in out
+    _, out, _ = kinetoscope("summary", str(tmp_path))
+    assert "written by VizTracer" in out
+    assert "Busy time by lane: 5 events in 73.9 µs" in out
+    assert "MainProcess 6553 · MainThread 6553" in out
+    assert "CPU" not in out
+    assert "0 ns" not in out

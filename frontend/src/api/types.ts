@@ -178,6 +178,8 @@ export type TraceState =
     rank: number | null;
     steps: string[];
     step_noun: "step" | "iteration";
+    /** The program that wrote the file, if it wasn't torch.profiler. */
+    foreign_writer: string | null;
     /** The vendor's name for the units that multiply matrices, such as "tensor cores". */
     matrix_units: string;
     /** The readable labels of its kernels, by their full names. */

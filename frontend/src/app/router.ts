@@ -275,6 +275,9 @@ const traceStates = resources<TraceState>(() => {
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
 
 /** What a step of the trace is called. */
+export const foreignWriter = computed(() =>
+  traceState.value?.state === "ready" ? traceState.value.foreign_writer : null
+);
 export const stepWord = computed(() => traceState.value?.state === "ready" ? traceState.value.step_noun : "step");
 
 /** Whether the views that the trace lacks are still those of the trace before. */

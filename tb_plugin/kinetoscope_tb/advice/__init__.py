@@ -77,6 +77,8 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     What faults of the recording, among its diagnostics, could flip isn't given; one row before all others says so.
     """
     faults = Faults(facts, diagnostics)
+    if facts.trace.meta.foreign_writer is not None:
+        return [_about_foreign_file(facts.trace.meta.foreign_writer)]
     if not facts.step_ns:
         return faults.without_steps()
     results = [each for rule in _RULES for each in rule(facts)]
@@ -86,6 +88,18 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
     return [*given, faults.judge_rest(given, _rest(facts, results), [s for s in results if isinstance(s, Cleared)])]
+
+
+def _about_foreign_file(writer: str) -> Advice:
+    return Advice(
+        "foreign_writer",
+        f"This file was written by {writer}, not by torch.profiler: there is no advice about it.",
+        "It has no operators of PyTorch. Busy time by lane says which thread or stream worked for how long.",
+        "Look at the lanes and at the timeline.",
+        None,
+        "cannot_tell",
+        "lanes",
+    )
 
 
 def _unknown_part(

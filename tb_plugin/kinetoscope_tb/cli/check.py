@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def check(path: str, run: str | None, strict: bool, form: str) -> None:
     """Check that the traces in PATH are complete: readable, without losses, from every rank, with consistent clocks.
 
-    The exit status is 0 if they are, and 1 if not.
+    Files of other programs than torch.profiler fail, too. The exit status is 0 if they are, and 1 if not.
     """
     from ..diagnostics.verification import run_problems, verdict
     from ..discovery import list_path
@@ -46,7 +46,7 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
     }
     unusable = [f"{problem.path}: {problem.reason}" for problem in listing.problems] + _named(unfinished)
     unusable = [] if run else unusable
-    bad = [one for one in verdicts if one.state in ("unreadable", "loss") or (strict and one.state != "ok")]
+    bad = [one for one in verdicts if one.state in ("unreadable", "foreign", "loss") or (strict and one.state != "ok")]
     is_whole = not (bad or unusable or any(problems.values()))
     if form == "json":
         _print_json(verdicts, problems, unusable, is_whole=is_whole)

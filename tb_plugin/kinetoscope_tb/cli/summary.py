@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 MOST = 5  # kernels and operators
+MOST_LANES = 12
 WIDTH = 100
 _BAR = 20
 _NAME = 48
@@ -38,15 +39,18 @@ def _lines(trace: Trace, title: str) -> Iterator[str]:
     from ..measures.calls.kernel_names import labels_of_kernels
     from .text_table import visible
 
-    frames = {view: _frame(view, trace) for view in ("overview", "advice", "environment", "top")}
+    frames = {view: _frame(view, trace) for view in ("overview", "advice", "environment", "top", "lanes")}
     advice = frames["advice"].rows(named=True) if frames["advice"] is not None else []
     yield visible(title)
-    yield from _environment(frames["environment"])
+    yield from _environment(frames["environment"], trace.meta.foreign_writer)
     yield ""
     if advice:
         yield from _paragraph(advice[0], "")
         yield ""
-    yield from _breakdown(trace, frames["overview"])
+    if trace.meta.foreign_writer is not None:
+        yield from _busy_lanes(trace, frames["lanes"])
+    if trace.meta.foreign_writer is None or not trace.device_events.is_empty():
+        yield from _breakdown(trace, frames["overview"])
     labels = labels_of_kernels(trace)
     for kind in ("kernel", "operator"):
         yield from _top(trace, frames["top"], kind, labels)
@@ -61,12 +65,13 @@ def _frame(name: str, trace: Trace) -> pl.DataFrame | None:
     return None if isinstance(result, Missing) else result
 
 
-def _environment(frame: pl.DataFrame | None) -> Iterator[str]:
+def _environment(frame: pl.DataFrame | None, foreign_writer: str | None) -> Iterator[str]:
     if frame is None:
         return
     facts = dict(frame.select("fact", "value").rows())
     shown = [f"{name} {facts[name]}" for name in ("torch", "CUDA", "ROCm") if name in facts]
-    yield from _wrapped(" · ".join([*([facts["Device"]] if "Device" in facts else []), *shown]))
+    by = [f"written by {foreign_writer}"] if foreign_writer is not None else []
+    yield from _wrapped(" · ".join([*([facts["Device"]] if "Device" in facts else []), *shown, *by]))
 
 
 def _size(advice: Mapping[str, Any]) -> str:
@@ -95,6 +100,19 @@ def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
         if row["mean_ns"]:
             bar = "█" * round(_BAR * share)
             yield f"  {row['category']:<14}{text.time(row['mean_ns']):>10}{100 * share:>7.1f} %  {bar}".rstrip()
+    yield ""
+
+
+def _busy_lanes(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
+    from ..names import text
+    from .text_table import visible
+
+    yield f"Busy time by lane: {trace.meta.events:,} events in {text.time(trace.window[1] - trace.window[0])}"
+    for row in [] if frame is None else frame.head(MOST_LANES).rows(named=True):
+        name = visible(f"{row['process']} · {row['lane']}")
+        name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+        busy = f"{text.time(row['busy_ns']):>13}{100 * (row['busy_frac'] or 0):>7.1f} %"
+        yield f"  {name:<{_NAME}}{busy}{row['events']:>10,}"
     yield ""
 
 

@@ -12,6 +12,7 @@ syncs         waits, and the events that they wait for
 names         names that the profiler lost
 distributed   the worker's rank, and the metadata of collectives
 recording     the profiler's own code, and options that were off
+writers       files of other programs
 captures      what says which operators graphs replay
 
 run           diagnostics of a run of many ranks
@@ -25,7 +26,20 @@ from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
 from ..trace.memo import once_per_trace
-from . import autograd, captures, clocks, device, distributed, names, physics, recording, steps, syncs, throttling
+from . import (
+    autograd,
+    captures,
+    clocks,
+    device,
+    distributed,
+    names,
+    physics,
+    recording,
+    steps,
+    syncs,
+    throttling,
+    writers,
+)
 
 __all__ = ["LEVELS", "diagnose"]
 
@@ -44,5 +58,7 @@ def diagnose(trace: Trace) -> list[Diagnostic]:
 
 @once_per_trace
 def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
-    diagnostics = [*trace.diagnostics, *(diagnostic for rules in _RULES for diagnostic in rules.diagnose(trace))]
+    # what the other rules say is about torch.profiler, and how to use it
+    rules = _RULES if trace.meta.foreign_writer is None else (writers,)
+    diagnostics = [*trace.diagnostics, *(diagnostic for rule in rules for diagnostic in rule.diagnose(trace))]
     return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))

@@ -15,6 +15,7 @@ from ..discovery.filename_patterns import is_time
 from ..errors import KinetoscopeError
 from ..trace import Diagnostic, Trace
 from . import diagnose
+from .writers import FOREIGN
 
 _MOST_LISTED = 8
 _CLOCKS_DIFFER_NS = 10_000_000  # clock error of machines that use a time server
@@ -46,10 +47,12 @@ class Verdict:
     window_ns: tuple[int, int] | None = None
 
     @property
-    def state(self) -> Literal["ok", "warning", "loss", "unreadable"]:
-        """The worst level of its diagnostics."""
+    def state(self) -> Literal["ok", "warning", "loss", "foreign", "unreadable"]:
+        """The worst level of its diagnostics; foreign: another program than torch.profiler wrote it."""
         if self.problem:
             return "unreadable"
+        if any(diagnostic.rule == FOREIGN for diagnostic in self.diagnostics):
+            return "foreign"
         levels = {diagnostic.level for diagnostic in self.diagnostics}
         return "loss" if "loss" in levels else "warning" if "warning" in levels else "ok"
 

@@ -38,7 +38,9 @@ _NSIGHT_EVENTS = frozenset(
 _EVENTS = re.compile(r'"traceEvents"\s*:')
 _SCHEMA = re.compile(r'\s*\{\s*"schemaVersion"\s*:')
 _TORCH_KEY = re.compile(r'"(deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|trace_id)"\s*:')
-_EVENT_ARRAY = re.compile(r'\s*\[[\s,]*\{[^{}]*?"ph"\s*:')
+_EVENT_ARRAY = re.compile(  # whatever the arguments are, and wherever in an event
+    r'\s*\[[\s,]*\{(?:[^{}]*?"ph"\s*:|(?=.{0,4096}?"(?:ts|pid)"\s*:).{0,4096}?"ph"\s*:\s*"[A-Za-z]")', re.DOTALL
+)
 _RANKS = (
     re.compile(r'"kinetoscope"\s*:\s*\{.{0,4096}?"global_rank"\s*:\s*(\d{1,9})', re.DOTALL),
     re.compile(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),

@@ -102,7 +102,7 @@ def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> 
     """
     from ..compare import frame_of
 
-    return Missing(view.hint) if view.is_missing(recorded) else frame_of(view, recorded, arguments)
+    return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else frame_of(view, recorded, arguments)
 
 
 def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:
@@ -143,7 +143,7 @@ def compute_comparison(
     from ..compare import compare
 
     if view.comparable_columns and view.is_missing(base) and view.is_missing(new):
-        return Missing(view.hint)
+        return Missing(view.hint_for(base))
     return compare(view, base, new, arguments=arguments, columns=columns)
 
 

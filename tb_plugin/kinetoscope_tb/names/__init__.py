@@ -1,6 +1,7 @@
 """The meaning of names: kernels, calls, collectives, operators and devices. Nothing here reads a trace.
 
 kernels           communication, data loading and steps, by name
+device_work       device work in files without categories
 kernel_families   attention, matmuls, experts, sampling and other families of a served model's kernels
 kernel_labels     readable labels of kernels
 iterations        iterations of servers, by their annotations and functions

@@ -6,6 +6,7 @@ perfetto            Perfetto's protobuf → the same sorted events
 nsight              Nsight Systems' SQLite export → the same sorted events
 memory_timeline     torch's memory timelines → the memory rows of a trace
 frames              sorted events → the frames of a trace, on one time axis
+foreign_writers     files that torch.profiler didn't write, and who did
 preview             counts of the events read so far
 event               one event as the file has it
 writer_fingerprint  details of the text that identify its writer

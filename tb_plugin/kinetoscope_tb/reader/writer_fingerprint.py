@@ -18,7 +18,7 @@ _FEWEST_TIMES = 30  # with fewer, that no fraction begins with 0 may be chance
 
 _CUT = b"\0"  # no expression goes over it
 
-_KEY = re.compile(rb'"([A-Za-z_][^"\\\n:]{0,40})"\s*:')
+_KEY = re.compile(rb'"([A-Za-z_.][^"\\\n:]{0,40})"\s*:')
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\n]{1,40})"')
 _FRACTION = re.compile(rb'"(?:ts|dur)"\s*:\s*"?-?\d+(?:\.(\d+))?')
 _BASE = b'"baseTimeNanoseconds"'

@@ -83,7 +83,7 @@ def assemble(parts: Parts) -> Trace:
     del ranges
     release_free_memory()  # before the columns that follow
 
-    extent = _extent(host, launches, device) if host.height or device.height or launches.height else _extent(python)
+    extent = _activity_extent((host, launches, device), python, parts)
     steps = host_steps(host, extent, _recording_end(parts))
     host, launches, device = with_step_numbers(steps, host, launches, device)
     windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
@@ -252,9 +252,18 @@ def _with_op_by_arrow(
     return device.with_columns(op=rows.select(merged).to_series())
 
 
+def _activity_extent(work: tuple[pl.DataFrame, ...], python: pl.DataFrame, parts: Parts) -> tuple[int, int]:
+    """When the first activity begins and the last one ends: of whatever events there are, if there are no others."""
+    others = [parts.frames[name] for name in ("others", "memory", "flows", "syncs", "counters")]
+    if parts.meta.foreign_writer is not None:
+        return _extent(*work, python, *others)
+    return next((_extent(*frames) for frames in (work, (python,), others) if any(f.height for f in frames)), (0, 0))
+
+
 def _extent(*frames: pl.DataFrame) -> tuple[int, int]:
     """Start of the earliest and end of the latest row; (0, 0) if there is none."""
     rows = [f for f in frames if f.height]
     if not rows:
         return 0, 0
-    return min(f["start_ns"].min() for f in rows), max((f["start_ns"] + f["dur_ns"]).max() for f in rows)  # type: ignore[type-var, return-value]
+    ends = [f["start_ns"] + f["dur_ns"].clip(0) if "dur_ns" in f.columns else f["start_ns"] for f in rows]
+    return min(f["start_ns"].min() for f in rows), max(end.max() for end in ends)  # type: ignore[type-var, return-value]

@@ -42,12 +42,14 @@ class Meta:
         events: Number of events in the file.
         fingerprint: Of the writer.
         impossible: Descriptions of impossible values of the rank or the clock. The keys themselves are null.
+        foreign_writer: The program that wrote the file if it has no events of torch.profiler; None if it has.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
     events: int = 0
     fingerprint: WriterFingerprint = WriterFingerprint()
     impossible: tuple[str, ...] = ()
+    foreign_writer: str | None = None
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
         value = self.top.get(key)

@@ -434,6 +434,7 @@ class Trace:
 
         `communication`: device or host communication with other ranks;
         `stacks`: Python calls around operators; `modules`: calls of modules;
+        `lanes`: any event with a duration;
         `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
         `launching`: any device row, or any call that launches work;
         `graphs`: any launch of a CUDA or HIP graph;
@@ -464,6 +465,10 @@ class Trace:
             return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
         if part == "work":
             return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
+        if part == "lanes":
+            ranges = (self.host_events, self.launches, self.device_events, self.python_calls)
+            is_others = self.meta.foreign_writer is not None and bool((self.others["dur_ns"] >= 0).any())
+            return is_others or any(frame.height for frame in ranges)
         if part == "memory_categories":
             has_addresses = bool((~self.memory["address"].is_in([0, -1])).any())
             return has_addresses or self.meta.top.get("memoryTimeline") is True

@@ -53,6 +53,7 @@ EVERY_VIEW = Views(
     "server.limits",
     "overview.advice",
     "overview.steps",
+    "overview.lanes",
     "device.idle",
     "device.idle_culprits",
     "device.culprit_gaps",

@@ -102,6 +102,7 @@ def state(
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
+        "foreign_writer": trace.meta.foreign_writer,
         "step_noun": step_noun(trace.steps),
         "matrix_units": vendor_terms(trace).matrix_units,
         "labels": dict(labels_of_kernels(trace)),
@@ -116,7 +117,7 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     from ..measures.recording.held_parts import holds
 
     if view.scope == "recording":
-        return view.hint if _is_missing(view, trace) else None
+        return view.hint_for(trace) if _is_missing(view, trace) else None
     if not is_alone:
         return None
     if trace.meta.world_size == 1:

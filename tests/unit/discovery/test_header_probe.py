@@ -6,6 +6,7 @@ import fsspec
 import pytest
 
 from kinetoscope_tb.discovery import Heads, Listing, Logdir, list_traces
+from kinetoscope_tb.discovery.header_probe import head_in
 from kinetoscope_tb.filesystem import stored_bytes
 from support.logdirs import begins, listed, make, names
 from support.perfetto import training
@@ -151,3 +152,9 @@ def test_of_a_remote_place_some_files_are_looked_into_for_each_listing():
     heads = Heads(most_remote=2)
     seen = [len(list_traces([Logdir("memory://few")], heads).files) for _ in range(4)]
     assert seen == [2, 4, 5, 5]
+
+
+def test_arguments_may_come_before_the_phase() -> None:
+    text = b'[{"name": "x", "args": {"shape": {"n": 1}}, "ph": "X", "ts": 1.0, "dur": 2.0, "pid": 1, "tid": 7}]'
+    assert head_in(text)[0].is_trace
+    assert not head_in(b'[{"soil": {"depth": 1}, "ph": "acid"}]')[0].is_trace

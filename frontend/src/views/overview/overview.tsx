@@ -2,11 +2,12 @@ import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { deviceNoun, tableOf, useAnswer } from "../../app/answers.ts";
-import { openView, trace, traceState, viewEntry } from "../../app/router.ts";
+import { foreignWriter, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { ActivityStrip } from "./activity_strip.tsx";
 import { Breakdown } from "./breakdown.tsx";
+import { BusyLanes } from "./busy_lanes.tsx";
 import { Card, Facts } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
 import { type Unit, unitOf } from "./step_unit.ts";
@@ -84,6 +85,7 @@ export function Overview() {
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
   const unit = unitOfTable(steps);
+  const isForeign = foreignWriter.value !== null;
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
@@ -103,13 +105,18 @@ export function Overview() {
             <AnswerView shown={advice} title="Advice">
               {(table) => <Verdict table={table} unit={unit} />}
             </AnswerView>
-            <ActivityStrip steps={steps} noun={deviceNoun()} />
-            <div class="overview">
-              <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
-              <Breakdown overview={table} steps={steps} unit={unit} />
-              <WhatToDo shown={advice} noun={unit.noun} />
-              <TopLists unit={unit} rows={unit.counted ? ROWS : ROWS_OF_ONE_STEP} />
-            </div>
+            {isForeign && <BusyLanes />}
+            {(!isForeign || gpus.answer?.state === "ready") && (
+              <>
+                <ActivityStrip steps={steps} noun={deviceNoun()} />
+                <div class="overview">
+                  <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
+                  <Breakdown overview={table} steps={steps} unit={unit} />
+                  {!isForeign && <WhatToDo shown={advice} noun={unit.noun} />}
+                  <TopLists unit={unit} rows={unit.counted ? ROWS : ROWS_OF_ONE_STEP} />
+                </div>
+              </>
+            )}
             <Provenance />
           </>
         )}
@@ -139,7 +146,9 @@ export function useContext(): string {
   const events = fact("Events");
   return [
     ...facts,
-    steps && (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
+    foreignWriter.value && `written by ${foreignWriter.value}`,
+    steps && !foreignWriter.value &&
+    (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
     events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
   ].filter(Boolean).join(" · ");
 }

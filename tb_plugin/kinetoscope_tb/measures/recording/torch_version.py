@@ -129,7 +129,7 @@ def torch_version(trace: Trace) -> str | None:
     recorded_version = trace.meta.producer.get("torch_version")
     if recorded_version:
         return str(recorded_version)
-    if writer(trace) in _OTHER_WRITERS:
+    if trace.meta.foreign_writer is not None or writer(trace) in _OTHER_WRITERS:
         return None
     release = _by_source_line(trace)
     if release:
@@ -144,6 +144,8 @@ def torch_version(trace: Trace) -> str | None:
 
 def writer(trace: Trace) -> str | None:
     """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
+    if trace.meta.foreign_writer is not None:
+        return trace.meta.foreign_writer
     if "nsight" in trace.meta.top:
         return NSIGHT
     if trace.meta.top.get("memoryTimeline") is True:

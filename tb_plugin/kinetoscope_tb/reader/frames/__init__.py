@@ -6,5 +6,6 @@ threads       (pid, tid) pairs and their names
 metadata      the values outside the event array, checked
 begin_end     ranges written as a begin and an end event
 ascend        torch_npu's traces                 arrows     links of writers without correlations
-amounts       impossible numbers                 anomalies  odd texts
+uncategorized rows of devices without a category  amounts  impossible numbers
+anomalies     odd texts
 """

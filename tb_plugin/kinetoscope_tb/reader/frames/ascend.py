@@ -11,10 +11,10 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
 from ..scan.kinds import Kind
-from ..scan.rows import LAYOUTS, Rows, Sorted
+from ..scan.rows import Sorted
 from ..scan.tokens import Texts, used
+from .uncategorized import move_rows, processes_of
 
 _HARDWARE = "Ascend Hardware"
 _CALLS = "CANN"
@@ -29,31 +29,18 @@ _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
 def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
     """Move the rows of devices and of CANN to their frames; other rows without a category are no longer unknown."""
     others = events.frames["others"]
-    process = _processes(events.frames["names"], texts)
+    process = processes_of(events.frames["names"], texts)
     if _HARDWARE not in process.values():
         return
     bare = np.flatnonzero((others["category"] < 0) & (others["kind"] == Kind.UNKNOWN))
     kind = np.full(others["kind"].size, Kind.OTHER, np.int8)
     kind[bare] = _kinds(others["name"][bare], others["pid"][bare], process, texts)
     others.put("kind", bare, np.full(bare.size, Kind.OTHER))
-    codes = np.append(np.arange(len(texts)), NONE)
-    for name in ("launches", "device_events"):
-        layout = LAYOUTS[name]
-        rows = np.flatnonzero((kind >= layout.first) & (kind <= layout.last))
-        columns = {column: others[column][rows] for column in (*layout.codes, "ts", "dur", "offset", "length")}
-        columns |= {column: np.full(rows.size, NONE, np.int8) for column in layout.args}
-        columns["kind"] = kind[rows]
-        if name == "device_events":
-            columns["device"] = _devices(columns["pid"], texts)
-        events.frames[name].append(columns, codes)
-    others.keep(kind == Kind.OTHER)
-
-
-def _processes(names: Rows, texts: Texts) -> dict[int, str]:
-    """Pid's code → name."""
-    columns = (names[column].tolist() for column in ("name", "pid", "label"))
-    rows = zip(*columns, strict=True)
-    return {pid: texts[label] or "" for name, pid, label in rows if label >= 0 and texts[name] == "process_name"}
+    rows = np.flatnonzero(kind != Kind.OTHER)
+    move_rows(events, rows, kind[rows], texts)
+    device = events.frames["device_events"]
+    unnumbered = np.flatnonzero(device["device"] < 0)
+    device.put("device", unnumbered, _devices(device["pid"][unnumbered], texts))
 
 
 def _kinds(
@@ -82,7 +69,7 @@ def _kind_of_task(name: str) -> Kind:
     return Kind.MEMSET if upper.startswith("MEMSET") else Kind.KERNEL
 
 
-def _devices(pid: NDArray[np.signedinteger], texts: Texts) -> NDArray[np.int32]:
+def _devices(pid: NDArray[np.signedinteger], texts: Texts) -> NDArray[np.int64]:
     number = {code: texts[code] or "" for code in used(pid, len(texts))}
     devices = {code: int(text) & _DEVICE_BITS if _NUMBER.fullmatch(text) else 0 for code, text in number.items()}
-    return np.array([devices[code] for code in pid.tolist()], np.int32)
+    return np.array([devices[code] for code in pid.tolist()], np.int64)

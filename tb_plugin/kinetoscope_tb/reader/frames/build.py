@@ -7,6 +7,7 @@ import numpy as np
 from ...trace.assemble import Parts
 from ...trace.meta import Meta, WriterFingerprint
 from ...trace.model import COLLECTED, Diagnostic
+from ..foreign_writers import foreign_writer
 from ..input.document import not_a_trace
 from ..scan.counters import counters, with_samples
 from ..scan.damage import damage_outside_events, truncation
@@ -23,6 +24,7 @@ from .event_frames import collectives, frame
 from .metadata import metadata
 from .plausible_times import plausible_times, profiler_spans, without_impossible_times
 from .threads import threads_of
+from .uncategorized import sort_uncategorized_rows
 
 _NO_THREADS = np.empty(0, np.int32)
 
@@ -52,6 +54,8 @@ def build_parts(
     diagnostics += close_begin_end(events, texts, plausible)
     diagnostics += without_impossible_times(events, plausible)
     sort_ascend_rows(events, texts)
+    sort_uncategorized_rows(events, texts)
+    writer = foreign_writer(events, texts, outside.top, fingerprint)
     diagnostics += _unknown_categories(events, texts)
     earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
     spans = profiler_spans(events.frames["others"], texts)
@@ -69,7 +73,7 @@ def build_parts(
         frames["counters"] = with_samples(frames["counters"], ingested.samples, earliest)
     outside, origin = outside.with_origin(earliest)
     diagnostics += outside.diagnostics()
-    meta = Meta(outside.top, events.events, fingerprint, outside.impossible)
+    meta = Meta(outside.top, events.events, fingerprint, outside.impossible, writer)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(diagnostics))
 
 

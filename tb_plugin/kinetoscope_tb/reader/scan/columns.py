@@ -36,8 +36,8 @@ class Arg:
 
 ARGS = (
     Arg("id", INTEGER, ("id",), level=0),
-    Arg("external_id", INTEGER, ("External id", "external id")),
-    Arg("correlation", INTEGER, ("correlation",)),
+    Arg("external_id", INTEGER, ("External id", "external id", "externalId")),
+    Arg("correlation", INTEGER, ("correlation", "correlationId", "correlation_id")),
     Arg("sequence", INTEGER, ("Sequence number",)),
     Arg("fwd_thread", INTEGER, ("Fwd thread id",)),
     Arg("input_shapes", CODE, ("Input Dims", "Input dims")),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...names.device_work import Work, device_work
 from .tokens import text_of, used
 
 
@@ -90,6 +91,14 @@ _NOT_OPERATORS = (
 _LUMPED = b'"mtia_ccp_events"'
 """MTIA's category for all that a device does, whether it works or waits."""
 
+_BY_NAME: dict[Work | None, Kind] = {
+    "kernel": Kind.KERNEL,
+    "memcpy": Kind.MEMCPY,
+    "memset": Kind.MEMSET,
+    "call": Kind.RUNTIME,
+}
+"""Of events without a category."""
+
 _IN_A_LUMP = {"event_wait": Kind.OTHER, "event_record": Kind.OTHER, "dma_request": Kind.MEMCPY}
 
 
@@ -113,6 +122,8 @@ def kinds(
     if bare.size:
         result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
         lump = bare[result[bare] == Kind.KERNEL]
+        unknown = bare[result[bare] == Kind.UNKNOWN]
+        result[unknown] = _looked_up(name[unknown], tokens, _kind_by_name)
     if _LUMPED in tokens:
         lump = np.append(lump, np.flatnonzero(category == tokens.index(_LUMPED)))
     if lump.size:
@@ -152,6 +163,12 @@ def _kind_of_pid(pid: bytes) -> Kind:
     if functions != "functions":
         return Kind.UNKNOWN
     return Kind.OPERATOR if device == "CPU" else Kind.KERNEL
+
+
+@lru_cache(1 << 12)
+def _kind_by_name(name: bytes) -> Kind:
+    """Of an event without a category: device work that its name shows, else UNKNOWN."""
+    return _BY_NAME.get(device_work(text_of(name) or ""), Kind.UNKNOWN)
 
 
 @lru_cache(1 << 12)

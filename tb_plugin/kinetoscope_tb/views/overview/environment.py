@@ -39,7 +39,8 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
     used = trace.device_events["device"].unique()
     names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
     devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
-    host = None if writer(trace) == MEMORY_TIMELINE else "CPU"  # the file doesn't say whose memory it is
+    # A memory timeline doesn't say whose memory it is, nor do files of other programs whose events they hold.
+    host = None if writer(trace) == MEMORY_TIMELINE or meta.foreign_writer is not None else "CPU"
     return [
         ("Device", ", ".join(devices) if used.len() else host),
         ("Devices used", used.len() or None),

@@ -1,0 +1,64 @@
+"""Device work by its name alone, in files without categories: kernels, copies and fills, and calls that launch them.
+
+Names of host functions must not fit: profilers of the host write C++ names too, among them PyTorch's own kernels for
+CPUs. tests/unit/names/test_device_work.py holds real names for each pattern, and some that only look alike.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+Work = Literal["kernel", "memcpy", "memset", "call"]
+
+_DEVICE_NAMESPACES = (
+    r"at::native|at::cuda|at_cuda_detail|(?:pytorch_)?flash|cutlass\w*|cute|cub|thrust|cublas\w*|cudnn\w*|cask\w*|magma\w*"
+    r"|internal::gemvx|ck|ck_tile|rocprim|aiter|fbgemm_gpu|vllm|sgl_kernel|flashinfer|deep_gemm|deep_ep|dpsk|xformers"
+    r"|tensorrt_llm|marlin|gptq|awq"
+)
+_OF_HOST = re.compile(
+    r".*\bat::native::(?:DEFAULT|AVX2|AVX512|ZVECTOR|VSX|SVE\w*)::|.*__device_stub__|(?!void )[^<]*\((?:at|c10)::Tensor"
+)
+_PATTERNS: tuple[tuple[Work, str], ...] = (
+    (
+        "memcpy",
+        r"\[?(?:CUDA )?mem_?cpy\]?[ _]?(?:async )?\(?(?:[HDPA][ _]?to[ _]?[HDPA]|[HDP]2[HDP]|(?:host|device|peer))"
+        r"|Copy(?:Host|Device)To(?:Host|Device)\b|CopyBuffer(?:Aligned)?\b|hipMemcpy[HD]to[HD] \(",
+    ),
+    (
+        "memset",
+        r"\[(?:CUDA )?(?i:memset)\]|Memset \((?:Device|Unknown|Pinned|Pageable|Managed|Array)|Memset(?: \d+)?$"
+        r"|FillBuffer\w*$",
+    ),
+    (
+        "kernel",
+        rf"(?:void )?(?:{_DEVICE_NAMESPACES})::.*[kK]ernel|void (?:{_DEVICE_NAMESPACES})::.*<"
+        r"|_ZN(?:2at6native|2at4cuda|7cutlass|3cub|6thrust|5flash|2ck|7ck_tile|5aiter|4vllm)\w*[kK]ernel"
+        r"|void (?:\(anonymous namespace\)::)?\w*(?:_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d)\w*<"
+        r"|std::enable_if<.*>::type internal::gemvx::kernel<"
+        r"|(?:nccl|rccl)(?:Dev)?Kernel_?\w*|(?:sm\d{2,3}_)?xmma_\w|nvjet_\w+_\d|cutlass\w*_(?:\d+_)?(?:wmma_)?(?:tensorop|simt)_"
+        r"|(?:_5x_)?(?:cudnn_(?:infer_|train_)?)?(?:maxwell|pascal|volta|turing|ampere|hopper|blackwell)_\w*(?:gemm|cudnn)"
+        r"|sm\d{2,3}_\w*(?:gemm|fprop|dgrad|wgrad|flash)|cudnn_generated_\w+|fmha(?:_cutlass[FB]|Sm\d+)\w*"
+        r"|(?:Custom_)?Cijk_\w+_MT\d|igemm_(?:fwd|bwd|wrw)_gtc|miopen\w*Kernel|MIOpenBatchNorm\w+"
+        r"|triton_(?:(?:poi|red|per|tem|for|spl|unk)_fused_|_\d)\w+|kernel_cutlass_\w+",
+    ),
+    (
+        "call",
+        r"cuda(?:Launch\w+|Mem(?:cpy|set)\w*|(?:Device|Stream|Event)(?:Synchronize|Query|WaitEvent|Record|Create\w*)"
+        r"|Malloc\w*|Free\w*|GraphLaunch)(?:_v\d+)?|cu(?:LaunchKernel\w*|Memcpy\w+|Memset\w+|(?:Ctx|Stream|Event)Synchronize)"
+        r"|hip(?:Launch\w+|ExtModuleLaunchKernel|ModuleLaunchKernel|Mem(?:cpy|set)\w*|(?:Device|Stream|Event)Synchronize"
+        r"|Malloc\w*|Free\w*|GraphLaunch)",
+    ),
+)
+_WORK = tuple((work, re.compile(pattern, re.IGNORECASE if work == "memcpy" else 0)) for work, pattern in _PATTERNS)
+
+
+@lru_cache(maxsize=1 << 14)
+def device_work(name: str) -> Work | None:
+    """What an event of this name is; None if its name doesn't tell."""
+    for work, pattern in _WORK:
+        found = pattern.fullmatch(name) if work == "call" else pattern.match(name)
+        if found:
+            return None if work == "kernel" and _OF_HOST.match(name) else work
+    return None
