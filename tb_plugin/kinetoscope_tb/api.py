@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from .engine.cache import configured
 from .errors import BadParameter, MissingData, NotFound
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import parse_patterns
+from .names.text import visible
+from .summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
 from .views import EVERY_VIEW, VIEWS
 
 if TYPE_CHECKING:
@@ -115,6 +118,22 @@ class Profile:
         notes: list[str] = []
         outcomes = load_summaries(files, configured(), local_executors(len(files)), on_problem=notes.append)
         return ranks_of(self._listing, self._file, files, outcomes, notes)
+
+    def summary(self, width: int = WIDTH) -> str:
+        """Return the first screen as text: whether a rank of the run is slow, then what this recording shows."""
+        is_of_run = len(self._listing.runs[self.run]) > 1
+        answers = {name: compute(EVERY_VIEW[name], self._trace, {}) for name in OF_RECORDING}
+        if is_of_run:
+            ranks = self._ranks("run")
+            answers |= {name: compute(EVERY_VIEW[name], ranks, {}) for name in OF_RUN}
+        frames = {name: answer for name, answer in answers.items() if not isinstance(answer, Missing)}
+        title = [visible(f"{self.run} · {self.worker} · {self.span}"), environment_line(self._trace, frames), ""]
+        lines = recording_lines(self._trace, frames, width, waiting_for(frames, self.worker))
+        return "\n".join([*title, *(run_lines(frames, width) if is_of_run else ()), *lines])
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        return f"<pre>{html.escape(self.summary())}</pre>"
 
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int

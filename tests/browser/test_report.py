@@ -78,6 +78,8 @@ def test_the_menus_choose_among_the_workers_and_the_address_follows(offline: Pag
     page.go_back()
     expect(page.get_by_role("heading", level=1)).to_have_text("Kernels")
     expect(page.get_by_role("button", name="Compare with…")).to_have_count(0)
+    page.get_by_role("button", name="Ranks").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ranks")
 
 
 def test_a_worker_that_could_not_be_read_says_why(offline: Page, reports: Path):

@@ -6,7 +6,8 @@ import json
 import re
 
 from contract.running import put
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
+from support.simulated import Truth, simulated, write
 
 
 def content(path):
@@ -40,6 +41,19 @@ def test_all_recordings_of_a_run_are_in_it_also_one_that_cannot_be_read(kinetosc
     assert kinetoscope("report", str(tmp_path), str(out), "--all")[0] == 0
     states = {trace["worker"]: trace["state"]["state"] for trace in content(out)["traces"]}
     assert states == {"rank0": "ready", "rank1": "ready", "rank2": "failed"}
+
+
+def test_the_report_of_a_run_says_which_rank_is_slow(kinetoscope, tmp_path):
+    write(simulated(Truth(ranks=3, steps=4, late={(1, None): 4_000_000})), tmp_path / "run")
+    out = tmp_path / "out.html"
+    assert kinetoscope("report", str(tmp_path), str(out), "--all")[0] == 0
+    report = content(out)
+    assert {view["id"] for view in report["views"]} == set(EVERY_VIEW)
+    for trace in report["traces"]:
+        assert set(trace["state"]["missing"]) <= set(VIEWS)
+        answers = {one["view"]: one["answer"] for one in trace["answers"] if not one["parameters"]}
+        assert answers["run_advice"]["data"]["title"][0].startswith("Rank 1 ")
+        assert len(answers["rank_steps"]["data"]["step"]) == 3 * 4
 
 
 def test_long_tables_are_cut_and_say_from_how_many_rows(kinetoscope, tmp_path):

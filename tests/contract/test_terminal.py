@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import kinetoscope_tb
 from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder
@@ -169,3 +170,38 @@ def test_a_recording_is_not_compared_with_itself(kinetoscope, trace):
     status, out, err = kinetoscope("compare", trace)
     assert (status, out) == (1, "")
     assert "A comparison needs two recordings" in err
+
+
+@pytest.mark.parametrize("run", ["slower", "slowjob"])
+def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, run):
+    folder = str(cases / "20_slow_rank_two_gloo")
+    _, out, err = kinetoscope("summary", folder, "--run", run)
+    assert err == ""
+    verdict, others = (
+        out.index("Rank 1 (on vm) is slow: each step waits"),
+        out.index("Communication that nothing hides"),
+    )
+    assert verdict < out.index("rank0 alone") < others
+    assert "Make rank1 as fast as the other ranks first" in out
+    assert "no_sync" not in out
+    assert "no operator runs" in " ".join(out.split())
+    shown = kinetoscope_tb.open(folder, run=run).summary()
+    assert shown.splitlines()[3] == out.splitlines()[3]
+    alone = kinetoscope("summary", folder, "--run", run, "--worker", "rank1")[1]
+    assert "is slow" not in alone
+
+
+def test_the_summary_as_json_holds_the_answers_of_the_page(kinetoscope, cases):
+    folder = str(cases / "20_slow_rank_two_gloo")
+    summary = json.loads(kinetoscope("summary", folder, "--format", "json")[1])
+    assert (summary["run"], summary["worker"], summary["span"]) == ("slower", "rank0", "8")
+    for view, answer in summary["answers"].items():
+        assert answer == json.loads(kinetoscope("view", view, folder, "--format", "json")[1])
+
+
+def test_a_server_says_its_tokens_per_second(kinetoscope, traces):
+    folder = traces.parent / "inference" / "vllm_prefilldecode_piecewise"
+    out = kinetoscope("summary", str(folder / "graph_execution.json.gz"))[1]
+    assert "The server processes: mixed 26\u202f624 tokens/s, 37.6 µs per token." in out
+    phases = kinetoscope("view", "phases", str(folder / "graph_execution.json.gz"), "--columns", "tokens_per_s")[1]
+    assert phases.splitlines()[-2].strip() == "26624"

@@ -39,7 +39,7 @@ PACKAGES = {
         layers=[
             {"plugin", "cli"},
             {"web", "api"},
-            {"engine", "export", "views"},
+            {"engine", "export", "summary", "views"},
             {"advice", "diagnostics", "timeline"},
             {"distributed"},
             {"compare", "critical_path", "reader"},

@@ -48,8 +48,7 @@ def cache(clear: bool, form: str) -> None:
 
 
 def _print(disk_cache: Cache) -> None:
-    from ..names.text import file_size, times
-    from .text_table import visible
+    from ..names.text import file_size, times, visible
 
     entries = disk_cache.entries()
     used_bytes = sum(entry.bytes for entry in entries)

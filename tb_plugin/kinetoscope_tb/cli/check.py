@@ -100,7 +100,7 @@ def _traces(files: Sequence[TraceFile]) -> Iterator[tuple[TraceFile, Any]]:
 
 
 def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unusable: Sequence[str]) -> None:
-    from .text_table import visible
+    from ..names.text import visible
 
     for one in verdicts:
         click.echo(f"{one.state:10}  {visible(one.file.shown)}")

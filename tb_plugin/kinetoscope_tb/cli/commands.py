@@ -153,7 +153,7 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
     """One JSON object on standard output if JSON was requested, else the message on standard error."""
     wants_json = "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments)
     if not wants_json:
-        from .text_table import visible
+        from ..names.text import visible
 
         lines = [visible(line) for line in str(error).splitlines()]
         (error if isinstance(error, click.ClickException) else click.ClickException("\n".join(lines))).show()

@@ -156,8 +156,9 @@ def _print(
     view: View, result: Any, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
 ) -> None:  # Comparison | Missing
     from ..engine import Missing
+    from ..names.text import visible
     from ..web import encode
-    from .text_table import print_table, visible
+    from .text_table import print_table
 
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
@@ -175,8 +176,9 @@ def _print(
 
 
 def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
+    from ..names.text import visible
     from ..web import encode
-    from .text_table import print_table, visible
+    from .text_table import print_table
 
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
@@ -193,7 +195,8 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
 
 def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[TextColumn]:
     """Kind, base, new, difference and growth, and the name; all times or shares in one unit."""
-    from .text_table import TextColumn, text_column, visible
+    from ..names.text import visible
+    from .text_table import TextColumn, text_column
 
     unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
     values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}

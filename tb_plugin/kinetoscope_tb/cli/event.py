@@ -12,9 +12,9 @@ from .traces import chosen, opened, where
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
     from ..discovery import list_path
     from ..engine import event_in
+    from ..names.text import visible
     from ..reader.event import EventTexts
     from ..web import encode
-    from .text_table import visible
 
     file = chosen(list_path(path), {"run": run, "worker": worker, "span": span})
     with opened(file) as trace:

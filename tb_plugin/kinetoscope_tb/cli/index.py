@@ -85,7 +85,7 @@ def _print_outcome(
     seconds: float,
     notes: Sequence[str],
 ) -> None:
-    from .text_table import visible
+    from ..names.text import visible
 
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
     click.echo(f"{read}, {len(files) - len(broken):,} of them summarized, in {seconds:.1f} s.")

@@ -55,8 +55,8 @@ def status(run: Path, form: str) -> None:
     from kinetoscope.journal.unfinished_windows import unfinished_windows
 
     from ..discovery.jobs import job_in
+    from ..names.text import visible
     from ..web import encode
-    from .text_table import visible
 
     job = job_in(run)
     if form == "json":
@@ -113,7 +113,7 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
     from kinetoscope.journal.status import is_writable, recover_command
 
     from ..discovery.jobs import job_in
-    from .text_table import visible
+    from ..names.text import visible
 
     if not all(places):
         raise BadParameter("--remote needs a URL.")
@@ -140,7 +140,7 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
 
 def _tell_of(process: FinishedSpool) -> None:
     """Print the outcome for the unfinished recordings of one process."""
-    from .text_table import visible
+    from ..names.text import visible
 
     for window in process.windows:
         click.echo(visible(f"{window['file']}: {window['state']}"))
@@ -174,7 +174,7 @@ def _wait(run: Path, request: str, deadline: float) -> None:
         KinetoscopeError: They didn't arrive.
     """
     from ..discovery.jobs import job_in
-    from .text_table import visible
+    from ..names.text import visible
 
     while time.monotonic() < deadline:
         job = job_in(run)

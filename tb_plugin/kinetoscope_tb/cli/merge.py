@@ -29,8 +29,7 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
 
     from ..discovery import list_path
     from ..export.merge import merge as write_merged
-    from ..names.text import times
-    from .text_table import visible
+    from ..names.text import times, visible
 
     listing = list_path(path)
     first, choices = listing.newest(run=run, worker=None, span=span)
@@ -54,6 +53,6 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
 
 
 def _note(file: TraceFile) -> None:
-    from .text_table import visible
+    from ..names.text import visible
 
     click.echo(visible(file.shown), err=True)

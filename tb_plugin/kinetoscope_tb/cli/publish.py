@@ -22,7 +22,7 @@ def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:
     files stay, new ones are added.
     """
     from ..export.publish import publish as publish_all
-    from .text_table import visible
+    from ..names.text import visible
 
     done = publish_all(path, logdir, run=run, always_copy=always_copy)
     for one in done:

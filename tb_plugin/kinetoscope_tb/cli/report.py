@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from ..errors import KinetoscopeError, TraceError
 from .completion import complete_path
 from .output_file import saved
-from .traces import chosen, communication_option, device_option, listed, opened, where
+from .traces import chosen, communication_option, device_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,13 +31,20 @@ def _write(
     communication: Sequence[str],
 ) -> None:
     from ..names.text import file_size, times
-    from ..views import VIEWS
+    from ..views import EVERY_VIEW, VIEWS
     from ..web.report import report, workers_of
 
     listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
-    text = report(_recordings(files, device, is_alone=not every), len(files), VIEWS, rows)
+    is_run = len({file.worker for file in files}) > 1
+    text = report(
+        _recordings(files, device, is_alone=not every),
+        len(files),
+        EVERY_VIEW if is_run else VIEWS,
+        rows,
+        partial(side_by_side, listing) if is_run else None,
+    )
     content = text.encode()
     with saved(out) as file:
         file.write(content)
@@ -64,7 +72,9 @@ report = click.Command(
         *where(),
         device_option(),
         click.Argument(["out"], metavar="OUT.html", shell_complete=complete_path),
-        click.Option(["--all", "every"], is_flag=True, help="Every worker and span of the run."),
+        click.Option(
+            ["--all", "every"], is_flag=True, help="Every worker and span of the run, and its ranks side by side."
+        ),
         click.Option(
             ["--rows"],
             type=click.IntRange(min=1),

@@ -1,180 +1,101 @@
-"""`kinetoscope summary`: the first screen of a recording as text, at most 100 characters wide."""
+"""`kinetoscope summary`: the first screen of a run and of one of its recordings, as text or JSON."""
 
 from __future__ import annotations
 
 import shutil
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..docstrings import docstring
-from .traces import capture_option, chosen, communication_option, device_option, listed, opened, where
+from .traces import capture_option, chosen, communication_option, device_option, listed, opened, side_by_side, where
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from ..discovery import Listing, TraceFile
+    from ..engine import Missing
     from ..trace import Trace
+    from ..view import Recorded
 
-MOST = 5  # kernels and operators
-MOST_LANES = 12
-WIDTH = 100
-_BAR = 20
-_NAME = 48
-_NOTHING = "nothing_to_fix"
+    Answers = Mapping[str, pl.DataFrame | Missing]
 
 
 def _summary(
-    path: str, device: str | None, captures: Sequence[str], communication: Sequence[str], **names: str | None
+    path: str, device: str | None, captures: Sequence[str], communication: Sequence[str], form: str, **names: str | None
 ) -> None:
-    """Say where the time of a recording went, and what to do. PATH is a trace file or a logdir."""
-    file = chosen(listed(path, communication), names)
+    """Say where the time of a run or a recording went, and what to do. PATH is a trace file or a logdir.
+
+    Of a run with several ranks, it says first whether one is slow, then what its first rank did; --worker chooses one
+    rank alone.
+    """
+    listing = listed(path, communication)
+    is_of_run = names["worker"] is None
+    file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
+    run = _answers_of_run(listing, file) if is_of_run and len(listing.runs[file.run]) > 1 else {}
     with opened(file, device, captures) as trace:
-        for line in _lines(trace, f"{file.run} · {file.worker}" + (f" · {file.span}" if file.span else "")):
+        own = _answers(trace, "recording")
+        if form == "json":
+            click.echo(_json(file, {**run, **own}))
+            return
+        for line in _lines(listing, file, trace, run, own):
             click.echo(line)
 
 
-def _lines(trace: Trace, title: str) -> Iterator[str]:
-    from ..measures.calls.kernel_names import labels_of_kernels
-    from .text_table import visible
-
-    frames = {view: _frame(view, trace) for view in ("overview", "advice", "environment", "top", "lanes")}
-    advice = frames["advice"].rows(named=True) if frames["advice"] is not None else []
-    yield visible(title)
-    yield from _environment(frames["environment"], trace.meta.foreign_writer)
-    yield ""
-    if advice:
-        yield from _paragraph(advice[0], "")
-        yield ""
-    if trace.meta.foreign_writer is not None:
-        yield from _busy_lanes(trace, frames["lanes"])
-    if trace.meta.foreign_writer is None or not trace.device_events.is_empty():
-        yield from _breakdown(trace, frames["overview"])
-    labels = labels_of_kernels(trace)
-    for kind in ("kernel", "operator"):
-        yield from _top(trace, frames["top"], kind, labels)
-    yield from _others(advice[1:])
+def _answers_of_run(listing: Listing, file: TraceFile) -> Answers:
+    return _answers(side_by_side(listing, file, "run"), "run")
 
 
-def _frame(name: str, trace: Trace) -> pl.DataFrame | None:
-    from ..engine import Missing, compute
-    from ..views import VIEWS
+def _answers(recorded: Recorded, scope: str) -> dict[str, pl.DataFrame | Missing]:
+    """The answers of the views that the summary is made of, or why there is none."""
+    from ..engine import compute
+    from ..summary import OF_RECORDING, OF_RUN
+    from ..views import EVERY_VIEW
 
-    result = compute(VIEWS[name], trace, {})
-    return None if isinstance(result, Missing) else result
-
-
-def _environment(frame: pl.DataFrame | None, foreign_writer: str | None) -> Iterator[str]:
-    if frame is None:
-        return
-    facts = dict(frame.select("fact", "value").rows())
-    shown = [f"{name} {facts[name]}" for name in ("torch", "CUDA", "ROCm") if name in facts]
-    by = [f"written by {foreign_writer}"] if foreign_writer is not None else []
-    yield from _wrapped(" · ".join([*([facts["Device"]] if "Device" in facts else []), *shown, *by]))
+    views = OF_RUN if scope == "run" else OF_RECORDING
+    return {view: compute(EVERY_VIEW[view], recorded, {}) for view in views}
 
 
-def _size(advice: Mapping[str, Any]) -> str:
-    from ..names import text
+def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: Answers) -> Iterator[str]:
+    import polars as pl
 
-    confidence = f"confidence {advice['confidence'].replace('_', ' ')}"
-    if advice["saving_ns"] is None:
-        return confidence
-    return f"saves at most {text.time(advice['saving_ns'])}, {text.percent(advice['saving_frac'] or 0)}; {confidence}"
-
-
-def _breakdown(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
-    from ..names import text
-    from ..trace.steps import step_noun
-
-    if frame is None:
-        return
-    rows = frame.rows(named=True)
-    whole = rows[-1]
-    count, noun = _counted(trace), step_noun(trace.steps)
-    unit = "The recording" if not count else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
-    spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
-    yield f"{unit}: {text.time(whole['mean_ns'])}{spread}"
-    for row in rows[:-1]:
-        share = row["share_frac"] or 0.0
-        if row["mean_ns"]:
-            bar = "█" * round(_BAR * share)
-            yield f"  {row['category']:<14}{text.time(row['mean_ns']):>10}{100 * share:>7.1f} %  {bar}".rstrip()
-    yield ""
-
-
-def _busy_lanes(trace: Trace, frame: pl.DataFrame | None) -> Iterator[str]:
-    from ..names import text
-    from .text_table import visible
-
-    yield f"Busy time by lane: {trace.meta.events:,} events in {text.time(trace.window[1] - trace.window[0])}"
-    for row in [] if frame is None else frame.head(MOST_LANES).rows(named=True):
-        name = visible(f"{row['process']} · {row['lane']}")
-        name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        busy = f"{text.time(row['busy_ns']):>13}{100 * (row['busy_frac'] or 0):>7.1f} %"
-        yield f"  {name:<{_NAME}}{busy}{row['events']:>10,}"
-    yield ""
-
-
-def _counted(trace: Trace) -> int:
-    """The steps that averages are over; 0 if none were marked."""
-    is_marked = trace.steps["name"].to_list() != ["all"]
-    return (int(trace.steps["is_complete"].sum()) or trace.steps.height) if is_marked else 0
-
-
-def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """The same rows and numbers as on the page: per complete step."""
-    from ..names import text
-    from ..trace.steps import step_noun
-    from .text_table import visible
-
-    rows = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
-    if not rows:
-        return
-    measure = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
-    yield f"{f'Top {kind}s':<{_NAME + 2}}{measure:>13}{'share':>9}{'calls':>10}"
-    for row in rows:
-        name = visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"])
-        name = name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-        share, calls = 100 * row["share_frac"], "" if row["calls"] is None else text.digits(row["calls"])
-        yield f"  {name:<{_NAME}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
-    yield ""
-
-
-def _others(advice: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What to do besides, and what is fine."""
-    causes = [each for each in advice if each["rule"] != _NOTHING]
-    if causes:
-        yield "Also"
-    for number, each in enumerate(causes, 1):
-        yield from _paragraph(each, f"{number:>2}. ")
-    for each in advice[len(causes) :]:
-        yield ""
-        yield from _wrapped(f"{each['title']} {each['evidence']}")
-
-
-def _paragraph(advice: Mapping[str, Any], before: str) -> Iterator[str]:
-    """A title with its size, the evidence, and what to do."""
-    after = " " * (len(before) or 2)
-    yield from _wrapped(f"{advice['title']} ({_size(advice)})", before)
-    yield from _wrapped(advice["evidence"], after)
-    if advice["rule"] != _NOTHING:
-        yield from _wrapped(advice["action"], f"{after}→ ")
-
-
-def _wrapped(sentence: str, before: str = "") -> list[str]:
-    from .text_table import visible
+    from ..names.text import visible
+    from ..summary import WIDTH, environment_line, recording_lines, run_lines, waiting_for
 
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    after = " " * len(before)
-    return textwrap.wrap(
-        visible(sentence), width, initial_indent=before, subsequent_indent=after, break_long_words=False
+    frames = {view: answer for view, answer in {**run, **own}.items() if isinstance(answer, pl.DataFrame)}
+    workers = len(listing.runs[file.run])
+    span = f" · {file.span}" if file.span else ""
+    yield visible(f"{file.run} · {f'{workers} ranks' if run else file.worker}{span}")
+    yield environment_line(trace, frames)
+    yield ""
+    if run:
+        yield from run_lines(frames, width)
+        yield visible(f"{file.worker} alone; --worker chooses another")
+    yield from recording_lines(trace, frames, width, waiting_for(frames, file.worker))
+
+
+def _json(file: TraceFile, answers: Answers) -> str:
+    """The answers, each as `kinetoscope view --format json` has it."""
+    from ..views import EVERY_VIEW
+    from ..web import encode
+
+    place = {"state": "ready", "run": file.run, "worker": file.worker, "span": file.span}
+    return encode.text(
+        {**place, "answers": {name: encode.view_answer(EVERY_VIEW[name], answer) for name, answer in answers.items()}}
     )
 
 
 summary = click.Command(
     "summary",
-    params=[*where(), communication_option(), device_option(), capture_option()],
+    params=[
+        *where(),
+        communication_option(),
+        device_option(),
+        capture_option(),
+        click.Option(["--format", "form"], type=click.Choice(["text", "json"]), default="text", show_default=True),
+    ],
     callback=_summary,
     help=docstring(_summary),
 )

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..names.text import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -43,7 +45,6 @@ _UNITS = {
 }
 _TEXTS = ("text", "stack", "prose", "bool")
 _SUFFIX = re.compile(r"_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -221,11 +222,6 @@ def _decimals(largest: float) -> int:
 
 def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column holds
     return MISSING if value is None or value != value else form(value)  # NaN
-
-
-def visible(text: str) -> str:
-    """The text on one line, without control sequences: a name from a trace mustn't control the terminal."""
-    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
 def _stack(frames: str) -> str:

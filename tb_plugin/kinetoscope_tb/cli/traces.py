@@ -50,7 +50,7 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
     """
     from ..discovery import list_path
     from ..names.communication_patterns import FILE_NAME, parse_patterns
-    from .text_table import visible
+    from ..names.text import visible
 
     if path == "-":
         raise BadParameter(_STANDARD_INPUT)
@@ -99,7 +99,7 @@ def chosen(
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:
     """The names to choose from, with their display names."""
     from ..discovery import span_labels
-    from .text_table import visible
+    from ..names.text import visible
 
     labels = span_labels(names) if level == "span" else {}
     return [visible(name if labels.get(name, name) == name else f"{name} ({labels[name]})") for name in names]
@@ -210,7 +210,7 @@ def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None
     from rich.progress import Progress as Bar
     from rich.table import Column
 
-    from .text_table import visible
+    from ..names.text import visible
 
     words = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
     columns = (words, BarColumn(_BAR), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NEAR = 0.01  # maximum distance from a share to use its name
 
 
@@ -55,3 +58,8 @@ def uncapitalized(sentence: str) -> str:
 def listed(items: list[str]) -> str:
     """Such as a, b and c; nothing for none."""
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def visible(text: str) -> str:
+    """The text on one line, without control sequences: a name from a trace mustn't control the terminal."""
+    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)

@@ -11,7 +11,7 @@ import hashlib
 import html
 import itertools
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..discovery import Listing
@@ -24,8 +24,11 @@ from .assets import asset
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
+    from ..distributed import Ranks
     from ..trace import Trace
-    from ..view import View
+    from ..view import Recorded, View
+
+    RanksOf = Callable[[TraceFile, str], Ranks]
 
 MOST_ROWS = 5000  # of one table
 MOST_ROWS_IN_ALL = 400_000  # about 15 MB
@@ -38,6 +41,7 @@ def report(
     count: int,
     views: Mapping[str, View],
     most_rows: int = MOST_ROWS,
+    ranks_of: RanksOf | None = None,
 ) -> str:
     """The file's text.
 
@@ -46,35 +50,48 @@ def report(
         count: Number of recordings: the more, the fewer rows of each table are included.
         views: The catalogue.
         most_rows: Limit of the rows of a table.
+        ranks_of: All recordings of a file's span or run, for the views of these; None: the report has no such views.
     """
     from ..view import catalogue
 
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
+    of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
     files, traces = [], []
     for file, trace in recordings:
         files.append(file)
-        traces.append(
-            {"run": file.run, "worker": file.worker, "span": file.span, **_trace_answers(file, trace, views, rows)}
-        )
+        answers = _trace_answers(file, trace, views, rows, is_alone=ranks_of is None)
+        if ranks_of is not None and answers["answers"]:
+            for scope, place in (("span", file.span), ("run", "")):
+                if (scope, place) not in of_ranks:
+                    of_ranks[scope, place] = _answers(file, ranks_of(file, scope), views, rows, scope)
+                answers["answers"] += of_ranks[scope, place]
+        traces.append({"run": file.run, "worker": file.worker, "span": file.span, **answers})
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
     return _page(encode.text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
 
 
 def _trace_answers(
-    file: TraceFile, trace: Trace | KinetoscopeError, views: Mapping[str, View], most_rows: int
+    file: TraceFile, trace: Trace | KinetoscopeError, views: Mapping[str, View], most_rows: int, *, is_alone: bool
 ) -> dict[str, Any]:
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
         error = trace.renamed(file.shown) if isinstance(trace, TraceError) else trace
         return {"state": encode.failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
-    answers = [
-        {"view": view.id, "parameters": choice, "answer": _answer(view, file, trace, choice, most_rows)}
+    answers = _answers(file, trace, views, most_rows, "recording")
+    return {"state": encode.state(trace, file.shown, views, health, is_alone=is_alone), "answers": answers}
+
+
+def _answers(
+    file: TraceFile, recorded: Recorded, views: Mapping[str, View], most_rows: int, scope: str
+) -> list[dict[str, Any]]:
+    """The answers of all views of a scope, with each choice of their parameters."""
+    return [
+        {"view": view.id, "parameters": choice, "answer": _answer(view, file, recorded, choice, most_rows)}
         for view in views.values()
-        if view.place.kind != "detail"
+        if view.place.kind != "detail" and view.scope == scope
         for choice in _choices(view)
     ]
-    return {"state": encode.state(trace, file.shown, views, health), "answers": answers}
 
 
 def _choices(view: View) -> Iterator[dict[str, str]]:
@@ -85,13 +102,16 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
         yield {name: value for name, value in chosen if value != default[name]}
 
 
-def _answer(view: View, file: TraceFile, trace: Trace, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+def _answer(
+    view: View, file: TraceFile, recorded: Recorded, choice: Mapping[str, str], most_rows: int
+) -> dict[str, Any]:
     from ..engine.doubts import doubt
+    from ..trace import Trace
 
-    result = merge_run_notes(view, compute(view, trace, view.arguments(choice)), file)
+    result = merge_run_notes(view, compute(view, recorded, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
-    notes = [doubt(view, trace)]
+    notes = [doubt(view, recorded)] if isinstance(recorded, Trace) else []
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):

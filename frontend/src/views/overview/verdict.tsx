@@ -1,5 +1,4 @@
 import { h } from "preact";
-import { isReport } from "../../api/report.ts";
 import type { Table } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
@@ -41,5 +40,5 @@ function SlowRanks() {
 
 /** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
 export function RunVerdict() {
-  return isReport || workersOf(trace.value.run).length < 2 ? null : <SlowRanks />;
+  return workersOf(trace.value.run).length < 2 ? null : <SlowRanks />;
 }

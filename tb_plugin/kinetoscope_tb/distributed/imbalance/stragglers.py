@@ -39,7 +39,7 @@ FEWEST_STEPS = 3
 CAUSES = dict(
     zip(
         PARTS,
-        ("computation", "moving data", "copies", "data loading", "the host: nothing runs on the device"),
+        ("computation", "moving data", "copies", "data loading", "the host"),
         strict=True,
     )
 )

@@ -69,7 +69,9 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     """The most expensive rank first, then slow links."""
     rows = step_rows(ranks)
     step = float(rows.filter("is_complete")["total_ns"].median() or 0)  # type: ignore[arg-type]
-    judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
+    judgments = verdicts(rows).join(
+        ranks.workers.select("member", "worker", "rank", "host", "device"), "member", "left"
+    )
     slow = judgments.filter(pl.col("verdict") == "straggler").sort("cost_ns", "excess_ns", descending=True)
     at_times = judgments.filter(pl.col("verdict") == "slow at times").sort("slow_steps", descending=True)
     of_links = _slow_links(ranks)
@@ -113,6 +115,13 @@ def _called(row: dict[str, Any]) -> str:
     return f"{name} ({', '.join(others)})" if others else name
 
 
+def _in_words(row: dict[str, Any]) -> str:
+    """The cause; of the host, with what doesn't run meanwhile."""
+    if row["cause"] != CAUSES["idle_ns"]:
+        return str(row["cause"])
+    return f"{row['cause']}: " + ("nothing runs on the device" if row["device"] else "no operator runs")
+
+
 def _named(
     row: dict[str, Any], waiting: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks
 ) -> dict[str, Any]:
@@ -121,7 +130,7 @@ def _named(
     evidence = (
         f"Without waiting it takes {times['without_waiting_ns']} for a step, the others typically {text.time(usual)}; "
         f"in {row['slow_steps']} of {row['steps']} steps it exceeds them by more than {times['threshold_ns']}, the "
-        f"threshold. Of the typical difference {times['part_ns']} is {row['cause']}."
+        f"threshold. Of the typical difference {times['part_ns']} is {_in_words(row)}."
     )
     slow, judged_count = spans.get(row["worker"], (0, 0))
     if judged_count > 1:
@@ -146,7 +155,7 @@ def _at_times(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "rule": "slow_at_times",
         "title": f"No rank is slow all the time; {_called(row)} is slow in {steps}.",
-        "evidence": f"That is of {row['steps']} steps; the longer part is {row['cause']}, by "
+        "evidence": f"That is of {row['steps']} steps; the longer part is {_in_words(row)}, by "
         f"{text.time(max(0, row['part_ns']))}. In the typical step it exceeds the others by "
         f"{text.time(max(0, row['excess_ns']))}; the threshold is {text.time(row['threshold_ns'])}.",
         "action": "Check in Ranks and steps which steps these are, and whether they recur.",
