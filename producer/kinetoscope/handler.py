@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .argument_checks import explain_unknown
 from .error_log import ErrorLog
 from .errors import UsageError
 from .job.run_name import Run
@@ -67,6 +68,17 @@ class TraceHandler:
         self._trace_writer.close(timeout_s)
 
 
+def refuse_trace_handler(callback: object) -> None:
+    """Check that a callback of a Tracer isn't a `trace_handler`.
+
+    Raises:
+        UsageError: It is one.
+    """
+    if isinstance(callback, TraceHandler):
+        raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
+
+
+@explain_unknown("trace_handler", {"worker_name": "worker='…'", "dir_name": "logdir='runs'", "file": "worker='…'"})
 def trace_handler(
     logdir: str | os.PathLike[str],
     *,

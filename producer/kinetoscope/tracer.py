@@ -24,7 +24,7 @@ from .argument_checks import checked_callback, explain_unknown
 from .error_log import ErrorLog
 from .errors import ProfilerBusyError, UsageError
 from .events import EventLog
-from .handler import TraceHandler, local_folder, trace_handler
+from .handler import local_folder, refuse_trace_handler, trace_handler
 from .job.rank_info import current_rank_info
 from .job.run_name import Run
 from .job.selection import Ranks, Selection
@@ -736,8 +736,7 @@ def _window_callbacks(
     Raises:
         UsageError: One of them isn't callable.
     """
-    if isinstance(on_trace_ready, TraceHandler):
-        raise UsageError("A Tracer saves its windows itself: trace_handler() is for torch.profiler.profile.")
+    refuse_trace_handler(on_trace_ready)
     return WindowCallbacks(
         checked_callback("on_trace_ready", on_trace_ready, _FACTORIES),
         checked_callback("on_window", on_window),

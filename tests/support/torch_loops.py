@@ -1,17 +1,20 @@
 """Loops with torch.profiler, as people write them: each function is a small program that returns what it saw.
 
-`test_torch_loops.py` runs each of them as it is, and with its imports from `kinetoscope.profiler`. Nothing else changes,
-and both must see the same.
+A test runs each of them as it is, and with its imports from `kinetoscope.profiler`. Nothing else changes, and both must
+see the same.
 """
 
 import asyncio
 import contextlib
 import functools
+import inspect
 import json
 import os
+import textwrap
 import threading
 
 import torch
+import torch.profiler
 
 
 def work(steps=1):
@@ -25,9 +28,9 @@ def relus(profiler):
     return sum(row.count for row in profiler.key_averages() if row.key == "aten::relu")
 
 
-def names(folder, *, kinds=(".json", ".txt", ".gz")):
+def names_in(place):
     """The files that the program wrote itself, without those of runs."""
-    return sorted(path.name for path in folder.iterdir() if path.suffix in kinds)
+    return sorted(path.name for path in place.iterdir() if path.is_file())
 
 
 # ---- with and without a schedule
@@ -273,7 +276,7 @@ def start_and_stop(folder):
     work(2)
     prof.stop()
     prof.export_chrome_trace(str(folder / "trace.json"))
-    return relus(prof), names(folder)
+    return relus(prof), names_in(folder)
 
 
 def start_and_stop_at_steps(folder):
@@ -514,9 +517,9 @@ def a_handler_that_exports_and_prints(folder):
             prof.step()
     traced = [
         [event["name"] for event in json.loads((folder / name).read_text())["traceEvents"]].count("aten::relu")
-        for name in names(folder)
+        for name in names_in(folder)
     ]
-    return tables, names(folder), traced
+    return tables, names_in(folder), traced
 
 
 def a_handler_that_is_set_later(folder):
@@ -553,7 +556,7 @@ def a_handler_that_is_a_method_of_a_partial(folder):
     return reports.steps
 
 
-def a_handler_with_full_names(folder):
+def a_handler_with_full_names_in(folder):
     import torch
     from torch.profiler import profile
 
@@ -598,7 +601,7 @@ def a_subclass_that_does_more_at_both_ends(folder):
     calls = []
     with Report() as prof:
         work()
-    return calls, relus(prof), names(folder)
+    return calls, relus(prof), names_in(folder)
 
 
 def a_subclass_that_overrides_start_stop_and_step(folder):
@@ -651,7 +654,7 @@ def a_subclass_for_a_device(folder):
         for _ in range(7):
             work()
             prof.step()
-    return calls, names(folder)
+    return calls, names_in(folder)
 
 
 # ---- attributes and results
@@ -728,21 +731,13 @@ def sums_of_the_inner_profiler(folder):
 
 
 def call_stacks(folder):
-    import inspect
-
+    from torch._C._profiler import _ExperimentalConfig
     from torch.profiler import profile
 
-    with profile(with_stack=True, **verbose(inspect.signature(profile))) as prof:
+    with profile(with_stack=True, experimental_config=_ExperimentalConfig(verbose=True)) as prof:
         work(2)
     prof.export_stacks(str(folder / "stacks.txt"), "self_cpu_time_total")
-    return names(folder), (folder / "stacks.txt").read_text().count("aten_relu") > 0
-
-
-def verbose(_signature):
-    """Stacks as text, which torch collects only with this option."""
-    from torch._C._profiler import _ExperimentalConfig
-
-    return {"experimental_config": _ExperimentalConfig(verbose=True)}
+    return names_in(folder), (folder / "stacks.txt").read_text().count("aten_relu") > 0
 
 
 def a_memory_timeline(folder):
@@ -751,7 +746,7 @@ def a_memory_timeline(folder):
     with profile(with_stack=True, profile_memory=True, record_shapes=True) as prof:
         work(2)
     prof.export_memory_timeline(str(folder / "memory.json"), device="cpu")
-    return names(folder), type(prof.mem_tl).__name__
+    return names_in(folder), type(prof.mem_tl).__name__
 
 
 def metadata(folder):
@@ -814,7 +809,7 @@ def a_window_by_hand(folder):
     work(2)
     prof.stop_trace()
     prof.export_chrome_trace(str(folder / "trace.json"))
-    return relus(prof), names(folder)
+    return relus(prof), names_in(folder)
 
 
 def a_restart_from_the_first_step(folder):
@@ -845,5 +840,32 @@ def an_observer_of_the_execution(folder):
     return prof.execution_trace_observer is observer, [node["name"] for node in nodes].count("aten::relu")
 
 
-SHAPES = [value for value in list(vars().values()) if callable(value) and getattr(value, "__module__", "") == __name__]
-SHAPES = [shape for shape in SHAPES if shape.__code__.co_varnames[:1] == ("folder",) and shape is not names]
+SHAPES = [value for value in list(vars().values()) if inspect.isfunction(value) and value.__module__ == __name__]
+SHAPES = [shape for shape in SHAPES if list(inspect.signature(shape).parameters) == ["folder"]]
+
+
+# ---- running them
+
+
+def with_our_names(shape):
+    """A program whose names of torch.profiler are imported from `kinetoscope.profiler`."""
+    lines = textwrap.dedent(inspect.getsource(shape)).splitlines()
+    imports = ("from torch.profiler", "import torch.profiler as")
+    code = "\n".join(
+        line.replace("torch.profiler", "kinetoscope.profiler") if line.strip().startswith(imports) else line
+        for line in lines
+    )
+    assert "kinetoscope.profiler" in code
+    names = dict(inspect.getmodule(shape).__dict__)
+    exec(compile(code, shape.__name__, "exec"), names)
+    return names[shape.__name__]
+
+
+def seen_with_torch(shape, folder, monkeypatch):
+    """What a program sees with torch, and how many windows torch completes for it."""
+    windows = []
+    ready = torch.profiler.profile._trace_ready
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.profiler.profile, "_trace_ready", lambda p: (windows.append(p), ready(p))[1])
+        seen = shape(folder)
+    return seen, len(windows) or 1  # torch doesn't report a window that the program itself begins and ends

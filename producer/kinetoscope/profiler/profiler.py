@@ -17,7 +17,7 @@ from torch.profiler import ExecutionTraceObserver, ProfilerAction, ProfilerActiv
 from torch.profiler import profiler as torch_module
 
 from ..argument_checks import checked_callback, explain_unknown
-from ..handler import file_template, local_folder
+from ..handler import file_template, local_folder, refuse_trace_handler
 from ..output.name_template import TRACE
 from ..profiling.options import PROFILER_ARGUMENTS, Options
 from ..scheduling.schedule import validate_schedule
@@ -119,6 +119,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         self.schedule = validate_schedule(schedule) or torch_module._default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = checked_callback("on_trace_ready", on_trace_ready, _FACTORIES)
+        refuse_trace_handler(on_trace_ready)
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.experimental_config, self.acc_events = experimental_config, acc_events
@@ -189,9 +190,9 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
-        self._end = kind
+        self._end = exc_type
         self.stop()
 
     def start(self) -> None:

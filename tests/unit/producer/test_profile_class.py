@@ -234,9 +234,20 @@ def test_a_wrong_argument_of_a_profile_is_told_the_right_one(arguments, hint):
         profile(**arguments)
 
 
+def test_it_can_take_the_place_of_torch_s_class_for_a_library_that_makes_its_own(monkeypatch):
+    monkeypatch.setattr(torch.profiler, "profile", profile)
+    with torch.profiler.profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=1)) as prof:
+        for _ in range(4):
+            work()
+            prof.step()
+    assert files(prof) == ["rank0.3"]
+
+
 def test_an_unknown_argument_is_also_a_type_error():
     with pytest.raises(TypeError, match="'skip_frist': write skip_first=…"):
         cyclic(skip_frist=1)
+    with pytest.raises(TypeError, match="'worker_name': write worker='…'"):
+        trace_handler("runs", worker_name="me")
     with pytest.raises(TypeError, match="'use_cude'"):
         profile(use_cude=True)
     assert issubclass(ScheduleError, UsageError)

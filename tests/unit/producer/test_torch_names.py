@@ -168,6 +168,8 @@ def test_a_handler_compresses_or_not(tmp_path, use_gzip, name):
 def test_a_tracer_takes_no_handler_that_saves(tmp_path):
     with pytest.raises(UsageError, match=r"torch\.profiler\.profile"):
         Tracer(tmp_path, on_trace_ready=trace_handler(tmp_path))
+    with pytest.raises(UsageError, match=r"torch\.profiler\.profile"):
+        recording_profile(on_trace_ready=trace_handler(tmp_path))
 
 
 def test_a_handler_of_the_program_s_own_may_call_the_one_for_tensorboard(tmp_path, monkeypatch, log):
