@@ -645,10 +645,11 @@ class Tracer:
             use_python_export: As in torch, but without effect: the recorder writes the file.
 
         Raises:
-            UsageError: On another thread, or before the Tracer's `with`.
+            UsageError: On another thread while it records, or before the Tracer's `with`.
         """
         if self._enabled:
-            self._owner.check("call export_chrome_trace()")
+            if not self._controller.has_ended:
+                self._owner.check("call export_chrome_trace()")
             self._controller.last_window.export_or_log(Path(path))
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # noqa: FBT001  as in torch

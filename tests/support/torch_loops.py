@@ -471,19 +471,20 @@ def coroutines(folder):
 def a_thread_that_trains(folder):
     from torch.profiler import profile, schedule
 
-    result = []
+    profilers = []
 
     def train():
         with profile(schedule=schedule(wait=1, warmup=0, active=2, repeat=1)) as prof:
+            profilers.append(prof)
             for _ in range(4):
                 work()
                 prof.step()
-        result.append((prof.step_num, relus(prof)))
 
     thread = threading.Thread(target=train)
     thread.start()
     thread.join()
-    return result
+    profilers[0].export_chrome_trace(str(folder / "trace.json"))
+    return profilers[0].step_num, relus(profilers[0]), len(profilers[0].events()) > 0, names_in(folder)
 
 
 def a_data_loader(folder):

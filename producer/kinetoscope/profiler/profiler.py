@@ -128,7 +128,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         self.post_processing_timeout_s = post_processing_timeout_s
         self.preset_metadata: dict[str, str] = {}
         self._next_metadata: dict[str, str] = {}
-        self._is_recording = self._is_called_by_torch = False
+        self._is_running = self._is_block = self._is_called_by_torch = False
         self._step_num, self._last_span = 0, -1
         self._end: type[BaseException] | None = None
         self._earlier_traces: tuple[Path, ...] = ()
@@ -170,12 +170,12 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     @property
     def step_num(self) -> int:
         """The number of the current step; a training that resumes may set it."""
-        return self.tracer.schedule_step if self.tracer is not None and self._is_recording else self._step_num
+        return self.tracer.schedule_step if self.tracer is not None and self._is_running else self._step_num
 
     @step_num.setter
     def step_num(self, step: int) -> None:
         self._step_num = step
-        if self.tracer is not None and self._is_recording:
+        if self.tracer is not None and self._is_running:
             self.tracer.schedule_step = step
 
     @property
@@ -186,7 +186,8 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     # Starting and stopping
 
     def __enter__(self) -> Self:
-        self._start(Tracer.__enter__)
+        self._is_block = True
+        self.start()
         return self
 
     def __exit__(
@@ -197,10 +198,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def start(self) -> None:
         """Start recording; does nothing if it has started."""
-        self._start(Tracer.start)
-
-    def _start(self, start: Callable[[Tracer], object]) -> None:
-        if self._is_recording:
+        if self._is_running:
             return
         self._earlier_traces = self.saved_traces
         self.tracer = self._new_tracer()
@@ -209,29 +207,27 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
             self.tracer.preset_metadata_json(key, value)
         while self._next_metadata:
             self.tracer.add_metadata_json(*self._next_metadata.popitem())
-        self._is_recording = True
+        self._is_running = True
         try:
-            start(self.tracer)
+            (Tracer.__enter__ if self._is_block else Tracer.start)(self.tracer)
         except BaseException:
-            self._is_recording = False
+            self._is_running = False
             raise
 
     def stop(self) -> None:
         """End the recording, and wait until its traces are written; does nothing if it has ended."""
-        kind, self._end = self._end, None
-        if not self._is_recording or self.tracer is None or self._run is None:
+        kind, self._end, self._is_block = self._end, None, False
+        if not self._is_running or self.tracer is None or self._run is None:
             return
-        try:
-            self.tracer.__exit__(kind, None, None)
-        finally:
-            self._step_num, self._is_recording = self.tracer.schedule_step, False
-            self._run.end_profile(self.tracer.progress, self._last_span)
+        self.tracer.__exit__(kind, None, None)
+        self._step_num, self._is_running = self.tracer.schedule_step, False
+        self._run.end_profile(self.tracer.progress, self._last_span)
 
     def step(self) -> None:
         """End a step. With a schedule, the first one also starts a recording that hasn't started, as in torch."""
         if self.tracer is None and self.record_steps:
             self.start()
-        if self.tracer is not None and self._is_recording:
+        if self.tracer is not None and self._is_running:
             self.tracer.step()
         else:
             self._step_num += 1
@@ -320,7 +316,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:  # noqa: FBT001  as in torch
         """Stop or resume collecting some activities within a window; see torch.profiler.profile."""
-        if self.tracer is not None and self._is_recording:
+        if self.tracer is not None and self._is_running:
             self.tracer.toggle_collection_dynamic(enable, activities)
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -329,7 +325,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Add a value, as JSON, to the next saved window; see `Tracer.add_metadata_json`."""
-        if self.tracer is not None and self._is_recording:
+        if self.tracer is not None and self._is_running:
             self.tracer.add_metadata_json(key, value)
         else:
             self._next_metadata[key] = value
@@ -337,7 +333,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Add a value, as JSON, to all windows saved from now on; see `Tracer.preset_metadata_json`."""
         self.preset_metadata[key] = value
-        if self.tracer is not None and self._is_recording:
+        if self.tracer is not None and self._is_running:
             self.tracer.preset_metadata_json(key, value)
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:

@@ -86,7 +86,8 @@ class ProfilerResults:
         """Return torch's profiler with the last window; None, with a log message, if there is no window."""
         if not self._is_enabled:
             return None
-        self._owner.check(f"call {what}()")
+        if not self._controller.has_ended:
+            self._owner.check(f"call {what}()")
         if self._options.features.trace_only:
             raise UsageError(f"{what}() needs a Tracer without trace_only=True: torch builds no events with it.")
         recorder = self._controller.last_recorder

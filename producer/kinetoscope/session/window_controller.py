@@ -123,6 +123,11 @@ class WindowController:
         """Torch's profiler while it records; else None."""
         return self._recorder.profiler if self._recorder is not None and self.is_recording else None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is recorded: any thread may then read the last window."""
+        return self._recorder is None and self.last_recorder is not None
+
     # From step to step
 
     def prepare(self, exporter: Exporter) -> None:
