@@ -17,6 +17,8 @@ from ..progress import Progress
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..tracer import Tracer
+
 
 @dataclass
 class ContinuedRun:
@@ -26,22 +28,32 @@ class ContinuedRun:
         run: The run.
         pid: The process; one that was forked from it begins its own run.
         rank_info: Its ranks; in a job that it joined meanwhile, it begins another run with the others.
-        progress: Where the next profile continues.
     """
 
     run: Run
     pid: int
     rank_info: RankInfo
-    progress: Progress
+    last_span = -1
+    """The number of the last window."""
+    _progress = Progress()
+    _tracer: Tracer | None = None
 
-    def end_profile(self, progress: Progress, last_span: int) -> None:
-        """Continue after a profile.
+    def next_progress(self) -> Progress:
+        """Return where the next profile continues."""
+        if (
+            self._tracer is not None
+        ):  # nobody stopped it: it ends when the next one starts, with a window of this number
+            self._progress, self.last_span = self._tracer.progress, self._tracer.completed_steps
+        return replace(self._progress, batch=max(self._progress.batch, self.last_span + 1))
 
-        Args:
-            progress: The progress at its end.
-            last_span: The number of its last window; -1 if there was none.
-        """
-        self.progress = replace(progress, batch=max(progress.batch, last_span + 1))
+    def begin(self, tracer: Tracer) -> None:
+        """Continue with a profile's Tracer."""
+        self._tracer = tracer
+
+    def end(self, tracer: Tracer) -> None:
+        """Continue after it, and let go of what it holds; does nothing if another one has begun meanwhile."""
+        if self._tracer is tracer:
+            self._progress, self._tracer = tracer.progress, None
 
 
 _runs: dict[Path, ContinuedRun] = {}
@@ -52,5 +64,5 @@ def continued_run(logdir: Path) -> ContinuedRun:
     here = process_id.pid, current_rank_info()
     known = _runs.get(logdir)
     if known is None or (known.pid, known.rank_info) != here:
-        known = _runs[logdir] = ContinuedRun(Run(None, logdir), *here, Progress())
+        known = _runs[logdir] = ContinuedRun(Run(None, logdir), *here)
     return known

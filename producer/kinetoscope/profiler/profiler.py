@@ -129,7 +129,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         self.preset_metadata: dict[str, str] = {}
         self._next_metadata: dict[str, str] = {}
         self._is_running = self._is_block = self._is_called_by_torch = False
-        self._step_num, self._last_span = 0, -1
+        self._step_num = 0
         self._end: type[BaseException] | None = None
         self._earlier_traces: tuple[Path, ...] = ()
         self._saving_handler: object = None
@@ -201,7 +201,8 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         if self._is_running:
             return
         self._earlier_traces = self.saved_traces
-        self.tracer = self._new_tracer()
+        self._run = continued_run(self._logdir())
+        self.tracer = self._new_tracer(self._run)
         self.tracer.schedule_step = self._step_num
         for key, value in self.preset_metadata.items():
             self.tracer.preset_metadata_json(key, value)
@@ -213,6 +214,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         except BaseException:
             self._is_running = False
             raise
+        self._run.begin(self.tracer)
 
     def stop(self) -> None:
         """End the recording, and wait until its traces are written; does nothing if it has ended."""
@@ -221,7 +223,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
             return
         self.tracer.__exit__(kind, None, None)
         self._step_num, self._is_running = self.tracer.schedule_step, False
-        self._run.end_profile(self.tracer.progress, self._last_span)
+        self._run.end(self.tracer)
 
     def step(self) -> None:
         """End a step. With a schedule, the first one also starts a recording that hasn't started, as in torch."""
@@ -232,25 +234,28 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         else:
             self._step_num += 1
 
-    def _new_tracer(self) -> Tracer:
+    def _logdir(self) -> Path:
+        handler = as_tensorboard_handler(self.on_trace_ready)
+        return local_folder(LOGDIR if handler is None else handler.dir_name)
+
+    def _new_tracer(self, run: ContinuedRun) -> Tracer:
         handler = self._saving_handler = as_tensorboard_handler(self.on_trace_ready)
-        logdir = local_folder(LOGDIR if handler is None else handler.dir_name)
-        self._run = continued_run(logdir)
         return Tracer(
-            logdir,
-            run=self._run.run,
+            self._logdir(),
+            run=run.run,
             file=TRACE if handler is None else file_template(handler.worker_name, use_gzip=handler.use_gzip),
             schedule=self.schedule if self.record_steps else None,
             on_trace_ready=self._on_window,
             profile_class=partial(_TorchProfile, self),
             keep_events=True,
-            progress=self._run.progress,
+            progress=run.next_progress(),
             **self._options(),
         )
 
     def _on_window(self, tracer: Tracer) -> None:
         """Call the program's `on_trace_ready`, unless all it does is to save the window."""
-        self._last_span = tracer.completed_steps
+        if self._run is not None:
+            self._run.last_span = tracer.completed_steps
         if as_tensorboard_handler(self.on_trace_ready) != self._saving_handler or self._saving_handler is None:
             self._trace_ready()
 

@@ -108,6 +108,21 @@ def test_one_profile_that_is_started_again_continues_its_schedule_and_its_run(tm
     assert runs(tmp_path / "log") == {prof.saved_traces[0].parent.name: [4]}
 
 
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_profile_that_nobody_stopped_makes_way_for_the_next_one(tmp_path, steps):
+    left_open = [profile(on_trace_ready=tensorboard_trace_handler("log")) for _ in range(2)]
+    for prof in left_open:
+        prof.start()
+        for _ in range(steps):
+            work()
+            prof.step()
+    left_open[1].stop()
+    left_open[0].stop()
+    spans = [steps, 2 * steps + 1]
+    assert [files(prof) for prof in left_open] == [[f"rank0.{span}"] for span in spans]
+    assert list(runs(tmp_path / "log").values()) == [spans]
+
+
 def test_another_folder_or_another_process_is_another_run(tmp_path, monkeypatch):
     recorded()
     with profile():
