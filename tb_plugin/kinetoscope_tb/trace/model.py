@@ -52,7 +52,7 @@ HOST_EVENTS = {
     "input_types": pl.Enum,
     "concrete_inputs": pl.Enum,  # values of non-tensor inputs; only of operators that multiply matrices
     "call_stack": pl.Enum,
-    "is_finished": pl.Boolean,  # false: the recording ended inside it
+    "is_finished": pl.Boolean,  # false: the recording ended inside it, or its end is damaged
     **PLACE,
     # derived
     "parent": pl.Int32,  # the innermost range around this one on its thread

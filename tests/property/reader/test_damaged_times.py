@@ -101,7 +101,7 @@ def tables(trace):
     """What the gate decides: the rows, the extents, and the findings."""
     parent = [trace.host_events["name"][row] if row >= 0 else None for row in trace.host_events["parent"].to_list()]
     rows = trace.host_events.select("name", "start_ns", "dur_ns", "self_ns").with_columns(parent=parent).rows()
-    steps = trace.steps.select("start_ns", "end_ns").rows()
+    steps = trace.steps.select("start_ns", "end_ns", "is_complete").rows()
     findings = sorted((one.rule, one.count) for one in trace.diagnostics if one.rule in GATE)
     return sorted(rows), trace.window, steps, findings
 

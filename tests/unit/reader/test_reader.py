@@ -133,6 +133,15 @@ def test_counters_and_spans_far_from_the_recording_are_left_out():
     assert (far.window, far.counters.height, rules(far)) == ((0, 9000), 0, {"far_from_others": 2})
 
 
+@pytest.mark.parametrize("dur", [40 * 24 * 3600 * 1e6, 1e30, -1.0])
+def test_a_step_whose_end_is_damaged_is_in_no_average(dur):
+    marks = [{"cat": "user_annotation", "name": f"ProfilerStep#{n}", "ts": 10.0 * n, "dur": 9.0} for n in range(4)]
+    marks[1]["dur"] = dur
+    trace = events(*(event(**mark) for mark in marks), *(event(ts=10.0 * n + 1, dur=1.0) for n in range(4)))
+    assert trace.steps["is_complete"].to_list() == [True, False, True, True]
+    assert sum(rules(trace).values()) == 1
+
+
 def test_the_recording_lasts_as_long_as_the_profiler_says_if_most_events_lie_in_it():
     span, days_us = {"cat": "Trace", "name": "PyTorch Profiler (0)"}, 3 * 24 * 3600 * 10**6
     burst = [event(ts=float(at), dur=1.0) for at in range(99)]

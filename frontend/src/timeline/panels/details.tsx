@@ -106,7 +106,7 @@ function Facts({ facts, source }: { facts: SliceFacts; source: Source }) {
       {track?.part === "projected" && (
         <Fact title="Projected">not recorded: first to last GPU event launched inside, on this stream</Fact>
       )}
-      {!is_finished && <Fact title="End">not recorded: it was still running when the recording ended</Fact>}
+      {!is_finished && <Fact title="End">damaged, or after the recording ended</Fact>}
     </dl>
   );
 }

@@ -45,7 +45,8 @@ def close_begin_end(events: Sorted, texts: Texts, plausible: PlausibleTimes) -> 
     diagnostics = note_unpaired(thread, offset, is_end, plausible.excludes(ts), dur)
     at = 0
     for name, rows in opened.items():
-        events.frames[name].put("dur", rows, dur[at : at + rows.size])
+        lasting = dur[at : at + rows.size]
+        events.frames[name].put("dur", rows, np.where(lasting == NONE, OPEN, lasting))
         at += rows.size
     ends.keep(np.zeros(ends["ts"].size, bool))
     return diagnostics

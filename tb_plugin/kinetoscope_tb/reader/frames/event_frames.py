@@ -16,7 +16,7 @@ from ...arrays.constants import frame_of, per_value, stores_one, with_constants
 from ...arrays.gather import NONE, enum_of, map_categories
 from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
-from ..scan.rows import LAYOUTS, Rows
+from ..scan.rows import LAYOUTS, OPEN, Rows
 from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
 from .copies import with_kinds
 
@@ -69,7 +69,12 @@ class Frame:
 
     def dur(self) -> NDArray[np.int64]:
         """How long each event lasts, in ns, or NONE."""
-        return self.gather("dur").astype(np.int64)
+        return np.maximum(self.gather("dur").astype(np.int64), NONE)
+
+    def has_end(self) -> NDArray[np.bool_]:
+        """Whether it is known when each event ended, unless it had no range to end."""
+        has_end: NDArray[np.bool_] = self._ordered(self._rows["dur"]) != OPEN
+        return has_end
 
     def times(self) -> dict[str, Ints]:
         """Start and duration; an event without one lasts no time."""
@@ -166,7 +171,7 @@ def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
-    name = frame.text("name")
+    name, has_end = frame.text("name"), frame.has_end()
     return {
         "name": name,
         "kind": frame.kind(),
@@ -179,7 +184,7 @@ def _host_events(frame: Frame) -> dict[str, Any]:
         "input_types": frame.text("input_types"),
         "concrete_inputs": _concrete_inputs(frame, name),
         "call_stack": frame.text("call_stack"),
-        "is_finished": ~frame.is_false("finished"),
+        "is_finished": has_end & ~frame.is_false("finished"),
     }
 
 

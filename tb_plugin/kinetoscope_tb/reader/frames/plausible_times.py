@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
 from ...trace.model import Diagnostic
 from ..scan.kinds import Kind
-from ..scan.rows import BACKWARDS, ENDLESS, Noted, Rows, Sorted
+from ..scan.rows import BACKWARDS, ENDLESS, OPEN, Noted, Rows, Sorted
 from ..scan.tokens import Texts, used
 
 _MINUTE_NS = 60 * 10**9
@@ -100,7 +99,7 @@ def profiler_spans(others: Rows, texts: Texts) -> list[tuple[int, int]]:
 
 
 def without_impossible_times(events: Sorted, plausible: PlausibleTimes) -> list[Diagnostic]:
-    """Leave out what begins at an impossible time; what can't last as long as it does lasts no time."""
+    """Leave out what begins at an impossible time; what can't last as long as it does is OPEN."""
     zero, far, backwards, endless = Noted(), Noted(), Noted(), Noted()
     for rows in _timed(events):
         ts = rows["ts"]
@@ -149,12 +148,12 @@ def _without_impossible_durations(rows: Rows, last: int, backwards: Noted, endle
     if dur.min(initial=0) <= BACKWARDS:
         is_backwards = dur == BACKWARDS
         backwards.add_where(is_backwards, offset)
-        rows.put("dur", np.flatnonzero(is_backwards), np.zeros(int(is_backwards.sum()), np.int64))
+        _without_end(rows, np.flatnonzero(is_backwards))
         dur = rows["dur"]
     too_long = np.flatnonzero((dur == ENDLESS) | (rows["ts"] + np.maximum(dur, 0) > last))
     if too_long.size:
         endless.add(int(too_long.size), int(offset[too_long[0]]))
-        rows.put("dur", too_long, np.full(too_long.size, NONE, np.int64))
+        _without_end(rows, too_long)
 
 
 def _without_excessive_sum(events: Sorted, endless: Noted) -> None:
@@ -166,4 +165,8 @@ def _without_excessive_sum(events: Sorted, endless: Noted) -> None:
         longest = np.flatnonzero(rows["dur"] > _MOST_NS // count)
         if longest.size:
             endless.add(int(longest.size), int(rows["offset"][longest[0]]))
-            rows.put("dur", longest, np.full(longest.size, NONE, np.int64))
+            _without_end(rows, longest)
+
+
+def _without_end(rows: Rows, chosen: NDArray[np.int64]) -> None:
+    rows.put("dur", chosen, np.full(chosen.size, OPEN, np.int64))

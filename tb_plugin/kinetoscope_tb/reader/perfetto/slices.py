@@ -18,7 +18,7 @@ from ...trace.model import Diagnostic
 from ..frames.begin_end import close_by_time, note_unpaired
 from ..frames.plausible_times import plausible_times
 from ..scan.columns import narrowed
-from ..scan.rows import ENDLESS, LAYOUTS, LONGEST_NS, Sorted
+from ..scan.rows import ENDLESS, LAYOUTS, LONGEST_NS, OPEN, Sorted
 from ..scan.tokens import Texts
 
 OFFSET, SEQUENCE, GROUP, TRACK, TIME = range(5)
@@ -50,6 +50,7 @@ class Slices:
         is_end = np.arange(dur.size) >= begins.shape[1]
         diagnostics = note_unpaired(both[TRACK], both[OFFSET], is_end, plausible.excludes(both[TIME]), dur)
         dur[dur > LONGEST_NS] = ENDLESS
+        dur[dur == NONE] = OPEN
         _set_durations(events, begins[OFFSET], dur)
         return diagnostics
 

@@ -24,8 +24,8 @@ from .scanner import CODE, EVENTS, MISSING, Out
 _spread = Function("spread")
 
 OPEN, BACKWARDS, ENDLESS = -2, -3, -4
-"""Durations of an event of phase B, until its end is found; of events that end before they begin; of events that last
-longer than any recording."""
+"""Durations of an event whose end isn't known, such as one of phase B until its end is found; of events that end before
+they begin; of events that last longer than any recording. Frames have the first alone."""
 
 NO_NAME = b"(no name)"
 """The name of events without one: not a JSON token."""
