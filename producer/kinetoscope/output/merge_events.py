@@ -1,9 +1,9 @@
 """A profiler's raw file → a trace with metadata, the program's own events, and strict JSON.
 
 The raw file is streamed: it may be larger than the memory. Insertions go after the first brace and after the bracket of
-`traceEvents`; the rest is copied unchanged if it is valid JSON. kineto (torch 2.13) writes names and metadata without
-escaping quotes, so one name can make a whole file unreadable: such an event is repaired, or if that isn't possible
-left out, and counted.
+`traceEvents`; the recorder's own Python calls are left out, and the rest is copied unchanged if it is valid JSON.
+kineto (torch 2.13) writes names and metadata without escaping quotes, so one name can make a whole file unreadable:
+such an event is repaired, or if that isn't possible left out, and counted.
 
 Since torch 1.8, kineto writes each event on separate lines, closed by two blanks and a brace, and the header before the
 events. Times are µs with three decimals after `baseTimeNanoseconds`, which torch 2.4 to 2.11 write after the events and
@@ -24,6 +24,7 @@ from ..events import chrome_events, display_name
 from .chrome import base_after_events
 from .external_events import external_events
 from .metadata import KEY
+from .own_frames import OwnFrames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,8 +113,9 @@ def merge_events(
         separator = b",\n"
     if separator != b"\n":
         target.write(b"\n" if is_empty else separator)
+    own_frames = OwnFrames((program_events or {}).get("own_threads", ()))
     for chunk in _checked_chunks(source, rest, damage):
-        target.write(_rename_markers(chunk, names))
+        target.write(_rename_markers(own_frames.remove(chunk), names))
     return damage
 
 

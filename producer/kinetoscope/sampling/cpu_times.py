@@ -69,3 +69,9 @@ def thread_times_ns(tasks: Path = _TASKS) -> dict[int, int]:
         except (OSError, ValueError, IndexError):  # it has just ended, or the kernel doesn't count
             continue
     return times_ns
+
+
+def own_threads() -> list[int]:
+    """Return the native ids of the recorder's own threads."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("kinetoscope-")]
+    return [thread.native_id for thread in threads if thread.native_id is not None]

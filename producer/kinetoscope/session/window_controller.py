@@ -18,6 +18,7 @@ from ..errors import ProfilerBusyError
 from ..profiling.recorder import Recorder
 from ..profiling.torch_features import has_custom_profiler
 from ..profiling.trace_export import export_trace
+from ..sampling.cpu_times import own_threads
 from .last_window import LastWindow
 
 if TYPE_CHECKING:
@@ -291,6 +292,7 @@ class WindowController:
         details, program_events = self._annotations.window()
         values = self._counter.progress.to_json()
         program_events["metadata"] = self._metadata.take()
+        program_events["own_threads"] = own_threads()
         is_complete = is_as_planned or (not self._actions.has_schedule and self._trace_writer.reason == "end")
         self._trace_writer.save(
             partial(export_trace, profiler),

@@ -10,6 +10,7 @@ steps         steps that were cut off, missing or idle
 autograd      sequence numbers, which link backward to forward
 syncs         waits, and the events that they wait for
 names         names that the profiler lost
+stack_overlaps  annotations that begin or end in the middle of Python calls
 distributed   the worker's rank, and the metadata of collectives
 recording     the profiler's own code, and options that were off
 writers       files of other programs
@@ -35,6 +36,7 @@ from . import (
     names,
     physics,
     recording,
+    stack_overlaps,
     steps,
     syncs,
     throttling,
@@ -44,7 +46,10 @@ from . import (
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, physics, clocks, throttling, steps, autograd, syncs, names, distributed, recording, captures)
+_RULES = (
+    *(device, physics, clocks, throttling, steps, autograd, syncs, names, stack_overlaps),
+    *(distributed, recording, captures),
+)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
