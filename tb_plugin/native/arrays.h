@@ -37,6 +37,13 @@ enum { NONE = -1 };
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* A step of a hash: a product with a number that no file knows, both halves of it. So the keys of a file can't be chosen to
+collide; every hash table of the library uses it. */
+static inline uint64_t mix(uint64_t hash, uint64_t word, int64_t seed) {
+    unsigned __int128 product = (unsigned __int128)(hash ^ word) * (uint64_t)seed;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 /* How many of sorted values are at most `most`; `near` is a guess, which a merge of two sorted arrays makes right. */
 static inline int64_t count_until(IN(int64_t, values), int64_t most, int64_t near) {
     int64_t low = 0, high = near;

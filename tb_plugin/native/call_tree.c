@@ -3,7 +3,7 @@
 
 /* `table`: a hash table with open addressing, of nodes by (parent, code); -1 at first, a power of two long. Returns how
 many nodes there are; `above` and `named` have room for a node of each call and each root. */
-EXPORT int64_t call_paths(IN(int32_t, parent), IN(int64_t, code), IN(int64_t, root), int64_t roots,
+EXPORT int64_t call_paths(IN(int32_t, parent), IN(int64_t, code), IN(int64_t, root), int64_t roots, int64_t seed,
                           OUT(int32_t, table), OUT(int32_t, node), OUT(int32_t, above), OUT(int32_t, named)) {
     int64_t count = roots, mask = table_size - 1;
     for (int64_t i = 0; i < roots; i++) {
@@ -16,8 +16,7 @@ EXPORT int64_t call_paths(IN(int32_t, parent), IN(int64_t, code), IN(int64_t, ro
             AT(node, i) = (int32_t)around;
             continue;
         }
-        uint64_t mixed = ((uint64_t)around + 1) * 2654435761u + (uint64_t)of * 40503u * 65537u;
-        int64_t slot = (int64_t)(mixed ^ mixed >> 15) & mask;
+        int64_t slot = (int64_t)mix(mix(0, (uint64_t)around, seed), (uint64_t)of, seed) & mask;
         while (AT(table, slot) >= 0 && (AT(above, AT(table, slot)) != around || AT(named, AT(table, slot)) != of))
             slot = (slot + 1) & mask;
         if (AT(table, slot) < 0) {

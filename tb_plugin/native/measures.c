@@ -119,18 +119,16 @@ EXPORT int64_t cut_at_spans(IN(int64_t, start), IN(int64_t, end), IN(int64_t, sp
     return count;
 }
 
-static int64_t hash_of(int64_t key) { return (int64_t)((uint64_t)key * 0x9E3779B97F4A7C15u >> 32); } /* Fibonacci */
-
 /* A hash table with linear probing. `table`: -1 at first, its size is a power of two. Returns the number of distinct
    values; -1 if there is no room for them in `first`. */
-EXPORT int64_t number_values(IN(int64_t, values), OUT(int32_t, table), OUT(int64_t, first), OUT(int32_t, numbers)) {
+EXPORT int64_t number_values(IN(int64_t, values), int64_t seed, OUT(int32_t, table), OUT(int64_t, first), OUT(int32_t, numbers)) {
     int64_t count = 0;
     for (int64_t i = 0; i < values_size; i++) {
         if (i && AT(values, i) == AT(values, i - 1)) {
             AT(numbers, i) = AT(numbers, i - 1);
             continue;
         }
-        int64_t slot = hash_of(AT(values, i)) & (table_size - 1);
+        int64_t slot = (int64_t)mix(0, (uint64_t)AT(values, i), seed) & (table_size - 1);
         while (AT(table, slot) >= 0 && AT(values, AT(first, AT(table, slot))) != AT(values, i))
             slot = (slot + 1) & (table_size - 1);
         if (AT(table, slot) < 0) {
@@ -145,13 +143,13 @@ EXPORT int64_t number_values(IN(int64_t, values), OUT(int32_t, table), OUT(int64
 
 /* A trie of the sequences of codes of each call, up to each row; its node 0 is the empty sequence. `table`: -1 at first,
    its size is a power of two. Returns the number of nodes; -1 if there is no room for them in `parent`. */
-EXPORT int64_t number_sequences(IN(int32_t, call), IN(int32_t, code), OUT(int32_t, table), OUT(int32_t, parent),
+EXPORT int64_t number_sequences(IN(int32_t, call), IN(int32_t, code), int64_t seed, OUT(int32_t, table), OUT(int32_t, parent),
                                 OUT(int32_t, last), OUT(int32_t, sequence)) {
     int64_t count = 1;
     AT(parent, 0) = AT(last, 0) = NONE;
     for (int64_t i = 0; i < call_size; i++) {
         int64_t from = i && AT(call, i) == AT(call, i - 1) ? AT(sequence, i - 1) : 0, node;
-        int64_t slot = hash_of(from << 32 ^ AT(code, i)) & (table_size - 1);
+        int64_t slot = (int64_t)mix((uint64_t)from << 32, (uint32_t)AT(code, i), seed) & (table_size - 1);
         while ((node = AT(table, slot)) >= 0 && (AT(parent, node) != from || AT(last, node) != AT(code, i)))
             slot = (slot + 1) & (table_size - 1);
         if (node < 0) {

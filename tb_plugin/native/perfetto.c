@@ -47,7 +47,7 @@ typedef struct {
     FIELD(int64_t, sequences);
     FIELD(int64_t, clocks);
     FIELD(const int64_t, devices);
-    int64_t n_clocks, entries_room, interned_room, tracks_room, sequences_room, clocks_room;
+    int64_t n_clocks, seed, entries_room, interned_room, tracks_room, sequences_room, clocks_room;
 } Tables;
 
 #define OF(t, table, field, i) AT((t)->table, (field) * (t)->table##_room + (i))
@@ -185,20 +185,19 @@ EXPORT int64_t next_packet(IN(uint8_t, text), int64_t i, int64_t end, int64_t is
 
 /* ---- what packets refer to */
 
-static inline int64_t slot_of(int64_t a, int64_t b, int64_t c, int64_t mask) {
-    uint64_t h = ((uint64_t)a * 0x9E3779B97F4A7C15u) ^ ((uint64_t)b * 0xD6E8FEB86659FD93u);
-    h = (h ^ (uint64_t)c) * 0xFF51AFD7ED558CCDu;
-    return (int64_t)((h ^ h >> 33) & (uint64_t)mask);
+static inline int64_t slot_of(int64_t a, int64_t b, int64_t c, int64_t seed, int64_t mask) {
+    uint64_t hash = mix(mix(mix(1, (uint64_t)a, seed), (uint64_t)b, seed), (uint64_t)c, seed);
+    return (int64_t)hash & mask;
 }
 
 /* Enter rows of the table of texts into its hash table; a later definition replaces an earlier one. */
-EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_t from, int64_t to) {
+EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_t from, int64_t to, int64_t seed) {
     int64_t width = interned_size / TEXT_FIELDS, mask = slots_size - 1;
     const int64_t *scopes = interned + TEXT_SCOPE * width, *fields = interned + TEXT_FIELD * width;
     const int64_t *ids = interned + TEXT_ID * width;
     CHECK(from >= 0 && to <= width);
     for (int64_t row = from; row < to; row++) {
-        int64_t slot = slot_of(scopes[row], fields[row], ids[row], mask);
+        int64_t slot = slot_of(scopes[row], fields[row], ids[row], seed, mask);
         for (; AT(slots, slot) >= 0; slot = (slot + 1) & mask) {
             int64_t k = AT(slots, slot);
             if (scopes[k] == scopes[row] && fields[k] == fields[row] && ids[k] == ids[row]) break;
@@ -209,10 +208,10 @@ EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_
 }
 
 /* The same for a table with one number as its key. */
-EXPORT int64_t place_ids(OUT(int32_t, slots), IN(int64_t, ids), int64_t from, int64_t to) {
+EXPORT int64_t place_ids(OUT(int32_t, slots), IN(int64_t, ids), int64_t from, int64_t to, int64_t seed) {
     int64_t mask = slots_size - 1;
     for (int64_t row = from; row < to; row++) {
-        int64_t slot = slot_of(AT(ids, row), 0, 0, mask);
+        int64_t slot = slot_of(AT(ids, row), 0, 0, seed, mask);
         while (AT(slots, slot) >= 0 && AT(ids, AT(slots, slot)) != AT(ids, row)) slot = (slot + 1) & mask;
         AT(slots, slot) = (int32_t)row;
     }
@@ -222,7 +221,7 @@ EXPORT int64_t place_ids(OUT(int32_t, slots), IN(int64_t, ids), int64_t from, in
 /* The row of an interned text, or -1. */
 static int64_t find_interned(const Tables *t, int64_t scope, int64_t kind, int64_t iid) {
     int64_t mask = t->slots_size - 1;
-    for (int64_t slot = slot_of(scope, kind, iid, mask); AT(t->slots, slot) >= 0; slot = (slot + 1) & mask) {
+    for (int64_t slot = slot_of(scope, kind, iid, t->seed, mask); AT(t->slots, slot) >= 0; slot = (slot + 1) & mask) {
         int64_t k = AT(t->slots, slot);
         if (OF(t, interned, TEXT_ID, k) == iid && OF(t, interned, TEXT_FIELD, k) == kind &&
             OF(t, interned, TEXT_SCOPE, k) == scope)
@@ -231,9 +230,9 @@ static int64_t find_interned(const Tables *t, int64_t scope, int64_t kind, int64
     return -1;
 }
 
-static int64_t find_id(IN(int32_t, slots), IN(int64_t, ids), int64_t key) {
+static int64_t find_id(IN(int32_t, slots), IN(int64_t, ids), int64_t key, int64_t seed) {
     int64_t mask = slots_size - 1;
-    for (int64_t slot = slot_of(key, 0, 0, mask); AT(slots, slot) >= 0; slot = (slot + 1) & mask)
+    for (int64_t slot = slot_of(key, 0, 0, seed, mask); AT(slots, slot) >= 0; slot = (slot + 1) & mask)
         if (AT(ids, AT(slots, slot)) == key) return AT(slots, slot);
     return -1;
 }
@@ -694,7 +693,7 @@ static void note_slice(Scan *s, int64_t offset, int64_t seq, const Event *event,
 static void place_event(Scan *s, int64_t row, int64_t seq, int64_t offset, const Event *event) {
     Tables *t = s->t;
     int64_t scope = OF(t, sequences, SEQ_SCOPE, seq);
-    int64_t track = find_id(t->track_slots, t->track_slots_size, t->tracks, t->tracks_room, event->uuid);
+    int64_t track = find_id(t->track_slots, t->track_slots_size, t->tracks, t->tracks_room, event->uuid, t->seed);
     int64_t pid = track >= 0 ? OF(t, tracks, TRACK_PID, track) : OF(t, sequences, SEQ_PID, seq);
     int64_t tid = track >= 0 ? OF(t, tracks, TRACK_TID, track) : OF(t, sequences, SEQ_TID, seq);
     int64_t name = event->name > 0 ? interned_entry(s, scope, NAMES, event->name, offset) : -1;
@@ -997,7 +996,7 @@ static int64_t read_packet(Scan *s, int64_t i, int64_t end, int64_t pos, int64_t
     Tables *t = s->t;
     Packet packet = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false};
     if (read_packet_fields(s->b, i, end, &packet) < 0) return -1;
-    int64_t seq = find_id(t->sequence_slots, t->sequence_slots_size, t->sequences, t->sequences_room, packet.sequence);
+    int64_t seq = find_id(t->sequence_slots, t->sequence_slots_size, t->sequences, t->sequences_room, packet.sequence, t->seed);
     if ((packet.changes || seq < 0) && !knows_state) return 1;
     int64_t offset = base + pos, length = end - pos, result = 0;
     if (packet.is_dropped) count_first(s, DROPPED, FIRST_DROPPED, offset);
@@ -1110,7 +1109,7 @@ EXPORT int64_t scan_packets(
                ARRAY(odd), ARRAY(damage), ARRAY(out_state)};
     Tables tables = {{strings, strings_size}, ARRAY(entries), ARRAY(slots), ARRAY(interned), ARRAY(track_slots),
                      ARRAY(tracks), ARRAY(sequence_slots), ARRAY(sequences), ARRAY(clocks), ARRAY(devices),
-                     AT(counts, 0), entries_size / 3, interned_size / TEXT_FIELDS, tracks_size / TRACK_FIELDS,
+                     AT(counts, 0), AT(out_state, SEED), entries_size / 3, interned_size / TEXT_FIELDS, tracks_size / TRACK_FIELDS,
                      sequences_size / SEQ_FIELDS, clocks_size / CLOCK_FIELDS};
     Records records = {RECORD(begins, 5), RECORD(ends, 5), RECORD(counters, 3), RECORD(launches, 3),
                        RECORD(waits, 3), RECORD(stages, 3), RECORD(places, 3)};

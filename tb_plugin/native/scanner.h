@@ -8,7 +8,7 @@ reader/scan/scanner.py describes both, and has the same numbers. */
 enum { SKIP, CODE, INTEGER, TIME, OBJECT };
 enum { EVENTS, TOKENS, ODD, PLACES, STATUS, NAMELESS, FIRST_NAMELESS, ANOMALIES };
 enum { WORD, HEX, EMPTY, COMMA, N_ANOMALIES };
-enum { FIRST_ANOMALIES = ANOMALIES + N_ANOMALIES };
+enum { FIRST_ANOMALIES = ANOMALIES + N_ANOMALIES, SEED = FIRST_ANOMALIES + N_ANOMALIES };
 enum { PHASE = 0, N_CODES = 5, N_TIMES = 2, ODD_FIELDS = 5 };
 enum { ODD_PER_EVENT = 64, TOKENS_PER_EVENT = 256 };
 static const int64_t MISSING = INT64_MIN;
@@ -59,7 +59,7 @@ static inline int64_t find_key(Text b, int64_t i, int64_t end, int64_t level, co
 
 /* The code of the token b[i:end], which is new or known; -1 if there is no room for a new one. */
 static inline int64_t token_code(Text b, int64_t i, int64_t end, Out *out) {
-    uint64_t h = hash_text(b, i, end);
+    uint64_t h = hash_text(b, i, end, AT(out->state, SEED));
     int64_t mask = out->slots_size - 1, slot = (int64_t)(h & (uint64_t)mask);
     for (; AT(out->slots, slot); slot = (slot + 1) & mask) {
         int64_t code = AT(out->slot_codes, slot);

@@ -112,17 +112,12 @@ static inline bool same(Text a, int64_t i, Text b, int64_t j, int64_t length) {
     return true;
 }
 
-static inline uint64_t mix(uint64_t h, uint64_t word) {
-    h = (h ^ word) * 0xD6E8FEB86659FD93u;
-    return h ^ h >> 32;
-}
-
 /* A hash of b[i:end] that is never 0 and whose low bits depend on every byte. */
-static inline uint64_t hash_text(Text b, int64_t i, int64_t end) {
-    const uint64_t seed = 0x9E3779B97F4A7C15u;
-    uint64_t h = mix(seed, (uint64_t)(end - i)), rest = seed;
-    for (; i + 8 <= end; i += 8) h = mix(h, eight_bytes(b, i));
+static inline uint64_t hash_text(Text b, int64_t i, int64_t end, int64_t seed) {
+    const uint64_t begin = 0x9E3779B97F4A7C15u;
+    uint64_t h = mix(begin, (uint64_t)(end - i), seed), rest = begin;
+    for (; i + 8 <= end; i += 8) h = mix(h, eight_bytes(b, i), seed);
     for (; i < end; i++) rest = rest << 8 | AT(b.at, i);
-    h = mix(h, rest);
+    h = mix(h, rest, seed);
     return h ? h : 1;
 }

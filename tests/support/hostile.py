@@ -201,8 +201,8 @@ DATABASES = {
 }
 
 
-def empty_lists(path: Path, before: bytes, after: bytes, count: int = 20_000_000) -> Path:
-    """A compressed list of so many lists, in 58 KB."""
+def empty_lists(path: Path, before: bytes, after: bytes, count: int = 7_000_000) -> Path:
+    """A compressed list of so many lists, a thousandth of its text in size."""
     path.write_bytes(gzip.compress(before + b"[]," * count + b"[]" + after, 6))
     return path
 
@@ -213,4 +213,10 @@ SIDE_CARS = {
 }
 """Files beside a trace."""
 
-MEMORY_TIMELINES = {"changes": lambda path: empty_lists(path, b"[[1], [[", b"]]]")}
+EVENT = b'{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 5'
+JSON = {
+    "metadata": lambda path: empty_lists(path, b'{"a": [', b'], "traceEvents": [' + EVENT + b"}]}"),
+    "metadata_at_the_end": lambda path: empty_lists(path, b'{"traceEvents": [' + EVENT + b'}], "a": [', b"]}"),
+    "shapes": lambda path: empty_lists(path, b'{"traceEvents": [' + EVENT + b', "args": {"Input Dims": [', b"]}}]}"),
+    "memory_timeline": lambda path: empty_lists(path, b"[[1], [[", b"]]]"),
+}

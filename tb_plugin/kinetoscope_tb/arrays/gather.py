@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .native import Function
+from .native import SEED, Function
 
 _number_values = Function("number_values")
 _scatter_add = Function("scatter_add")
@@ -109,7 +109,7 @@ def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     room = 1 << 10
     while True:
         first = np.empty(room, np.int64)
-        count = _number_values(values, np.full(2 * room, NONE, np.int32), first, numbers)
+        count = _number_values(values, SEED, np.full(2 * room, NONE, np.int32), first, numbers)
         if count >= 0:
             return first[:count], numbers
         room *= 8

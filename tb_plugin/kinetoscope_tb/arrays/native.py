@@ -24,6 +24,9 @@ Arrays = tuple[Array, ...]
 LIBRARY = "KINETOSCOPE_LIBRARY"
 """An environment variable that names another library, such as one that checks each access to an array."""
 
+SEED = int.from_bytes(os.urandom(8), "little") >> 1 | 1 << 62 | 1
+"""Of hash tables, which take it as an argument. No file knows it, so its keys can't be made to collide."""
+
 _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 _ARGUMENT = re.compile(r"(IN|OUT)\((\w+?)(?:_t)?, (\w+)\)|int64_t (\w+)")
 _ARRAY, _INTEGER = (ctypes.c_void_p, ctypes.c_int64), (ctypes.c_int64,)

@@ -47,6 +47,15 @@ def test_compressed_files_are_read_in_one_or_more_parts(tmp_path, suffix):
         assert trace.diagnostics == ()
 
 
+def test_padding_between_xz_streams_is_skipped_and_a_huge_dictionary_refused(tmp_path):
+    packed = lzma.compress(text().encode())
+    trace = of(tmp_path, "t.json.xz", packed[: len(packed)] + bytes(8) + lzma.compress(b"\n") + bytes(4))
+    assert (trace.host_events.height, trace.diagnostics) == (3, ())
+    huge = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 29}]
+    with pytest.raises(NotATrace):
+        of(tmp_path, "t.json.xz", lzma.compress(text().encode(), filters=huge))
+
+
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.json.xz"])
 def test_the_content_says_what_a_file_is_and_a_wrong_name_is_noted(tmp_path, suffix, name):

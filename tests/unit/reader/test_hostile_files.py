@@ -49,7 +49,7 @@ def test_memory_and_time_grow_with_the_file(tmp_path):
     first = export_json(tmp_path / "first.sqlite", three_steps().text())
     paths = [maker(tmp_path / f"{name}.sqlite") for name, maker in hostile.DATABASES.items()]
     paths += [maker(tmp_path / f"{name}.kernel_py_stacks.json") for name, maker in hostile.SIDE_CARS.items()]
-    paths += [maker(tmp_path / f"{name}.json") for name, maker in hostile.MEMORY_TIMELINES.items()]
+    paths += [maker(tmp_path / f"{name}.json") for name, maker in hostile.JSON.items()]
     for path, (outcome, more_mb) in outcomes(first, *paths).items():
         assert more_mb < MOST_MB, (path, outcome, more_mb)
 

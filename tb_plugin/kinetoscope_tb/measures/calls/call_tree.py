@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, scatter_add
-from ...arrays.native import Array, Function
+from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import add_up, innermost, nearest, nest, self_times
 from ...trace.model import ReplayedCalls, Trace
 
@@ -217,7 +217,7 @@ def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, A
     slots = 1 << max(4, (2 * parent.size - 1).bit_length())
     node = np.empty(parent.size, np.int32)
     above, named = np.empty(parent.size + roots, np.int32), np.empty(parent.size + roots, np.int32)
-    count = _call_paths(parent, code, root, roots, np.full(slots, NONE, np.int32), node, above, named)
+    count = _call_paths(parent, code, root, roots, SEED, np.full(slots, NONE, np.int32), node, above, named)
     return node, above[:count].copy(), named[:count].copy()
 
 

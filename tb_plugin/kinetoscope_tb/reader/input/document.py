@@ -24,6 +24,7 @@ FARTHEST_BASE_NS = 2**62
 
 BOM = b"\xef\xbb\xbf"
 MOST_VALUES = 10_000  # outside the event array; kineto writes about twenty
+MOST_VALUES_BYTES = 1 << 23  # of all of them, which take up to 25 times as much memory as objects of Python
 MOST_ARRAYS = 1000  # of events
 _MEMBERS_AT_ONCE = 1 << 12
 _FAR = 1 << 22  # a trace within the metadata of another is smaller
@@ -112,7 +113,7 @@ def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:
     Of a key that occurs more than once the last value counts, as in Python's json.
     """
     top: dict[str, Any] = {}
-    lost = 0
+    lost, left = 0, MOST_VALUES_BYTES
     start = head.find(b"{")
     for text, at in ((head, start + 1 if start >= 0 else len(head)), (tail, 0)):
         places = walk_members(text, at).places
@@ -120,6 +121,10 @@ def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:
         for key_start, key_end, begin, end in chosen[:MOST_VALUES].tolist():
             if text[key_start:key_end] == EVENTS_KEY:
                 continue
+            if end - key_start > left:
+                lost += 1
+                continue
+            left -= end - key_start
             try:
                 top[str(_parsed(text[key_start:key_end]))] = _parsed(text[begin:end])
             except (ValueError, RecursionError):

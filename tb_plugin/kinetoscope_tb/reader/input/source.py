@@ -21,6 +21,7 @@ from . import gunzip
 from .encodings import in_utf8
 
 _AT_ONCE = 1 << 16  # decompressed at once: damage may cost this much text in addition
+_MOST_XZ_BYTES = 1 << 28
 _ZIP = b"PK\x03\x04"
 _COMPRESSIONS: dict[
     bytes, tuple[str, Callable[[Any], Any]]
@@ -30,7 +31,7 @@ _COMPRESSIONS: dict[
         lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
     ),
     b"BZh": ("bzip2", bz2.BZ2File),
-    b"\xfd7zX": ("xz", lzma.LZMAFile),
+    b"\xfd7zX": ("xz", lambda file: _XzFile(file)),
 }
 _SUFFIXES = {
     "gzip": (".gz", ".gzip"),
@@ -157,6 +158,35 @@ class Source:
             "again, or record again and let the job finish writing."
         )
         self.diagnostics.append(Diagnostic("damaged_compression", 1, consequence, level="loss"))
+
+
+class _XzFile:
+    """A file of xz streams, each with a dictionary of limited size; `xz -9` needs 65 MiB."""
+
+    def __init__(self, file: _Beginning) -> None:
+        self._file = file
+        self._stream = lzma.LZMADecompressor(memlimit=_MOST_XZ_BYTES)
+
+    def read1(self, at_most: int) -> bytes:
+        """Some of the text; empty at its end."""
+        while True:
+            data = b""
+            if self._stream.eof:
+                data = self._next_stream()
+                if not data:
+                    return b""
+                self._stream = lzma.LZMADecompressor(memlimit=_MOST_XZ_BYTES)
+            elif self._stream.needs_input and not (data := self._file.read()):
+                raise EOFError("has no end")
+            if text := self._stream.decompress(data, at_most):
+                return text
+
+    def _next_stream(self) -> bytes:
+        """The beginning of the next stream, behind padding; empty if there is none."""
+        data = self._stream.unused_data
+        while not (begin := data.lstrip(b"\0")) and (data := self._file.read()):
+            pass
+        return begin
 
 
 class _Beginning:

@@ -148,7 +148,7 @@ class Ingestion:
         return diagnostics + self._diagnostics()
 
     def _begin(self) -> None:
-        for array in (self._out.slots, self._out.arg_counts, self._out.state):
+        for array in (self._out.slots, self._out.arg_counts, self._out.state[: s.SEED]):
             array[:] = 0
         self._counts[: w.LOST] = 0
         self.state.forget_codes()

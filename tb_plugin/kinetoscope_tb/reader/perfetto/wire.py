@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.native import Array, Function
+from ...arrays.native import SEED, Array, Function
 from ..scan.scanner import Keys, Out
 
 MORE, FULL, STATE = range(3)
@@ -155,12 +155,12 @@ def next_packet(text: Array, i: int, end: int, *, is_last: bool) -> int:
 
 def place_interned(slots: Array, interned: Array, first: int, last: int) -> None:
     """Enter rows of the table of texts into its hash table; a later definition replaces an earlier one."""
-    _place_interned(slots, interned, first, last)
+    _place_interned(slots, interned, first, last, SEED)
 
 
 def place_ids(slots: Array, ids: Array, first: int, last: int) -> None:
     """The same for a table with one number as its key: the ids' row."""
-    _place_ids(slots, ids, first, last)
+    _place_ids(slots, ids, first, last, SEED)
 
 
 def scan(

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...arrays.native import SEED
 from ...arrays.pages import own_pages
 from . import scanner as s
 from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
@@ -113,7 +114,7 @@ def _scan(
     result = ChunkResult()
     stuck = 0
     while True:
-        for array in (out.slots, out.arg_counts, out.state):
+        for array in (out.slots, out.arg_counts, out.state[: s.SEED]):
             array[:] = 0
         result.used = s.scan(data, result.used, data.size, key, _KEYS, out, is_last=is_last)
         result.parts.append(collect(out, text, offset, original))
@@ -159,7 +160,7 @@ def new_out() -> s.Out:
         token_lengths=np.empty(tokens, np.int64),
         odd=np.empty((_ODD_PER_SCAN, 5), np.int64),
         places=np.empty((_PLACES_PER_SCAN, 2), np.int64),
-        state=np.zeros(s.N_STATE, np.int64),
+        state=np.array([0] * s.SEED + [SEED], np.int64),
     )
 
 

@@ -9,7 +9,7 @@ import re
 from typing import Literal, NamedTuple
 
 from ...trace.model import Diagnostic, Fault
-from ..input.document import MOST_VALUES, walk_members
+from ..input.document import MOST_VALUES, MOST_VALUES_BYTES, walk_members
 from .rows import Noted
 
 LOST = "damaged_events"
@@ -69,8 +69,9 @@ def damage_outside_events(tail: bytes, lost_values: int, arrays: int) -> list[Di
     diagnostics = []
     if lost_values:
         words = (
-            f"Metadata values aren't JSON, nest too deeply, or are more than {MOST_VALUES}, and are left out: facts "
-            "about the device or the job may be missing."
+            f"Metadata values aren't JSON, nest too deeply, or are more than {MOST_VALUES} or than "
+            f"{MOST_VALUES_BYTES >> 20} MiB together, and are left out: facts about the device or the job may be "
+            "missing."
         )
         diagnostics.append(Diagnostic("damaged_metadata", lost_values, words))
     if arrays > 1:

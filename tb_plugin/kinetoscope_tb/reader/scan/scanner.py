@@ -28,8 +28,10 @@ N_ANOMALIES = 4
 EVENTS, TOKENS, ODD, PLACES, STATUS, NAMELESS, FIRST_NAMELESS = range(7)
 ANOMALIES = 7
 FIRST_ANOMALIES = ANOMALIES + N_ANOMALIES
-N_STATE = FIRST_ANOMALIES + N_ANOMALIES
-"""The places in `Out.state`; NAMELESS counts whole objects that have no phase, and so are no events."""
+SEED = FIRST_ANOMALIES + N_ANOMALIES
+N_STATE = SEED + 1
+"""The places in `Out.state`; NAMELESS counts whole objects that have no phase, and so are no events. SEED: that of
+the hash table of tokens; everything before it is 0 when a scan begins."""
 
 PHASE = 0
 """The row of `Out.codes` for the key that every event has."""

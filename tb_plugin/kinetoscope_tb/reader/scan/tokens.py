@@ -16,6 +16,7 @@ from ..input.encodings import decoded, whole_characters
 
 _ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _BARE_SHAPES = re.compile(r"[\d,;\s]*")
+_LONGEST = 1 << 20  # bytes: the longest real ones are some KiB
 _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
 
 
@@ -24,8 +25,10 @@ def text_of(token: bytes) -> str:
 
     A string is without quotes and escapes, a list has one space after each comma, anything else is unchanged. Bytes
     that aren't UTF-8 (kineto#80) are decoded as cp1252 or replaced, lone surrogates are replaced; a backslash that
-    escapes nothing (kineto#336: Windows paths) stands for itself.
+    escapes nothing (kineto#336: Windows paths) stands for itself. A token of over 1 MiB is cut.
     """
+    if len(token) > _LONGEST:
+        return whole_characters(decoded(token[:_LONGEST])).removeprefix('"')
     text = decoded(token)
     if text[:1] == "[":
         return _list_text(text)

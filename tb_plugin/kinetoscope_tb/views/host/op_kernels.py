@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, number_alike, scatter_add
-from ...arrays.native import Array, Function
+from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
 from ...measures.graphs.attribution import with_replayed_calls
@@ -111,7 +111,7 @@ def _numbered(call: Array, code: Array) -> tuple[Array, Array, Array]:
     sequence, room = np.empty(call.size, np.int32), 1 << 10
     while True:
         parent, last = np.empty(room, np.int32), np.empty(room, np.int32)
-        count = _number_sequences(call, code, np.full(2 * room, NONE, np.int32), parent, last, sequence)
+        count = _number_sequences(call, code, SEED, np.full(2 * room, NONE, np.int32), parent, last, sequence)
         if count >= 0:
             return sequence, parent[:count], last[:count]
         room *= 8
