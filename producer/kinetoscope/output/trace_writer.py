@@ -28,6 +28,7 @@ from .destination import Destination
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
 from .metadata import Recording, Window, process_facts
 from .name_template import format_name, rank_values, variables
+from .next_command import say_next_command
 from .redaction import redacted_arguments
 from .spool import Job
 from .upload import object_url
@@ -478,3 +479,5 @@ class TraceWriter:
             if left:
                 what = "1 trace is" if left == 1 else f"{left} traces are"
                 _LOG.warning("%s still being written, by a process that outlives this one.", what)
+            if self.saved and self._rank_and_folder is not None and self._rank_and_folder[0].global_rank == 0:
+                say_next_command(len(self.saved), self._logdir, self._rank_and_folder[1])

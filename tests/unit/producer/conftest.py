@@ -32,3 +32,9 @@ def no_process_left():
 def log(caplog):
     caplog.set_level(logging.INFO, "kinetoscope")
     return lambda: [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    """Each test is a process of its own for what is said once."""
+    monkeypatch.setattr("kinetoscope.output.next_command._said", set())
