@@ -35,7 +35,7 @@ export function cachedTable(view: string): Table | null {
 
 /** What people call the devices: a GPU, unless the page knows that its vendor makes others. */
 export function deviceNoun(): string {
-  return /^(tensor|matrix) cores$/.test(matrixUnits.value) ? "GPU" : "Device";
+  return { "tensor cores": "GPU", "matrix cores": "GPU", "cube units": "NPU" }[matrixUnits.value] ?? "Device";
 }
 
 export interface ShownAnswer {

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic
 from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
@@ -79,6 +80,9 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     faults = Faults(facts, diagnostics)
     if facts.trace.meta.foreign_writer is not None:
         return [_about_foreign_file(facts.trace.meta.foreign_writer)]
+    device = unrecorded_device(facts.trace)
+    if device is not None:
+        return [_about_unrecorded_device(device)]
     if not facts.step_ns:
         return faults.without_steps()
     results = [each for rule in _RULES for each in rule(facts)]
@@ -99,6 +103,21 @@ def _about_foreign_file(writer: str) -> Advice:
         None,
         "cannot_tell",
         "lanes",
+    )
+
+
+def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
+    title = f"The job ran on {device.name or 'a GPU'}, of which nothing was recorded: what costs most can't be said."
+    if not device.was_used:
+        title = f"Nothing of {device.name} was recorded: if the job ran on it, what costs most can't be said."
+    return Advice(
+        "device_not_recorded",
+        title,
+        f"{device.evidence}; there is no kernel, copy or fill. Times of the host don't show what the device did.",
+        f"Pass `{device.activity}` among the activities, on a machine whose driver permits tracing.",
+        None,
+        "cannot_tell",
+        "health",
     )
 
 
@@ -148,8 +167,6 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice
 
 def _verdict(facts: Facts, is_known: Confidence) -> tuple[str, Confidence]:
     """The title and its confidence if no rule gave advice."""
-    if facts.hides_device:
-        return "The trace has no GPU events, so nothing is known about the GPU.", "cannot_tell"
     if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
     part = facts.share(facts.mean(facts.exposed["computation"] if facts.has_device else facts.operating))

@@ -62,7 +62,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
     names = trace.host_events["name"]
     on_host = trace.host_events["is_communication"].to_numpy()
-    if facts.hides_device or not (on_device or on_host.any()):
+    if not (on_device or on_host.any()):
         return
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
         yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")

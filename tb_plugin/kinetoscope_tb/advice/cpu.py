@@ -92,8 +92,8 @@ def _off_processor(facts: Facts) -> _OffProcessor | None:
 
 
 def _is_meant(facts: Facts) -> bool:
-    """Whether the host is all there is: no device was recorded, and none worked unseen."""
-    return not (facts.has_device or facts.hides_device or not facts.has_operators)
+    """Whether the host is all there is."""
+    return facts.has_operators and not facts.has_device
 
 
 def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:

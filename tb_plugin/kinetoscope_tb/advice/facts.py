@@ -66,15 +66,6 @@ class Facts:
         return self.noun == "iteration"
 
     @cached_property
-    def hides_device(self) -> bool:
-        """Whether a device worked, but nothing of it was recorded."""
-        trace = self.trace
-        launching = map_categories(trace.launches["name"], lambda name: "Launch" in name and "Kernel" in name).any()
-        talking = map_categories(trace.host_events["name"], lambda name: name.startswith(("nccl:", "rccl:"))).any()
-        has_memory = bool((trace.memory["device_type"] > 0).any())
-        return not self.has_device and bool(launching or talking or has_memory)
-
-    @cached_property
     def is_training(self) -> bool:
         """Whether a backward pass or an optimizer's step was recorded."""
         return bool(map_categories(self.trace.host_events["name"], _is_of_training).any())

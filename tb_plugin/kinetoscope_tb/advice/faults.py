@@ -133,8 +133,6 @@ class Faults:
         That a device computes for most of the step rests on its kernels: what is missing can only add to it.
         """
         facts = self._facts
-        if facts.hides_device:
-            return _NOTHING, 1.0
         if not facts.has_device:
             return _HOST, WITHHELD * facts.share(facts.mean(facts.operating))
         computes = facts.share(facts.mean(facts.exposed["computation"]))

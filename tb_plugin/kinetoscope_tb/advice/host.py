@@ -307,9 +307,6 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     host = facts.trace.host_events
     if facts.has_device or not facts.has_operators:
         return
-    if facts.hides_device:
-        yield Unknown("what the device did", "its work wasn't recorded; trace health says why")
-        return
     parent = host["parent"].to_numpy()
     is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
@@ -345,7 +342,7 @@ def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
     """
     host = facts.trace.host_events
     inside = map_categories(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
-    if not inside.any() or facts.hides_device:
+    if not inside.any():
         return None
     of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
     is_op = (host["kind"] == "operator").to_numpy()

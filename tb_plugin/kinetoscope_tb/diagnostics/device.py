@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from ..measures.recording.unrecorded_device import unrecorded_device
 from ..trace import Diagnostic, Trace
-from .physics.losses import launches_kernel
-
-_CPU = 0  # c10's number of that type of device
+from .physics.losses import kernel_launches
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
@@ -22,7 +21,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
 
 
 def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
-    calls = int(launches_kernel(trace).sum())
+    calls = int(kernel_launches(trace).sum())
     if calls:
         yield Diagnostic(
             "device_not_recorded",
@@ -32,13 +31,14 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
             "(on NVIDIA, NVreg_RestrictProfilingToAdminUsers=0 does), or nothing ran before the end.",
         )
         return
-    on_device = int((trace.memory["device_type"] > _CPU).sum())
-    if on_device and trace.launches.is_empty():
+    device = unrecorded_device(trace)
+    if device is not None:
+        used = "" if device.was_used else "if the job ran on it, "
         yield Diagnostic(
             "device_off",
-            on_device,
-            "Device memory was allocated or released, but neither runtime calls nor device work were recorded: all "
-            "times here are the host's. Add the device to the profiler's activities, such as ProfilerActivity.CUDA.",
+            1,
+            f"{device.evidence}, but no device work was recorded: {used}all times here are the host's. Add "
+            f"{device.activity} to the profiler's activities.",
         )
 
 

@@ -22,6 +22,10 @@ _SETS_UP = re.compile(
     r"|Func(?:GetAttributes|SetAttribute)|Occupancy|Module|Library|DriverGet|RuntimeGet|PointerGet)"
 )
 
+_LAUNCHES_KERNEL = re.compile(
+    r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
+)
+
 
 def sets_up(name: str) -> bool:
     """Whether a call of this name takes long only where it creates a context or loads a library's code first."""
@@ -46,6 +50,11 @@ def copies_memory(name: str) -> bool:
 def may_wait(name: str) -> bool:
     """Whether a call of this name may return only when the device has finished something."""
     return synchronizes(name) or copies_memory(name)
+
+
+def launches_kernel(name: str) -> bool:
+    """Whether a call of this name launches one kernel."""
+    return bool(_LAUNCHES_KERNEL.match(name))
 
 
 def launches_graph(name: str) -> bool:

@@ -6,7 +6,6 @@ have been busy with what is missing. Copies, fills and what is launched while a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,15 +14,12 @@ from numpy.typing import NDArray
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
 from ...names import text
-from ...names.calls import launches_graph
+from ...names.calls import launches_graph, launches_kernel
 from ...trace import Diagnostic, Trace
 from ...trace.model import Fault, Undermined
 from . import limits
 from .times import Times
 
-_LAUNCHES_KERNEL = re.compile(
-    r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
-)
 _UNDERMINED: frozenset[Undermined] = frozenset({"idle", "launches", "steps", "totals"})
 _FEWER = "Record fewer steps at a time, so that the profiler's buffers hold them."
 _LATER = "Let the device finish before the profiler stops, and record one step more than is needed."
@@ -47,14 +43,14 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
             yield describe(times, calls, int(launching.sum()), affected)
 
 
-def launches_kernel(trace: Trace) -> NDArray[np.bool_]:
+def kernel_launches(trace: Trace) -> NDArray[np.bool_]:
     """Which calls launch one kernel. Copies and fills may have no row of their own."""
-    return map_categories(trace.launches["name"], lambda name: bool(_LAUNCHES_KERNEL.match(name)))
+    return map_categories(trace.launches["name"], launches_kernel)
 
 
 def _launching(trace: Trace) -> NDArray[np.bool_]:
     """Which calls must have rows: launches of kernels and graphs, but for those that are captured."""
-    launching: NDArray[np.bool_] = launches_kernel(trace) | map_categories(trace.launches["name"], launches_graph)
+    launching: NDArray[np.bool_] = kernel_launches(trace) | map_categories(trace.launches["name"], launches_graph)
     return launching & ~_captured(trace)
 
 

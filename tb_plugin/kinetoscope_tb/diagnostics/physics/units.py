@@ -15,7 +15,7 @@ from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault, Undermined
 from . import limits
-from .losses import launches_kernel
+from .losses import kernel_launches
 from .times import Times
 
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
@@ -34,7 +34,7 @@ _MICROSECONDS = "Check what wrote or converted the file: `ts` and `dur` are in m
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """Times in the wrong unit."""
     trace = times.trace
-    launching = (times.call_end - times.call_start)[launches_kernel(trace)]
+    launching = (times.call_end - times.call_start)[kernel_launches(trace)]
     host = trace.host_events
     dur = host["dur_ns"].to_numpy()
     is_op = (host["kind"] == "operator").to_numpy()

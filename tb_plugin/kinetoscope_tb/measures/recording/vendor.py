@@ -21,6 +21,7 @@ class VendorTerms:
         multiprocessors: The units that run blocks of threads.
         memory_calls: Calls that take device memory and give it back.
         graphs: Launches that are recorded once and replayed.
+        device: What people call one of its devices in front of a number.
     """
 
     vendor: str
@@ -28,24 +29,33 @@ class VendorTerms:
     multiprocessors: str
     memory_calls: tuple[str, str]
     graphs: str
+    device: str = "GPU"
 
 
 NVIDIA = VendorTerms("NVIDIA", "tensor cores", "multiprocessors", ("cudaMalloc", "cudaFree"), "CUDA graphs")
 AMD = VendorTerms("AMD", "matrix cores", "compute units", ("hipMalloc", "hipFree"), "HIP graphs")
 INTEL = VendorTerms("Intel", "XMX engines", "Xe cores", ("urUSMDeviceAlloc", "urUSMFree"), "SYCL graphs")
+HUAWEI = VendorTerms("Huawei", "cube units", "AI Cores", ("aclrtMalloc", "aclrtFree"), "NPU graphs", device="NPU")
 UNKNOWN = VendorTerms(
-    "", "tensor or matrix cores", "multiprocessors", ("device allocation", "device free"), "device graphs"
+    "",
+    "tensor or matrix cores",
+    "multiprocessors",
+    ("device allocation", "device free"),
+    "device graphs",
+    device="Device",
 )
 
 _BY_DEVICE = (
     (AMD, re.compile(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),
+    (HUAWEI, re.compile(r"Ascend")),
     (INTEL, re.compile(r"Intel|\bArc\b|Data Center GPU")),
     (NVIDIA, re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b(?:[ABHV]\d{2,3}|GB\d{2,3}|RTX|GTX)\b")),
 )
 _BY_CALL = (
-    (AMD, re.compile(r"hip[A-Z]")),
-    (NVIDIA, re.compile(r"cu(?:da)?[A-Z]")),
-    (INTEL, re.compile(r"(?:ur|ze)[A-Z]")),
+    (AMD, re.compile(r"\bhip[A-Z]")),
+    (NVIDIA, re.compile(r"\bcu(?:da)?[A-Z]")),
+    (HUAWEI, re.compile(r"\bacl(?:rt|nn|op)?[A-Z]|\b(?:AscendCL|Node|Model|Runtime)@")),
+    (INTEL, re.compile(r"\b(?:ur|ze)[A-Z]")),
 )
 _BY_KERNEL = (  # where neither devices nor calls were recorded
     (AMD, re.compile(r"Cijk_|gfx(?:9|1[0-2])\d|\bck(?:_tile)?::")),
@@ -70,8 +80,8 @@ def vendor_terms(trace: Trace) -> VendorTerms:
 
 
 def device_noun(trace: Trace) -> str:
-    """What people call its devices in front of a number: GPU, unless no GPU vendor is known to have made them."""
-    return "GPU" if vendor_terms(trace).vendor else "Device"
+    """What people call its devices in front of a number: GPU, NPU, or Device if their vendor isn't known."""
+    return vendor_terms(trace).device
 
 
 def _distinct(frame: pl.DataFrame) -> list[str]:

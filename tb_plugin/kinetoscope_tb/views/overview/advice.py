@@ -19,7 +19,10 @@ from ...view import Reference, View
 
 
 class Advice(Table):
-    """What to do, the largest part of the step first; the last row, `nothing_to_fix`, lists what is fine or unknown."""
+    """What to do, the largest part of the step first; the last row, `nothing_to_fix`, lists what is fine or unknown.
+
+    A file of another program, and one without the work of the job's device, have one row that says so.
+    """
 
     key, weight = ("rule",), "saving_ns"
 

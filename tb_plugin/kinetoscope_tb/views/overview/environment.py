@@ -9,6 +9,7 @@ import polars as pl
 
 from ...filesystem import printable
 from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
+from ...measures.recording.unrecorded_device import device_names, unrecorded_device
 from ...table import TEXT, Column, Table
 from ...trace import Trace
 from ...trace.meta import Meta
@@ -39,14 +40,25 @@ def _machine(trace: Trace) -> list[tuple[str, object]]:
     used = trace.device_events["device"].unique()
     names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
     devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
-    # A memory timeline doesn't say whose memory it is, nor do files of other programs whose events they hold.
-    host = None if writer(trace) == MEMORY_TIMELINE or meta.foreign_writer is not None else "CPU"
     return [
-        ("Device", ", ".join(devices) if used.len() else host),
+        ("Device", ", ".join(devices) if used.len() else _unused_device(trace)),
         ("Devices used", used.len() or None),
         ("torch", torch_version(trace)),
         *job_facts(meta),
     ]
+
+
+def _unused_device(trace: Trace) -> str | None:
+    """The device of a recording without device work; None if the file doesn't say.
+
+    A memory timeline doesn't say whose memory it is, nor do files of other programs whose events they hold.
+    """
+    if writer(trace) == MEMORY_TIMELINE or trace.meta.foreign_writer is not None:
+        return None
+    device, names = unrecorded_device(trace), device_names(trace)
+    if device is not None:
+        return f"{names or 'GPU'} (not recorded)"
+    return f"CPU, beside {names}" if names else "CPU"
 
 
 def job_facts(meta: Meta) -> list[tuple[str, object]]:
