@@ -6,6 +6,7 @@ A forked process gets its own id before any of its Python code runs.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 pid = os.getpid()
 """The id of this process; a module's attribute, since that is read faster than a function is called."""
@@ -31,3 +32,12 @@ def is_running(process: int) -> bool:
     except (OSError, OverflowError):  # another user's, or no valid id
         pass
     return True
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped, as by SIGSTOP or a debugger; False if the system doesn't report it."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[:1] in (["T"], ["t"])  # proc(5): field 3

@@ -14,7 +14,7 @@ from kinetoscope.atomic_write import write_json
 from kinetoscope.journal.journal import JournalWriter
 from kinetoscope.output.manifest import write_status
 from kinetoscope.output.scratch import make_spool_folder
-from support.processes import ENVIRON
+from support.processes import ENVIRON, steps_of
 from support.waiting import wait_for
 
 GONE = 2**22 + 1  # no process of Linux has such a number
@@ -184,25 +184,44 @@ def test_what_is_recovered_of_a_dead_rank_lies_in_the_span_of_its_peers(kinetosc
     assert "recovered" in out
 
 
-def test_what_is_recovered_beside_a_trace_of_the_same_step_breaks_no_check(kinetoscope, tmp_path):
+def ranks_in_status(kinetoscope, run):
+    ranks = json.loads(kinetoscope("status", str(run), "--format", "json")[1])["ranks"]
+    return [(r["rank"], r["state"], r["completed"], r["is_recording"], r["is_recovered"]) for r in ranks]
+
+
+def test_a_window_that_is_saved_is_not_recovered_although_its_journal_has_only_its_start(kinetoscope, tmp_path):
     run = tmp_path / "run"
     for rank in range(4):
-        status(run, rank, trace(run, rank, 40))
-    journal(run, 0, steps=40)  # killed after its window was saved
+        status(run, rank, trace(run, rank, 40), state="ended" if rank else "killed")
+    journal(run, 0, steps=38, window=37)  # killed a moment after its window was saved
+    assert ranks_in_status(kinetoscope, run) == [(0, "dead", 40, False, False)]
+    files = sorted(run.glob("*.gz"))
+    for text in ("Nothing to recover", "Nothing to recover"):
+        code, out, _ = kinetoscope("recover", str(run))
+        assert (code, text in out, sorted(run.glob("*.gz"))) == (0, True, files)
+    assert ranks_in_status(kinetoscope, run) == [(0, "dead", 40, False, True)]
     assert kinetoscope("check", str(run))[0] == 0
-    assert kinetoscope("recover", str(run))[0] == 0
-    assert (run / "rank0.recovered.40.pt.trace.json.gz").exists()
-    code, out, _ = kinetoscope("check", str(run))
-    assert (code, "more than one" in out) == (0, False)
 
 
-def test_what_is_recovered_between_windows_breaks_no_check(kinetoscope, tmp_path):
+def test_what_is_recovered_between_windows_says_that_no_recording_is_lost(kinetoscope, tmp_path):
     run = tmp_path / "run"
     for rank in range(4):
-        status(run, rank, trace(run, rank, 40))
+        status(run, rank, trace(run, rank, 40), state="ended" if rank else "killed")
     journal(run, 0, steps=55)
     assert kinetoscope("recover", str(run))[0] == 0
-    assert (run / "rank0.55.pt.trace.json.gz").exists()
+    recovered = run / "rank0.55.pt.trace.json.gz"
+    code, out, _ = kinetoscope("check", str(run))
+    assert (code, "No recording is lost." in out, "are lost" in out) == (0, True, False)
+    assert steps_of(json.loads(gzip.decompress(recovered.read_bytes()))) == list(range(40, 55))
+    assert ranks_in_status(kinetoscope, run) == [(0, "dead", 55, False, True)]
+
+
+def test_a_process_that_ended_well_is_not_dead_although_its_journal_could_not_be_written(kinetoscope, tmp_path):
+    run = tmp_path / "run"
+    status(run, 0, trace(run, 0, 40, 1), state="ended", reason="end", steps_completed=43, world_size=1)
+    journal(run, 0, steps=38, window=37, world_size=1)
+    assert "rank 0: ended (end), 43 steps, " in kinetoscope("status", str(run))[1]
+    assert "Nothing to recover" in kinetoscope("recover", str(run))[1]
     assert kinetoscope("check", str(run))[0] == 0
 
 
@@ -217,7 +236,7 @@ def test_where_the_run_can_not_be_written_the_advice_names_another_folder_and_wo
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     for _ in range(2):  # what is there already isn't made again
         code, out, _ = kinetoscope("recover", str(run), "--output", str(output))
-        assert (code, out) == (0, f"{output / 'rank0.39.pt.trace.json.gz'}: 39 steps of rank0.jsonl\n")
+        assert (code, out) == (0, f"{output / 'rank0.39.pt.trace.json.gz'}: 2 steps of rank0.jsonl\n")
         assert [path.name for path in output.iterdir()] == ["rank0.39.pt.trace.json.gz"]
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from torture.conftest import Server
-from torture.truth import Window, assert_check, assert_windows, run_command, windows_in
+from torture.truth import Window, assert_check, assert_windows, run_command
 
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
 
@@ -39,10 +39,12 @@ def traces_have_no_room(server, folder):
     filler.unlink()
     job.logdir = folder.parent / "small" / "logdir"
     assert_windows(job.run, FIRST)
+    assert "rank 0: ended (end), 12 steps, " in run_command("status", job.run, scratch=job.scratch).out
     assert_check(job.run, job.scratch, 1, ("rank 0", r"\b10\b"))
     recovering = run_command("recover", job.run, scratch=job.scratch)
     assert recovering.status == 0, recovering.text
-    assert windows_in(job.run) == {**FIRST, **SECOND}
+    assert_windows(job.run, {**FIRST, **SECOND})
+    assert "rank 0: ended (end), 12 steps, " in run_command("status", job.run, scratch=job.scratch).out
     assert_check(job.run, job.scratch, 0, ())
 
 

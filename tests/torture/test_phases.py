@@ -71,10 +71,17 @@ def test_what_ends_a_training_suddenly_loses_the_open_window_alone(server, tmp_p
         return job.holds(Truth(leaves_nothing=True))
     if phase in ("closing", "after"):
         return job.holds(Truth(windows, {0: Rank("ended", "end", completed)}))
-    rank = Rank("dead", None, completed, recovered=completed)
+    saved = max((span for _, span in windows), default=0)
+    rank = Rank("dead", None, completed, recovered=completed - saved or None)
     names = ("rank 0", "since step 2" if completed < 6 else "since step 7") if steps else ()
     job.holds(Truth(windows, {0: rank}, lost=int(bool(steps)), names=names))
     return None
+
+
+def test_a_window_that_is_saved_is_not_recovered_again_where_the_journal_lags(server, tmp_path):
+    job = server.start(tmp_path, at="window", event="die_when_saved")
+    assert job.ended() == -signal.SIGKILL, job.words
+    job.holds(Truth(FIRST, {0: Rank("dead", None, 5)}))
 
 
 @pytest.mark.parametrize("event", ["fork_and_leave", "fork_and_raise", "fork_and_kill"])

@@ -137,5 +137,5 @@ def test_a_training_that_dies_after_its_folders_were_deleted_reports_what_it_can
         partial = {(0, 8): Window((7, 8), "sigterm", is_complete=False)}
         job.holds(Truth({**FIRST, **partial}, {0: Rank("ended", "sigterm", 8)}))
     else:
-        rank = Rank("dead", None, 8, recovered=8)
+        rank = Rank("dead", None, 8, recovered=3)
         job.holds(Truth(FIRST, {0: rank}, lost=1, names=("rank 0", "since step 7")))

@@ -6,9 +6,12 @@ import signal
 
 import pytest
 
+from support.waiting import wait_for
 from torture.truth import Rank, Truth, Window, processes_of, run_command, wait_until_gone
 
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
+STEPS = {"warmup": 1, "window": 3, "export": 5, "between": 5}
+"""How many steps are complete in a phase."""
 WHOLE = Truth({**FIRST, **SECOND}, {0: Rank("ended", "end", 12)})
 
 
@@ -32,7 +35,7 @@ def test_what_all_processes_leave_when_they_are_killed_is_finished_later(server,
     job = server.start(tmp_path, at=phase, event="both_killed", holds_writer=True)
     assert job.ended() == -signal.SIGKILL, job.words
     is_open, completed = phase == "second window", 5 if phase == "merging" else 8
-    rank = Rank("dead", None, completed, recovered=completed)
+    rank = Rank("dead", None, completed, recovered=completed - 5 or None)
     job.holds(Truth({}, {0: rank}, lost=1 + is_open, names=("rank 0",), finished=FIRST, lost_after=int(is_open)))
 
 
@@ -45,7 +48,9 @@ def test_the_end_says_what_it_waits_for_when_the_writer_is_stopped(server, tmp_p
         assert "still being written" in job.words
         checked = run_command("check", job.run, scratch=job.scratch)
         assert checked.status == 1, checked.text
-        assert re.search(r"rank 0: span .*10 isn't written yet", checked.text), checked.text
+        waits = rf"rank 0: span .*10 isn't written yet: process {writer}, .* is stopped; `kill -CONT {writer}`"
+        assert re.search(waits, checked.text), checked.text
+        assert re.search(waits, run_command("status", job.run, scratch=job.scratch).out)
         recovering = run_command("recover", job.run, scratch=job.scratch)
         assert recovering.status == 1, recovering.text
         assert "still writing" in recovering.text
@@ -63,6 +68,8 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(server, tmp_path, phase
     assert "rank 0: " in output
     assert "rank 0: dead" not in output
     assert "rank 0: ended" not in output
+    slow = rf"rank 0: (running|silent), {STEPS[phase]} steps, step {STEPS[phase]} since [0-9]+ s, usually [0-9.e-]+ s, "
+    wait_for(lambda: re.search(slow, run_command("status", job.run).out))
     os.kill(job.pid, signal.SIGCONT)
     assert job.ended() == 0, job.words
     job.holds(WHOLE)
@@ -74,10 +81,11 @@ def test_a_training_that_is_killed_while_it_is_stopped_is_dead(server, tmp_path,
     assert server.ask(stopped=job.pid, limit_s=60) is None
     os.kill(job.pid, signal.SIGKILL)
     assert job.ended() == -signal.SIGKILL, job.words
-    completed = 3 if phase == "window" else 5
+    completed = STEPS[phase]
     windows, lost = ({}, 1) if phase == "window" else (FIRST, 0)
     names = ("rank 0", "since step 2") if lost else ()
-    job.holds(Truth(windows, {0: Rank("dead", None, completed, recovered=completed)}, lost=lost, names=names))
+    rank = Rank("dead", None, completed, recovered=completed if lost else None)
+    job.holds(Truth(windows, {0: rank}, lost=lost, names=names))
 
 
 @pytest.mark.parametrize("event", ["SIGTERM", "SIGHUP", "SIGINT", "SIGUSR1", "SIGUSR2"])

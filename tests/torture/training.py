@@ -225,6 +225,11 @@ class Training:
         wait_for(lambda: self.tracer.saved_traces)
         resource.prlimit(self.writer, resource.RLIMIT_FSIZE, (1 << 10, resource.RLIM_INFINITY))
 
+    def die_when_saved(self):
+        """The process is killed after its window is saved, but before the journal has more than the window's start."""
+        self.tracer._supervisor._background.end()
+        self.at, self.event, self.wait_for_journal = "between", "SIGKILL", self.wait_until_saved
+
     def exit_at_once(self):
         """Leave without any good-bye."""
         os._exit(3)

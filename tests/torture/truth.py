@@ -294,6 +294,7 @@ def assert_recover(run: Path, scratch: Path, truth: Truth) -> None:
     again = run_command("recover", run, scratch=scratch)
     assert (again.status, files_in(run)) == (0, files), again.text
     assert "Nothing to recover" in again.text
+    assert_status(run, truth.ranks)
     assert_check(run, scratch, truth.lost if truth.lost_after is None else truth.lost_after, ())
     for span in json.loads((run / "run.json").read_text())["windows"]:
         assert not any(outcome["state"] in ("saving", "kept") for outcome in span["ranks"].values())

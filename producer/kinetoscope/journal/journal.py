@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 MOST_BYTES = 4 << 20
+RECOVERED = ".recovered"
+"""The suffix of a journal of which there is a trace."""
 TAIL_BYTES = 1 << 16
 """This much of the end is sure to have the last step and the last news."""
 _LONGEST_LINE = 1 << 16
@@ -82,7 +84,7 @@ def journal_files(run: Path) -> list[Path]:
 
 def recovered_journal_files(run: Path) -> list[Path]:
     """Return the journals that were recovered into a trace."""
-    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob("rank*.recovered"))
+    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob(f"rank*{RECOVERED}"))
 
 
 def header_of(file: Path) -> dict[str, Any] | None:
@@ -126,19 +128,20 @@ def latest_of(lines: Sequence[list[Any]]) -> tuple[list[int] | None, list[tuple[
     step: list[int] | None = None
     news: dict[tuple[str, int], Any] = {}
     for line in lines:
-        if line[0] == "s" and _is_step(line[1:]):
+        if line[0] == "s" and is_step(line[1:]):
             step = line[1:]
         elif line[0] == "n" and _is_news(line[1:]):
             news[line[1], line[3]] = line[2]
         elif line[0] == "l" and len(line) == 3:
-            step = line[1] if _is_step(line[1]) else step
+            step = line[1] if is_step(line[1]) else step
             pieces = line[2] if isinstance(line[2], list) else ()
             news |= {(piece[0], piece[2]): piece[1] for piece in pieces if _is_news(piece)}
     in_order = sorted(news.items(), key=lambda piece: piece[0][1])
     return step, [(kind, value, ns) for (kind, ns), value in in_order]
 
 
-def _is_step(value: Any) -> bool:
+def is_step(value: Any) -> bool:
+    """Whether a value is number, start and end of a step."""
     return isinstance(value, list) and len(value) == 3 and all(is_time_ns(number) for number in value)
 
 

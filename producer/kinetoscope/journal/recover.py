@@ -18,6 +18,7 @@ import json
 import math
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,15 +27,18 @@ from ..atomic_write import replace_file
 from ..naming import TraceName, file_name, worker_of_rank
 from ..output.manifest import KEPT, SAVING, statuses
 from ..output.metadata import KEY
-from ..output.scratch import VARIABLE, scratch_root, spool_folders
+from ..output.scratch import VARIABLE, scratch_root
 from ..output.spool import Spool, discard_abandoned_spools
 from ..output.writer_process import finish_spool, is_alive
 from ..untrusted_files import read_plain
-from .journal import is_time_ns, journal_files, latest_of, lines_of, older_file
+from .journal import RECOVERED, is_time_ns, journal_files, latest_of, lines_of, older_file
+from .reports import NOTHING, reports, spools_of
 from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from .reports import ProcessId, Report
 
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
 _MOST_TEXT = 500
@@ -106,19 +110,6 @@ def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | Non
     return results
 
 
-def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
-    """Return this user's spools of a run, with their ranks.
-
-    Raises:
-        OSError: Others may write to the folder of the spools, or it can't be read.
-    """
-    for folder in spool_folders():
-        spool = Spool(folder)
-        process = spool.process()
-        if process is not None and Path(process["folder"]).resolve() == run.resolve():
-            yield process["global_rank"], spool
-
-
 def _location_of(status: dict[str, Any]) -> str:
     """Say where a process's unfinished recordings are, according to its status, which is untrusted."""
     host, spool = str(status.get("host"))[:_MOST_TEXT], str(status.get("queue"))[:_MOST_TEXT]
@@ -149,9 +140,12 @@ class Journal:
 
     Args:
         head: Its header, which describes the process.
-        lines: Its lines, the oldest first.
+        lines: Its lines after the last window that is a trace or will be, the oldest first.
         completed: How many steps were complete at its end.
         window: The first step of the window that was open at its end; None if none was.
+        open_markers: The labels of the markers that were open at its end, the outermost first.
+        hanging: Where its last step hung; None if it didn't.
+        is_closed: Whether its process closed its recording.
     """
 
     file: Path
@@ -159,11 +153,15 @@ class Journal:
     lines: list[list[Any]]
     completed: int
     window: int | None
+    open_markers: list[str]
+    hanging: Any
+    is_closed: bool
 
     @property
-    def is_closed(self) -> bool:
-        """Whether its process closed its recording."""
-        return any(line[0] == "e" for line in self.lines)
+    def has_content(self) -> bool:
+        """Whether it has anything that no other trace has; counters alone are too little."""
+        has_events = any(line[0] in ("s", "m", "i") for line in self.lines)
+        return self.window is not None or has_events or bool(self.open_markers) or self.hanging is not None
 
 
 def recover_journals(run: Path, *, force: bool = False, output: Path | None = None) -> list[RecoveredJournal]:
@@ -175,10 +173,10 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         output: The folder of the traces, instead of the run's; the journals then stay.
     """
     alive = {(status.host, status.pid): status for status in rank_statuses(run)}
-    journals, results = [], []
+    journals, results, known = [], [], reports(run)
     for file in journal_files(run):
         try:
-            journals.append(read_journal(file, older_file(file)))
+            journals.append(read_journal(file, older_file(file), known))
         except (OSError, ValueError) as error:
             results.append(RecoveredJournal(file, problem=f"it can't be read: {_error_text(error)}"))
     peers = _peers(run, journals)
@@ -191,8 +189,11 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
             last_sign = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"
             advice = "wait until it has ended" if status.age_s < SILENT_S else "if it is gone, use --force"
             results.append(RecoveredJournal(journal.file, problem=f"{last_sign}; {advice}"))
-        else:
+        elif journal.has_content:
             results.append(_recover(run, journal, peers, output))
+        elif output is None:
+            with suppress(OSError):
+                _retire(journal.file)
     return results
 
 
@@ -200,12 +201,13 @@ def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def read_journal(file: Path, older: Path | None) -> Journal:
+def read_journal(file: Path, older: Path | None, known: Mapping[ProcessId, Report]) -> Journal:
     """Read a journal.
 
     Args:
         file: The journal.
         older: Its older part, if it grew too large.
+        known: What the processes have reported, from `reports`.
 
     Raises:
         OSError: It can't be read.
@@ -216,7 +218,18 @@ def read_journal(file: Path, older: Path | None) -> Journal:
     lines = [line for line in lines if _is_whole(line)]
     step, news = latest_of(lines)
     numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])
-    return Journal(file, head, lines, max(numbers, default=-1) + 1, open_window(news))
+    report = known.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
+    open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
+    return Journal(
+        file,
+        head,
+        [line for line in lines if not _is_saved(line, report)],
+        max(max(numbers, default=-1) + 1, report.completed),
+        report.still_open(open_window(news)),
+        open_markers=[str(label) for label in open_line[1]] if open_line else [],
+        hanging=next((v for kind, v, ns in reversed(news) if kind == "hanging" and ns > report.saved_until_ns), None),
+        is_closed=report.end is not None or any(line[0] == "e" for line in lines),
+    )
 
 
 def _is_whole(line: list[Any]) -> bool:
@@ -230,6 +243,13 @@ def _is_whole(line: list[Any]) -> bool:
     if line[0] == "o":
         return isinstance(line[1], list)
     return line[0] != "n" or (isinstance(line[1], str) and is_valid_news(line[1], line[2]))
+
+
+def _is_saved(line: list[Any], report: Report) -> bool:
+    """Whether a line is about the time of a window that is a trace or will be, or before it."""
+    if line[0] == "s":
+        return bool(line[1] < report.saved_steps)
+    return line[0] != "l" and all(time <= report.saved_until_ns for time in _times(line))
 
 
 def _times(line: list[Any]) -> list[Any]:
@@ -286,13 +306,22 @@ def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) ->
         name = TraceName(worker_of_rank(journal.head["global_rank"]), peers.span_of(journal))
         target = _write_trace(output or run, name, gzip.compress(trace, mtime=0))
         if output is None:
-            journal.file.replace(journal.file.with_suffix(".recovered"))
-            older_file(journal.file).unlink(missing_ok=True)
+            _retire(journal.file)
     except OSError as error:
         return RecoveredJournal(journal.file, problem=f"{_error_text(error)}: {output or run}")
     except (ValueError, RecursionError) as error:  # its header has values that strict JSON can't represent
         return RecoveredJournal(journal.file, problem=f"it can't be read: {error}")
     return RecoveredJournal(journal.file, target, steps=steps)
+
+
+def _retire(file: Path) -> None:
+    """Mark a journal as recovered.
+
+    Raises:
+        OSError: The folder doesn't allow it.
+    """
+    file.replace(file.with_suffix(RECOVERED))
+    older_file(file).unlink(missing_ok=True)
 
 
 def _write_trace(folder: Path, name: TraceName, data: bytes) -> Path:
@@ -325,9 +354,6 @@ def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
     tid = head["tid"] if is_time_ns(head.get("tid")) else pid
     steps = [line for line in lines if line[0] == "s"]
     last_ns = max(time for line in lines for time in _times(line))
-    # Markers that were open and not closed since ran until the last recorded time.
-    open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
-    hanging = [value for kind, value, _ in latest_of(lines)[1] if kind == "hanging"]
     metadata = {
         **head,
         "reason": "killed",
@@ -339,8 +365,9 @@ def _trace(journal: Journal, base_ns: int) -> dict[str, Any]:
         "steps_completed": journal.completed,
         "started_ns": base_ns,
         "ended_ns": last_ns,
-        "open_markers": [str(label) for label in open_line[1]] if open_line else [],
-        "hanging": hanging[-1] if hanging else None,
+        "is_window_lost": journal.window is not None,
+        "open_markers": journal.open_markers,
+        "hanging": journal.hanging,
     }
     events = [event for line in lines for event in _events(line, pid, tid, base_ns)]
     return {

@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import socket
+import statistics
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,12 +22,26 @@ from ..output.spool import MOST_RANKS, Spool, is_count
 from ..process_id import is_running
 from ..scheduling.consensus import plan_from
 from ..scheduling.request import WORK
-from .journal import MOST_NEWS, TAIL_BYTES, header_of, journal_files, latest_of, lines_of
+from .journal import (
+    MOST_NEWS,
+    RECOVERED,
+    TAIL_BYTES,
+    header_of,
+    is_step,
+    journal_files,
+    latest_of,
+    lines_of,
+    recovered_journal_files,
+)
+from .reports import NOTHING, reports
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from .reports import ProcessId, Report
 
 SILENT_S = 15.0
+_SLOW_S, _TIMES_USUAL = 2.0, 3.0
 _MOST_TEXT = 1000
 _MOST_PID = 1 << 31
 _MOST_STEPS = 1 << 62
@@ -48,7 +63,11 @@ class RankStatus:
         reason: Why it ended.
         completed: How many steps were complete when it last wrote; None before the first.
         step_s: How long the last step took.
+        usual_step_s: How long a step usually takes: the median of the last ones; None before the first.
+        current_step_s: How long the current step takes so far; None if none is complete, or the process has ended.
+        recording_since_step: The first step of the window that is open, or was when the process ended; None if none.
         is_recording: Whether a window is open.
+        is_recovered: Whether `recover` has made a trace of its journal.
         listens: Whether it accepts requests.
         records: Whether it is selected to record; False for one that records only if a request names it.
         doubt: Why it isn't certain that it belongs to the job of the other ranks; None if it is.
@@ -64,7 +83,11 @@ class RankStatus:
     reason: str | None
     completed: int | None
     step_s: float | None
+    usual_step_s: float | None
+    current_step_s: float | None
+    recording_since_step: int | None
     is_recording: bool
+    is_recovered: bool
     listens: bool
     records: bool
     doubt: str | None
@@ -83,9 +106,12 @@ class RankStatus:
         return tuple(value for kind, value, _ in self.news if kind == "left out")
 
     @property
-    def recording_since_step(self) -> int | None:
-        """The first step of the open window, or of the one that was open when the process ended."""
-        return open_window(self.news) if self.state != "ended" else None
+    def slow_step(self) -> str | None:
+        """The current step, if it takes much longer than usual, such as `step 8 since 16 s, usually 0.05 s`."""
+        now_s, usual_s = self.current_step_s, self.usual_step_s
+        if now_s is None or usual_s is None or now_s < max(_SLOW_S, _TIMES_USUAL * usual_s):
+            return None
+        return f"step {self.completed} since {now_s:.0f} s, usually {usual_s:.2g} s"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -100,9 +126,10 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
         now_s: Unix time.
     """
     newest: dict[int, tuple[int, RankStatus]] = {}
-    for file in journal_files(run):
+    known, now_s = reports(run), time.time() if now_s is None else now_s
+    for file in (*journal_files(run), *recovered_journal_files(run)):
         try:
-            status = _status(file, time.time() if now_s is None else now_s)
+            status = _status(file, known, now_s)
             written = file.lstat().st_mtime_ns
         except (OSError, ValueError):  # damaged, or removed just now
             continue
@@ -138,29 +165,47 @@ def recover_command(run: Path) -> str:
     return f"kinetoscope recover {shlex.quote(str(run))}{output}"
 
 
-def _status(file: Path, now_s: float) -> RankStatus:
+def _status(file: Path, known: Mapping[ProcessId, Report], now_s: float) -> RankStatus:
     head = read_header(file)
+    report = known.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
     lines = lines_of(file, TAIL_BYTES)
     step, pieces = latest_of(lines)
     news = [piece for piece in pieces if is_valid_news(piece[0], piece[1])]
-    ended = next((line for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
+    closing = next((str(line[1])[:_MOST_TEXT] for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
+    end, is_recovered = report.end if closing is None else closing, file.suffix == RECOVERED
     age_s = max(0.0, now_s - file.lstat().st_mtime)
+    state: State = "ended" if end is not None else "dead" if is_recovered else _state(head, age_s)
+    since, steps_s = report.still_open(open_window(news)), _step_durations_s(lines, step)
+    completed = max(0 if step is None else step[0] + 1, report.completed)
+    is_current = step is not None and state in ("running", "silent") and completed == step[0] + 1
     return RankStatus(
         rank=head["global_rank"],
         world_size=head["world_size"],
         host=head["host"],
         pid=head["pid"],
-        state="ended" if ended is not None else _state(head, age_s),
-        reason=None if ended is None else str(ended[1])[:_MOST_TEXT],
-        completed=step[0] + 1 if step else None,
-        step_s=(step[2] - step[1]) / 1e9 if step else None,
-        is_recording=ended is None and open_window(news) is not None,
-        listens=ended is None and bool(head.get("listens")),
+        state=state,
+        reason=end,
+        completed=completed or None,
+        step_s=steps_s[-1] if steps_s else None,
+        usual_step_s=statistics.median(steps_s) if steps_s else None,
+        current_step_s=max(0.0, now_s - step[2] / 1e9) if step is not None and is_current else None,
+        recording_since_step=None if end is not None or is_recovered else since,
+        is_recording=end is None and not is_recovered and since is not None,
+        is_recovered=is_recovered,
+        listens=end is None and bool(head.get("listens")),
         records=head.get("records") is not False,
         doubt=head["doubt"] if isinstance(head.get("doubt"), str) else None,
         age_s=age_s,
         news=tuple(news[-MOST_NEWS:]),
     )
+
+
+def _step_durations_s(lines: Sequence[list[Any]], last: list[int] | None) -> list[float]:
+    """Return the durations of the last steps, the newest at the end."""
+    steps = [line[1:] for line in lines if line[0] == "s" and is_step(line[1:])]
+    if last is not None and (not steps or steps[-1] != last):
+        steps.append(last)
+    return [max(0, end_ns - start_ns) / 1e9 for _, start_ns, end_ns in steps]
 
 
 def read_header(file: Path) -> dict[str, Any]:

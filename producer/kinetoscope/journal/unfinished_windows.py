@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from ..output.manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
 from ..output.spool import is_count
 from ..output.writer_process import is_alive
+from ..process_id import is_stopped
 from ..scheduling.request import WORK
 from .journal import is_time_ns, recovered_journal_files
-from .recover import read_journal, spools_of
+from .recover import read_journal
+from .reports import reports, spools_of
 from .status import rank_statuses, recover_command
 
 if TYPE_CHECKING:
@@ -34,14 +36,20 @@ def unfinished_windows(run: Path) -> list[str]:
     messages = []
     status_by_rank = {status["global_rank"]: status for status in statuses(run)}
     journals = {journal.rank: journal for journal in rank_statuses(run)}
-    spooled = _spooled(run)
+    spooled, stopped_writers = _spooled(run), _stopped_writers(run)
     for rank in sorted({*status_by_rank, *journals, *spooled}):
         status = status_by_rank.get(rank, {})
         reported = {window["span"] for window in status.get("windows", ()) if window.get("state") == KEPT}
         spans = {*_unwritten(status, journals.get(rank)), *spooled.get(rank, ())} - reported
         if spans:
             shown = ", ".join(map(str, sorted(spans)))
-            messages.append(f"rank {rank}: span {shown} isn't written yet; wait, or {recover_command(run)}")
+            writer = stopped_writers.get(rank)
+            advice = (
+                f"; wait, or {recover_command(run)}"
+                if writer is None
+                else f": process {writer}, which writes it, is stopped; `kill -CONT {writer}` continues it"
+            )
+            messages.append(f"rank {rank}: span {shown} isn't written yet{advice}")
     for rank, journal in journals.items():
         state, step = status_by_rank.get(rank, {}).get("state"), journal.recording_since_step
         if step is not None and state not in (ENDED, KILLED) and (journal.state == "dead" or journal.age_s > _GONE_S):
@@ -60,6 +68,14 @@ def _unwritable(run: Path) -> Iterator[str]:
             problem = (spool.process() or {}).get("folder_problem")
             if problem:
                 yield f"rank {rank}: nothing can be written into {run}: {problem}"
+
+
+def _stopped_writers(run: Path) -> dict[int, int]:
+    """Return by rank the writer processes of this machine that are stopped, as by SIGSTOP."""
+    with suppress(OSError):  # as in `_spooled`
+        writers = {rank: (spool.process() or {}).get("writer") for rank, spool in spools_of(run)}
+        return {rank: pid for rank, pid in writers.items() if is_count(pid) and is_stopped(pid)}
+    return {}
 
 
 def _spooled(run: Path) -> dict[int, set[int]]:
@@ -93,9 +109,10 @@ def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
 
 def _lost_and_recovered(run: Path, status_by_rank: dict[int, dict[str, Any]]) -> Iterator[str]:
     """Return the windows that were open when their process was killed and were recovered from its journal."""
+    known = reports(run)
     for file in recovered_journal_files(run):
         try:
-            journal, written_ns = read_journal(file, None), file.lstat().st_mtime_ns
+            journal, written_ns = read_journal(file, None, known), file.lstat().st_mtime_ns
         except (OSError, ValueError):  # damaged since
             continue
         rank = journal.head["global_rank"]

@@ -12,11 +12,11 @@ import os
 import subprocess
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
 from ..child_process import broken_pipes_as_errors, detach, python_command
+from ..process_id import is_stopped
 from ..untrusted_files import read_json
 from .manifest import SAVING
 from .scratch import make_spool_folder
@@ -176,6 +176,9 @@ class WriterClient:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
+        self._facts["writer"] = self._process.pid
+        with suppress(OSError):  # only `kinetoscope status` needs it
+            write_json(self.spool.folder / PROCESS, self._facts)
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         """Reap a writer process that has ended."""
@@ -254,12 +257,3 @@ class WriterClient:
 
 def _trace_count(traces: int) -> str:
     return "1 trace" if traces == 1 else f"{traces} traces" if traces else "the run's manifest"
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped, as by SIGSTOP or a debugger; False if the system doesn't report it."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[:1] in (["T"], ["t"])  # proc(5): field 3

@@ -255,7 +255,7 @@ class SpoolWriter:
     def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
         folder, private = (
             Path(process["folder"]),
-            ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep"),
+            ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep", "writer"),
         )
         facts = {key: value for key, value in process.items() if key not in private}
         status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns()}

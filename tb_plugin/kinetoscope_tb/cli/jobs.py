@@ -13,6 +13,7 @@ from ..errors import BadParameter, KinetoscopeError
 
 if TYPE_CHECKING:
     from kinetoscope.journal.recover import FinishedSpool
+    from kinetoscope.journal.status import RankStatus
 
     from ..discovery.jobs import Job
 
@@ -63,11 +64,7 @@ def status(run: Path, form: str) -> None:
         click.echo(encode.text(job.to_json()))
         return
     for rank in job.ranks:
-        step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
-        ended = f" ({rank.reason})" if rank.reason else ""
-        recording = ", recording" if rank.is_recording else "" if rank.records else ", doesn't record"
-        heard = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
-        click.echo(visible(f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{heard}, {rank.host} {rank.pid}"))
+        click.echo(visible(_state_of(rank)))
         for left in rank.left_out:
             click.echo(visible(f"  no window from step {left.get('step')} on: {left.get('problem')}"))
         if rank.hanging is not None:
@@ -77,7 +74,7 @@ def status(run: Path, form: str) -> None:
     for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):
         ranks = ", ".join(str(rank.rank) for rank in job.ranks if rank.doubt == doubt)
         click.echo(visible(f"ranks {ranks}: {doubt}"))
-    for text in [] if job.ranks else unfinished_windows(job.folder):
+    for text in unfinished_windows(job.folder):
         click.echo(visible(text))
     reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
     if reported < size:
@@ -87,8 +84,19 @@ def status(run: Path, form: str) -> None:
         if job.unavailable_reason
         else "It accepts requests."
     )
-    if any(rank.state == "dead" for rank in job.ranks):
+    if any(rank.state == "dead" and not rank.is_recovered for rank in job.ranks):
         click.echo(visible(f"To recover traces: {recover_command(job.folder)}"))
+
+
+def _state_of(rank: RankStatus) -> str:
+    """What a rank is doing, or did last."""
+    step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
+    ended = f" ({rank.reason})" if rank.reason else ""
+    slow = "" if rank.slow_step is None else f", {rank.slow_step}"
+    recording = ", recording" if rank.is_recording else "" if rank.records else ", doesn't record"
+    heard = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
+    recovered = ", recovered" if rank.is_recovered else ""
+    return f"rank {rank.rank}: {rank.state}{ended}, {step}{slow}{recording}{heard}{recovered}, {rank.host} {rank.pid}"
 
 
 @click.command()
@@ -130,7 +138,7 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
         else:
             click.echo(visible(f"{result.journal_path}: {result.problem}"), err=True)
     if not results and not half_done:
-        click.echo("Nothing to recover: every process closed its recording.")
+        click.echo("Nothing to recover: no process left anything that isn't saved.")
     if any(result.trace is None for result in results) or any(process.problem for process in half_done):
         if output is None and not is_writable(folder):
             advice = recover_command(folder)

@@ -27,8 +27,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "recovered",
             1,
-            "The process was killed, so this trace was recovered from its journal: it has steps, markers and counters. "
-            "Operators and kernels are lost.",
+            f"The process ended without closing its recording: killed, out of memory, or crashed. {_left(trace)}",
         )
     yield from _steps_counted_twice(trace)
     yield from threads.diagnose(trace)
@@ -44,6 +43,14 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         )
     if written_by not in _REMEDIES:
         yield from _options(trace)
+
+
+def _left(trace: Trace) -> str:
+    """What a trace has that was recovered from a journal."""
+    content = "This trace, from its journal, has steps, markers and counters"
+    if trace.meta.producer.get("is_window_lost") is False:
+        return f"{content} that are in no recording. No recording is lost."
+    return f"{content}. Operators and kernels are lost."
 
 
 def _steps_counted_twice(trace: Trace) -> Iterator[Diagnostic]:

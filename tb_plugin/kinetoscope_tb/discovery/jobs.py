@@ -69,7 +69,9 @@ class Job:
         if not any(rank.listens for rank in self.ranks if rank.state != "ended"):
             return "its Tracer has requests=False"
         if states <= {"dead", "ended"}:
-            return "its processes are gone; kinetoscope recover RUN makes traces of what they left"
+            is_recovered = all(rank.is_recovered or rank.state == "ended" for rank in self.ranks)
+            left = "" if is_recovered else "; kinetoscope recover RUN makes traces of what they left"
+            return f"its processes are gone{left}"
         return f"its last sign of life was {min(rank.age_s for rank in self.ranks):.0f} s ago"
 
     def plan_of(self, request: str) -> dict[str, Any] | None:

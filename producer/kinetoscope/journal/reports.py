@@ -1,0 +1,102 @@
+"""What processes have reported to their writers, which is newer than their journals.
+
+A journal lags by a fifth of a second, and can't be written at all on a full disk. What a process reports to its writer
+is on the machine's own disk, and the writer puts it into the run's folder.
+
+Anyone who can write to the run's folder can write a status: each value is checked before it is used. This module
+imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..output.manifest import ENDED, KEPT, PARTIAL, SAVED, SAVING, statuses
+from ..output.scratch import spool_folders
+from ..output.spool import Spool, is_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MOST = 1 << 62
+_MOST_TEXT = 1000
+
+ProcessId = tuple[Any, Any, Any]
+"""Rank, host and process id."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one process has reported.
+
+    Args:
+        end: Why it closed its recording; None if it didn't.
+        completed: How many steps were complete, as far as it said.
+        window_first: The first step of its last window that isn't open any more; -1 if there is none.
+        saved_steps: How many steps were complete at the end of its last window that is a trace or will be.
+        saved_until_ns: When that was, in Unix time; 0 if there is none.
+    """
+
+    end: str | None = None
+    completed: int = 0
+    window_first: int = -1
+    saved_steps: int = 0
+    saved_until_ns: int = 0
+
+    def still_open(self, window: int | None) -> int | None:
+        """Return the first step of a window that was open by the journal; None if it isn't open any more."""
+        return None if window is None or self.end is not None or window <= self.window_first else window
+
+
+NOTHING = Report()
+
+
+def reports(run: Path) -> dict[ProcessId, Report]:
+    """Return what each process of a run has reported: in the run's folder, or in a spool of this user's machine."""
+    by_process: dict[ProcessId, Report] = {}
+    for status in statuses(run):
+        _add(by_process, status, status["windows"])
+    with suppress(OSError):  # `kinetoscope recover` says why they can't be read
+        for _, spool in spools_of(run):
+            process = spool.process() or {}
+            jobs = ({**job.metadata, "state": None if job.lost else KEPT} for job in spool.jobs())
+            _add(by_process, process, jobs)
+    return by_process
+
+
+def spools_of(run: Path) -> Iterator[tuple[int, Spool]]:
+    """Return this user's spools of a run, with their ranks.
+
+    Raises:
+        OSError: Others may write to the folder of the spools, or it can't be read.
+    """
+    for folder in spool_folders():
+        spool = Spool(folder)
+        process = spool.process()
+        if process is not None and Path(process["folder"]).resolve() == run.resolve():
+            yield process["global_rank"], spool
+
+
+def _add(by_process: dict[ProcessId, Report], process: dict[str, Any], windows: Iterable[dict[str, Any]]) -> None:
+    """Add what is known of a process and its windows."""
+    rank, host, pid = process.get("global_rank"), process.get("host"), process.get("pid")
+    if not isinstance(host, str) or not is_count(pid):
+        return
+    known, before = list(windows), by_process.get((rank, host, pid), NOTHING)
+    existing = [window for window in known if window.get("state") in (SAVING, SAVED, PARTIAL, KEPT)]
+    end = str(process.get("reason"))[:_MOST_TEXT] if process.get("state") == ENDED else before.end
+    spans = [*_counts(known, "steps_completed"), *_counts(known, "span")]
+    by_process[rank, host, pid] = Report(
+        end,
+        completed=max([before.completed, *_counts([process], "steps_completed"), *spans]),
+        window_first=max([before.window_first, *_counts(known, "step_first")]),
+        saved_steps=max([before.saved_steps, *_counts(existing, "steps_completed"), *_counts(existing, "span")]),
+        saved_until_ns=max([before.saved_until_ns, *_counts(existing, "ended_ns")]),
+    )
+
+
+def _counts(records: Iterable[dict[str, Any]], name: str) -> list[int]:
+    return [record[name] for record in records if is_count(record.get(name), _MOST)]
