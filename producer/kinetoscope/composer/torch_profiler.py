@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from ..errors import SaveError
 from ..job.rank_info import current_rank_info, local_world_size
 from ..output.name_template import escape_unknown, format_name, gz_name, trace_file
 from ..output.upload import upload
+from ..profiling.memory_picture import write_memory_picture
 from ..tracer import Tracer
 from .actions import TORCH_ACTIONS, ProfilerAction
 from .folders import claim_folder, name_values, remote_name, warn_of_unknown_variables
@@ -213,12 +213,7 @@ class TorchProfiler(Callback):
         values = name_values(state, state.timestamp)
         path = Path(format_name(self.folder, values)) / format_name(self.memory_filename, values).lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # torch's recommended replacement is for CUDA only
-            profiler.export_memory_timeline(str(path))
-        if not path.is_file():
-            _LOG.warning("No memory timeline: torch draws it with matplotlib, which isn't installed.")
-            return
+        write_memory_picture(profiler, path)
         url = remote_name(self.memory_remote_file_name, state)
         if url is not None:
             threading.Thread(target=_copy, args=(path, format_name(url, values)), daemon=True).start()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch.autograd.profiler_util import EventList
 
 from ..errors import UsageError
+from ..profiling.memory_picture import write_memory_picture
 
 if TYPE_CHECKING:
     from torch.profiler import profile
@@ -70,12 +71,13 @@ class ProfilerResults:
             UsageError: The window isn't in memory, or lacks an option that is needed.
         """
         self._check_options("export_memory_timeline", "profile_memory", "record_shapes", "with_stack")
-        text = os.fspath(path)
-        if text.endswith(".html") and find_spec("matplotlib") is None:  # torch would silently write nothing
-            raise UsageError("export_memory_timeline needs matplotlib for HTML; write .json or .json.gz.")
         last = self._last_profile("export_memory_timeline")
-        if last is not None:
-            last.export_memory_timeline(text, device)
+        if last is None:
+            return
+        if os.fspath(path).endswith(".html"):  # for which torch needs matplotlib
+            write_memory_picture(last, Path(path), device)
+        else:
+            last.export_memory_timeline(os.fspath(path), device)
 
     def _check_options(self, what: str, *names: str) -> None:
         missing = [name for name in names if not getattr(self._options, name)]

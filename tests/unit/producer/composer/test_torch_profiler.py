@@ -239,15 +239,16 @@ def test_a_picture_of_the_memory_needs_all_that_it_shows(here):
         TorchProfiler(memory_filename="m.html")
 
 
-def test_without_matplotlib_there_is_no_picture_and_the_training_goes_on(here, caplog, monkeypatch):
+def test_a_picture_of_the_memory_needs_no_matplotlib(here, caplog, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     options = {f"torch_prof_{name}": True for name in ("record_shapes", "with_stack", "profile_memory")}
     profiler = Profiler(
         cyclic_schedule(warmup=0, active=1), torch_prof_memory_filename="m{batch}.html", **options, **QUIET
     )
     trained(profiler, batches=2)
-    assert files() == ["my-run/torch_traces/rank0.1.pt.trace.json"]
-    assert "matplotlib" in caplog.text
+    assert files() == ["my-run/torch_traces/m1.html", "my-run/torch_traces/rank0.1.pt.trace.json"]
+    assert "<polygon" in Path("my-run/torch_traces/m1.html").read_text(encoding="utf-8")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_the_log_says_where_the_time_went_to_those_who_listen(here, caplog):

@@ -247,6 +247,8 @@ def test_the_last_window_s_results_stay_reachable(tmp_path):
     with pytest.warns(FutureWarning, match="deprecated") if is_deprecated else nullcontext():
         tracer.export_memory_timeline(tmp_path / "memory.json", "cpu")
     assert len(json.loads((tmp_path / "memory.json").read_text())) == 2
+    tracer.export_memory_timeline(tmp_path / "memory.html", "cpu")
+    assert "Memory of cpu" in (tmp_path / "memory.html").read_text(encoding="utf-8")
 
 
 def test_results_that_are_not_there_are_refused_with_a_reason(tmp_path):
