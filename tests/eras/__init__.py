@@ -115,5 +115,5 @@ ERAS = [
     _era("PrivateUse1", Kineto((2, 8), "privateuse1"), _NO_PROPERTIES),
     _era("pairs of B and E", Pairs((2, 8)), {"limiter"}),
     _era("legacy", Legacy(), {*_NO_PROPERTIES, "memory", "shapes", "sequence", "python", "stacks", "runtime", "span"}),
-    _era("Ascend", Ascend(), {*_NO_PROPERTIES, "memory", "python", "NCCL", "span", "runtime on threads"}),
+    _era("Ascend", Ascend(), {*_NO_PROPERTIES, "memory", "python", "NCCL", "span"}),
 ]

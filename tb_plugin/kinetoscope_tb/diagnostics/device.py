@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from ..measures.recording.unrecorded_device import unrecorded_device
+from ..measures.time.breakdown import intervals_of
+from ..names import text
 from ..trace import Diagnostic, Trace
 from .physics.losses import kernel_launches
+
+_AGREES = 0.01  # of the time
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
@@ -18,6 +23,8 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         return
     yield from _without_launch(trace)
     yield from _outside_operators(trace)
+    yield from _of_ai_cpus(trace)
+    yield from _overlap_analysis(trace)
 
 
 def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
@@ -80,6 +87,37 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
             linked.height - before,
             "GPU events lack their launching call, though calls around it were recorded: the profiler lost it, or "
             "the file was cut. They count in totals, but for no operator and no step.",
+        )
+
+
+def _of_ai_cpus(trace: Trace) -> Iterator[Diagnostic]:
+    is_apart = trace.device_events["name"].cast(pl.String).str.ends_with(" (AI_CPU)")
+    if is_apart.any():
+        spent = int(trace.device_events["dur_ns"].filter(is_apart).sum())
+        yield Diagnostic(
+            "ai_cpu_kernels",
+            int(is_apart.sum()),
+            f"Kernels ran on the NPU's AI CPUs for {text.time(spent)}, since its AI Cores don't have them. They count "
+            "as busy, as in the file's own row Computing, and their names end in (AI_CPU).",
+            level="note",
+        )
+
+
+def _overlap_analysis(trace: Trace) -> Iterator[Diagnostic]:
+    """Whether torch_npu's own rows agree on how long the NPU computes."""
+    threads = np.flatnonzero((trace.threads["process"] == "Overlap Analysis").fill_null(value=False).to_numpy())
+    is_theirs = trace.others["thread"].is_in(threads.tolist()) & (trace.others["name"].cast(pl.String) == "Computing")
+    theirs = trace.others.filter(is_theirs)
+    if theirs.is_empty():
+        return
+    ours = trace.device_events.filter((pl.col("kind") == "kernel") & ~pl.col("is_communication"))
+    counted, stated = (int(np.subtract(*intervals_of(rows)[::-1]).sum()) for rows in (ours, theirs))
+    if abs(counted - stated) > _AGREES * stated:
+        yield Diagnostic(
+            "overlap_differs",
+            theirs.height,
+            f"The file's own row Computing covers {text.time(stated)}, its kernels {text.time(counted)}: kernels are "
+            "missing, or aren't known as such.",
         )
 
 

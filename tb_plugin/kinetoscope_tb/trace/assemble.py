@@ -35,8 +35,8 @@ class Parts:
         threads: The host threads that have rows (model.THREADS).
         frames: One frame per key of model.COLLECTED, the collectives and the counters, with their recorded columns, in
             their order.
-        arrows: Arrows from operators to device rows, in files without correlations: offsets of the device row
-            (`device`) and of the flow that begins the arrow (`begin`).
+        arrows: Arrows to device rows, in files without correlations: offsets of the device row (`device`), and of the
+            flow that begins the arrow in an operator (`begin`) or of the call that it comes from (`launch`).
         meta: The metadata of the file.
         diagnostics: What was repaired or lost while reading.
     """
@@ -79,6 +79,7 @@ def assemble(parts: Parts) -> Trace:
     host = host_with_communication(host)
     device = device_with_communication(_with_launch(frames["device_events"], launches), host, launches)
     if parts.arrows.height:
+        device = _with_launch_by_arrow(device, parts.arrows, launches)
         device = _with_op_by_arrow(device, parts.arrows, frames["flows"], host, ranges)
     del ranges
     release_free_memory()  # before the columns that follow
@@ -230,15 +231,32 @@ def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     return device.with_columns(launch=launch, op=gather(launches["op"].to_numpy(), launch))
 
 
+def _with_launch_by_arrow(device: pl.DataFrame, arrows: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """Add the call, and its operator, of device rows without a correlation, by the arrow that leads to them."""
+    calls = arrows.filter(pl.col("launch").is_not_null()).unique("device", keep="first").select("device", call="launch")
+    if calls.is_empty():
+        return device
+    joined = device.select(device="offset").join(calls, "device", "left", maintain_order="left")["call"].fill_null(NONE)
+    by_arrow = rows_by_id(launches["offset"].to_numpy(), joined.to_numpy())
+    launch = np.where(device["launch"].to_numpy() < 0, by_arrow, device["launch"].to_numpy()).astype(np.int32)
+    of_launch = gather(launches["op"].to_numpy(), launch)
+    op = np.where(device["op"].to_numpy() < 0, of_launch, device["op"].to_numpy()).astype(np.int32)
+    return device.with_columns(launch=launch, op=op)
+
+
 def _with_op_by_arrow(
     device: pl.DataFrame, arrows: pl.DataFrame, flows: pl.DataFrame, host: pl.DataFrame, ranges: Columns
 ) -> pl.DataFrame:
-    """Add the operator of device rows without a call, by the arrow that leads to them.
+    """Add the operator of device rows without one, by the arrow that leads to them.
 
     Of ranges that began together it is the last one before the arrow in the file: the autograd profiler's exporter
     writes each range's arrows right after it. Elsewhere it is the innermost open operator.
     """
-    begins = arrows.join(flows.select("thread", "start_ns", begin="offset"), "begin").sort("thread", "start_ns")
+    begins = (
+        arrows.drop_nulls("begin")
+        .join(flows.select("thread", "start_ns", begin="offset"), "begin")
+        .sort("thread", "start_ns")
+    )
     at = Columns.of(begins)
     by_offset = np.argsort(host["offset"].to_numpy()).astype(np.int32)
     before = np.searchsorted(host["offset"].to_numpy()[by_offset], begins["begin"].to_numpy()).astype(np.int32) - 1
@@ -248,7 +266,7 @@ def _with_op_by_arrow(
     op = gather(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
     op_of_device = begins.select("device", linked=pl.Series(op)).unique("device", keep="first")
     rows = device.select("op", "launch", device="offset").join(op_of_device, "device", "left", maintain_order="left")
-    merged = pl.when(pl.col("launch") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
+    merged = pl.when(pl.col("op") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
     return device.with_columns(op=rows.select(merged).to_series())
 
 

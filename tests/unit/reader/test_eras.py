@@ -121,7 +121,7 @@ def known(view, lacks):
         row["name"] = {"GEMM": GEMM, "ALL_REDUCE": HCOM if "NCCL" in lacks else ALL_REDUCE, "APPLY": APPLY}.get(
             row.get("name"), row.get("name")
         )
-        if lacks & {"runtime", "runtime on threads"} and view == "operators":
+        if "runtime" in lacks and view == "operators":
             row["host_self_ns"] = WITHOUT_CALLS.get(row["name"], row["host_self_ns"])
         if "runtime" in lacks and view == "steps":
             row |= WITHOUT_RUNTIME

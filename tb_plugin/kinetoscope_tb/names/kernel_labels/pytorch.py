@@ -79,7 +79,7 @@ def label(name: str, cpp: CppName) -> Label | None:
 
 def by_own_name(name: str, cpp: CppName) -> Label:
     """Any other kernel: its own name, and the first number format among its template arguments."""
-    if name.startswith(("Memcpy", "Memset")):
+    if name.startswith(("Memcpy", "Memset")) or name.endswith(" (AI_CPU)"):
         return Label(name)
     is_pytorch = cpp.scope[:1] == ("at",) or cpp.name.startswith("cunn_")
     own = _with_flag(_plain(cpp.name), cpp) if is_pytorch else cpp.name

@@ -1,6 +1,7 @@
-"""Arrows from an operator to its device work link the two if, and only if, the writer gives no correlation.
+"""Arrows from an operator, or a call, to its device work link the two if, and only if, there is no correlation.
 
-The autograd profiler's own exporter draws `cpu_to_cuda` (torch/autograd/profiler_util.py), torch_npu `async_npu`.
+The autograd profiler's own exporter draws `cpu_to_cuda` (torch/autograd/profiler_util.py); torch_npu draws `async_npu`
+from an operator, and `HostToDevice` from CANN's call (its _cann_file_parser.py).
 """
 
 from __future__ import annotations
@@ -12,35 +13,39 @@ import polars as pl
 from ..scan.rows import Rows
 from ..scan.tokens import Texts, used
 
-_OF_NPU = "async_npu"
-_OF_AUTOGRAD = "cpu_to_"
+_FROM_OPERATORS = ("cpu_to_", "async_npu")
+_FROM_CALLS = ("HostToDevice",)
+_PLACE = ["pid", "tid", "ts"]  # where an arrow ends; of several rows, the first belongs to the first arrow
 
 
 def arrows(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
-    """The device rows at which an arrow ends: `device` and `begin` are the offsets of the row and the arrow."""
-    flows = frames["flows"]
-    category = flows["category"]
-    links = [c for c in used(category, len(texts)) if (texts[c] or "").startswith((_OF_AUTOGRAD, _OF_NPU))]
-    if not links:
-        return pl.DataFrame(schema={"device": pl.Int64, "begin": pl.Int64})
-    ends = pl.DataFrame({n: flows[n] for n in ("category", "phase", "id", "pid", "tid", "ts", "offset")})
-    ends = ends.filter(pl.col("category").is_in(links)).with_columns(pl.col("offset").cast(pl.Int64))
-    begins = {code for code in used(flows["phase"], len(texts)) if texts[code] == "s"}
-    begun = ends.filter(pl.col("phase").is_in(begins)).select("category", "id", begin="offset")
-    place = [
-        "pid",
-        "tid",
-        "ts",
-    ]  # where the arrow ends; of several rows, the first belongs to the first arrow
-    work = pl.DataFrame({n: frames["device_events"][n] for n in (*place, "offset")})
-    work = work.select(*place, nth=_nth(place), device=pl.col("offset").cast(pl.Int64))
-    ends = ends.filter(~pl.col("phase").is_in(begins)).with_columns(nth=_nth(place))
-    linked = ends.join(begun.unique(["category", "id"], keep="first"), ["category", "id"])
-    return (
-        work.cast(dict.fromkeys(place, pl.Int64))
-        .join(linked.cast(dict.fromkeys(place, pl.Int64)), [*place, "nth"])
-        .select("device", "begin")
+    """The device rows at which an arrow ends, by their offsets: `device`.
+
+    `begin` is the offset of an operator's arrow; `launch` that of the call which an arrow of CANN comes from.
+    """
+    of_operators = _links(frames, texts, _FROM_OPERATORS).select("device", "begin", launch=pl.lit(None, pl.Int64))
+    calls = pl.DataFrame({n: frames["launches"][n] for n in ("tid", "ts", "offset")}).select(
+        pl.col("tid", "ts").cast(pl.Int64), launch=pl.col("offset").cast(pl.Int64)
     )
+    of_calls = _links(frames, texts, _FROM_CALLS).join(calls.unique(["tid", "ts"], keep="first"), ["tid", "ts"])
+    return pl.concat([of_operators, of_calls.select("device", begin=pl.lit(None, pl.Int64), launch="launch")])
+
+
+def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]) -> pl.DataFrame:
+    """For each device row at which an arrow of such a category ends: where the arrow begins (begin, tid, ts)."""
+    flows = frames["flows"]
+    links = [c for c in used(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
+    columns = ("category", "phase", "id", "pid", "tid", "ts", "offset")
+    ends = pl.DataFrame({n: flows[n] for n in columns}).cast(dict.fromkeys(columns, pl.Int64))
+    ends = ends.filter(pl.col("category").is_in(links))
+    begins = {code for code in used(flows["phase"], len(texts)) if texts[code] == "s"}
+    begun = ends.filter(pl.col("phase").is_in(begins)).unique(["category", "id"], keep="first", maintain_order=True)
+    begun = begun.select("category", "id", begin="offset", begin_tid="tid", begin_ts="ts")
+    work = pl.DataFrame({n: frames["device_events"][n] for n in (*_PLACE, "offset")})
+    work = work.cast(dict.fromkeys((*_PLACE, "offset"), pl.Int64)).select(*_PLACE, nth=_nth(_PLACE), device="offset")
+    ends = ends.filter(~pl.col("phase").is_in(begins)).with_columns(nth=_nth(["category", *_PLACE]))
+    linked = ends.join(begun, ["category", "id"])
+    return work.join(linked, [*_PLACE, "nth"]).select("device", "begin", tid="begin_tid", ts="begin_ts")
 
 
 def _nth(place: list[str]) -> pl.Expr:

@@ -11,6 +11,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.gather import NONE
 from ..scan.kinds import Kind
 from ..scan.rows import Sorted
 from ..scan.tokens import Texts, used
@@ -23,6 +24,7 @@ _DEVICE_BITS = 31
 """The lowest bits of the pid of such a process are the device's number."""
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
+_OF_COLLECTIVES = ("AicpuKernel", "AivKernel")  # msprof's overlap_analysis_assembler.cpp: not computation
 _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
 
 
@@ -38,9 +40,24 @@ def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
     others.put("kind", bare, np.full(bare.size, Kind.OTHER))
     rows = np.flatnonzero(kind != Kind.OTHER)
     move_rows(events, rows, kind[rows], texts)
+    _move_calls_to_threads(events, texts, process)
     device = events.frames["device_events"]
     unnumbered = np.flatnonzero(device["device"] < 0)
     device.put("device", unnumbered, _devices(device["pid"][unnumbered], texts))
+
+
+def _move_calls_to_threads(events: Sorted, texts: Texts, process: dict[int, str]) -> None:
+    """Put CANN's calls on the threads that made them: their tid is that of the thread in the program's process."""
+    launches, host = events.frames["launches"], events.frames["host_events"]
+    rows = np.flatnonzero(np.isin(launches["pid"], [code for code, name in process.items() if name == _CALLS]))
+    pairs = set(zip(host["pid"].tolist(), host["tid"].tolist(), strict=True))
+    pid_of = {texts[tid]: pid for pid, tid in sorted(pairs, reverse=True)}
+    tids = launches["tid"][rows]
+    pids = np.full(len(texts) + 1, NONE, np.int64)
+    for tid in used(tids, len(texts)):
+        pids[tid] = pid_of.get(texts[tid], NONE)
+    is_known = pids[tids] >= 0
+    launches.put("pid", rows[is_known], pids[tids][is_known])
 
 
 def _kinds(
@@ -62,7 +79,7 @@ def _kinds(
 
 def _kind_of_task(name: str) -> Kind:
     upper = name.upper()
-    if upper.startswith(_WAITS):
+    if upper.startswith(_WAITS) or name.endswith(_OF_COLLECTIVES):
         return Kind.OTHER
     if upper.startswith("MEMCPY"):
         return Kind.MEMCPY

@@ -23,6 +23,7 @@ from .copies import with_kinds
 Ints = NDArray[Any]
 
 _ENUMS = {"host_events": HOST_KINDS, "launches": LAUNCH_KINDS, "device_events": DEVICE_KINDS}
+_AI_CPU = ("AI_CPU", "KERNEL_AICPU")  # types of tasks of msprof
 _IN_TID = -2
 _MOST_BLOCKS = 2**50  # per multiprocessor: more is damage
 _DEFAULT_SHARED_MEMORY = 48 * 2**10  # bytes of a block, unless its kernel asks for more (CUDA C++ Programming Guide)
@@ -350,7 +351,18 @@ def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
 
 def _work_names(frame: Frame) -> pl.Series:
     copy, source, target = (frame.text(arg) for arg in ("copy_kind", "source_kind", "target_kind"))
-    return with_kinds(frame.text("name"), copy, source, target, frame.integer("memory_kind"))
+    names = with_kinds(frame.text("name"), copy, source, target, frame.integer("memory_kind"))
+    return _with_unit(names, frame.text("task_type"), frame.height)
+
+
+def _with_unit(names: pl.Series, task_type: pl.Series, height: int) -> pl.Series:
+    """The names; those of an NPU's AI CPUs say so, apart from those of its AI Cores."""
+    if task_type.null_count() == task_type.len():
+        return names
+    rows = frame_of({"name": names, "task_type": task_type}, height).with_columns(pl.all().cast(pl.String))
+    is_apart = pl.col("task_type").is_in(_AI_CPU).fill_null(value=False)
+    spelt = rows.select(pl.when(is_apart).then(pl.format("{} (AI_CPU)", "name")).otherwise("name")).to_series()
+    return spelt.cast(pl.Enum(spelt.unique(maintain_order=True).drop_nulls())).alias("name")
 
 
 def _node_ids(graph: Ints, node: Ints) -> Ints:

@@ -51,7 +51,10 @@ def sort_uncategorized_rows(events: Sorted, texts: Texts) -> None:
 
 
 def move_rows(events: Sorted, rows: NDArray[np.integer], kinds: NDArray[np.int8], texts: Texts) -> None:
-    """Move rows of `others` to the launches or the device's rows, by their kinds; they have no arguments there."""
+    """Move rows of `others` to the launches or the device's rows, by their kinds.
+
+    Of their arguments only the type of task is known.
+    """
     others = events.frames["others"]
     codes = np.append(np.arange(len(texts)), NONE)
     for name in ("launches", "device_events"):
@@ -60,6 +63,7 @@ def move_rows(events: Sorted, rows: NDArray[np.integer], kinds: NDArray[np.int8]
         some = rows[is_of]
         columns = {column: others[column][some] for column in (*layout.codes, "ts", "dur", "offset", "length")}
         columns |= {column: np.full(some.size, NONE, np.int8) for column in layout.args}
+        columns |= {column: others[column][some] for column in layout.args if column in others}
         columns["kind"] = kinds[is_of].astype(np.int8)
         events.frames[name].append(columns, codes)
     is_left = np.ones(others["kind"].size, bool)

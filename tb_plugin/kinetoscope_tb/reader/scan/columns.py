@@ -95,6 +95,7 @@ ARGS = (
     Arg("module_id", INTEGER, ("Python module id",)),
     Arg("label", CODE, ("name",)),  # of a thread or process, in metadata rows; of a marked kernel
     Arg("kernel", CODE, ("kernel",)),  # of a launch; roctracer
+    Arg("task_type", CODE, ("Task Type",)),  # what runs a task of an NPU; torch_npu
 )
 N_COLUMNS = len(EVENT_CODES) + len(ARGS)
 ARG_AT = {len(EVENT_CODES) + i: arg for i, arg in enumerate(ARGS)}

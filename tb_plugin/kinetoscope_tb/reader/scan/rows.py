@@ -101,6 +101,7 @@ LAYOUTS = {
             "label",
             "from_device",
             "to_device",
+            "task_type",
         ),
     ),
     "memory": Layout(
@@ -126,7 +127,7 @@ LAYOUTS = {
             "event_id",
         ),
     ),
-    "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid")),
+    "others": Layout(Kind.OTHER, Kind.UNKNOWN, ("name", "category", "phase", "pid", "tid"), ("task_type",)),
     "ends": Layout(Kind.END, Kind.END, ("pid", "tid")),
 }
 """Every event belongs to one of these frames by its kind; those of kind UNTIMED to none."""
