@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import torch.profiler
@@ -47,6 +48,7 @@ _FACTORIES: dict[object, str] = {
     torch.profiler.tensorboard_trace_handler: _HANDLER,
 }
 _REPLACEMENTS = {
+    **{name: f"kinetoscope.Tracer({name}=…)" for name in signature(Tracer).parameters},
     **dict.fromkeys(("logdir", "log_dir", "dir_name", "worker_name", "use_gzip"), f"on_trace_ready={_HANDLER}"),
     **dict.fromkeys(("wait", "warmup", "active", "repeat", "skip_first"), "schedule=schedule(wait=…, active=…)"),
 }
@@ -137,9 +139,11 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         Options(**self._options())  # raises for invalid ones now, not when the training is running
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_torch_profile" not in vars(self):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._torch(), name)
+        is_initialized = "_torch_profile" in vars(self)
+        if is_initialized and not name.startswith("__") and hasattr(self._torch(), name):
+            return getattr(self._torch(), name)
+        hint = f"; its `tracer` has, once it has started: tracer.{name}" if hasattr(Tracer, name) else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def _torch(self) -> _TorchProfile:
         """Return torch's profiler that records; before the start, one that never does."""

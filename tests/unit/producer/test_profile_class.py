@@ -60,8 +60,10 @@ def test_it_has_all_names_of_torch_s_module_and_class():
     for name in set(vars(torch_s)) - {"action_map", "schedule"}:
         if not name.startswith("_"):
             assert getattr(prof, name) == getattr(torch_s, name), name
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'profile' object has no attribute 'nothing'$"):
         _ = prof.nothing
+    with pytest.raises(AttributeError, match=r"'marker'; its `tracer` has, .* tracer\.marker"):
+        _ = prof.marker
     with pytest.raises(AttributeError, match=r"'kinetoscope\.profiler' has no attribute 'nothing'"):
         _ = kinetoscope.profiler.nothing
 
@@ -238,6 +240,7 @@ def test_a_wrong_argument_of_a_tracer_is_told_the_right_one(tmp_path, arguments,
         ({"with_stacks": True}, r"profile\(\) has no argument 'with_stacks': write with_stack=…"),
         ({"logdir": "x"}, r"write on_trace_ready=tensorboard_trace_handler\('runs'\)"),
         ({"wait": 1}, r"write schedule=schedule\(wait=…"),
+        ({"keep": 3}, r"write kinetoscope\.Tracer\(keep=…\)"),
         ({"on_trace_ready": tensorboard_trace_handler}, "call it: on_trace_ready=tensorboard_trace_handler"),
         ({"on_trace_ready": "log"}, "A folder goes into"),
         ({"schedule": schedule}, "isn't called"),
