@@ -22,7 +22,7 @@ from ..handler import file_template, local_folder, refuse_trace_handler
 from ..output.name_template import TRACE
 from ..profiling.options import PROFILER_ARGUMENTS, Options
 from ..scheduling.schedule import validate_schedule
-from ..tracer import Tracer
+from ..tracer import Tracer, current
 from .continued_runs import ContinuedRun, continued_run
 from .tensorboard import as_tensorboard_handler, tensorboard_trace_handler
 from .torch_names import torch_name
@@ -111,9 +111,8 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         post_processing_timeout_s: float | None = None,
     ) -> None:
         if use_cuda is not None:
-            warnings.warn("`use_cuda` is deprecated, use `activities` instead", FutureWarning, stacklevel=2)
-            others = set(supported_activities() if activities is None else activities) - {ProfilerActivity.CUDA}  # type: ignore[no-untyped-call]
-            activities = others | {ProfilerActivity.CUDA} if use_cuda else others
+            warnings.warn("`use_cuda` is deprecated, use `activities` instead", FutureWarning, stacklevel=3)
+            activities = _with_cuda(activities, is_on=use_cuda)
         self.tracer: Tracer | None = None
         self._torch_profile: _TorchProfile | None = None
         self._requested_activities = None if activities is None else list(activities)
@@ -202,6 +201,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def start(self) -> None:
         """Start recording; does nothing if it has started."""
+        self._note_end()
         if self._is_running:
             return
         self._earlier_traces = self.saved_traces
@@ -223,11 +223,16 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     def stop(self) -> None:
         """End the recording, and wait until its traces are written; does nothing if it has ended."""
         kind, self._end, self._is_block = self._end, None, False
-        if not self._is_running or self.tracer is None or self._run is None:
+        if not self._is_running or self.tracer is None:
             return
         self.tracer.__exit__(kind, None, None)
-        self._step_num, self._is_running = self.tracer.schedule_step, False
-        self._run.end(self.tracer)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        """Take over the number of the step if the recording has ended, here or because another one began."""
+        if self._is_running and self.tracer is not None and self._run is not None and current() is not self.tracer:
+            self._step_num, self._is_running = self.tracer.schedule_step, False
+            self._run.end(self.tracer)
 
     def step(self) -> None:
         """End a step. With a schedule, the first one also starts a recording that hasn't started, as in torch."""
@@ -360,6 +365,14 @@ def _activity_set(requested: Iterable[Any] | None) -> set[ProfilerActivity]:
     """Return the activities as torch's attribute has them."""
     listed = supported_activities() if requested is None else requested  # type: ignore[no-untyped-call]
     return {activity for item in listed for activity in (item if isinstance(item, dict) else [item])}
+
+
+def _with_cuda(requested: Iterable[Any] | None, *, is_on: bool) -> list[Any]:
+    """Return the activities with or without CUDA."""
+    listed = list(supported_activities() if requested is None else requested)  # type: ignore[no-untyped-call]
+    if is_on:
+        return listed if ProfilerActivity.CUDA in _activity_set(listed) else [*listed, ProfilerActivity.CUDA]
+    return [item for item in listed if ProfilerActivity.CUDA not in _activity_set([item])]
 
 
 def _observer_of_the_environment() -> Any:

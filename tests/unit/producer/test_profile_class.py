@@ -10,7 +10,7 @@ import torch.profiler
 
 import kinetoscope.profiler
 from kinetoscope import ProfilerBusyError, ScheduleError, Tracer, UsageError, cyclic, process_id, trace_handler
-from kinetoscope.profiler import continued_runs, profile, schedule, tensorboard_trace_handler
+from kinetoscope.profiler import ProfilerActivity, continued_runs, profile, schedule, tensorboard_trace_handler
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own
 
@@ -123,6 +123,20 @@ def test_a_profile_that_nobody_stopped_makes_way_for_the_next_one(tmp_path, step
     spans = [steps, 2 * steps + 1]
     assert [files(prof) for prof in left_open] == [[f"rank0.{span}"] for span in spans]
     assert list(runs(tmp_path / "log").values()) == [spans]
+
+
+def test_a_profile_that_made_way_can_start_again():
+    first, second = profile(), profile()
+    first.start()
+    first.step()
+    with second:
+        work()
+    first.start()
+    work()
+    first.step()
+    first.stop()
+    assert first.step_num == 2
+    assert [len(prof.saved_traces) for prof in (first, second)] == [2, 1]
 
 
 def test_another_folder_or_another_process_is_another_run(tmp_path, monkeypatch):
@@ -250,6 +264,18 @@ def test_a_wrong_argument_of_a_tracer_is_told_the_right_one(tmp_path, arguments,
 def test_a_wrong_argument_of_a_profile_is_told_the_right_one(arguments, hint):
     with pytest.raises(UsageError, match=hint):
         profile(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("activities", "use_cuda", "names"),
+    [
+        ([ProfilerActivity.CPU, {ProfilerActivity.CUDA: ["GPU_MEMCPY"]}], True, ["CPU", "CUDA"]),
+        ([ProfilerActivity.CPU, {ProfilerActivity.CUDA: ["GPU_MEMCPY"]}], False, ["CPU"]),
+        ({ProfilerActivity.CPU}, True, ["CPU", "CUDA"]),
+    ],
+)
+def test_the_old_switch_for_cuda_goes_with_activities_of_any_form(activities, use_cuda, names):
+    assert sorted(activity.name for activity in profile(activities=activities, use_cuda=use_cuda).activities) == names
 
 
 def test_it_can_take_the_place_of_torch_s_class_for_a_library_that_makes_its_own(monkeypatch):
