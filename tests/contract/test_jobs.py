@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import threading
+import time
 
 import pytest
 
@@ -16,11 +17,12 @@ from support.waiting import wait_for
 GONE = 2**22 + 1  # no process of Linux has such a number
 
 
-def recording(folder, rank=0, pid=None):
+def recording(folder, rank=0, pid=None, since_s=0):
     sidecar = JournalWriter({"version": "1", "listens": True}, list)
     host = socket.gethostname()
     sidecar.open(folder, rank, {"global_rank": rank, "world_size": 2, "host": host, "pid": pid or os.getpid()})
-    sidecar.add("s", 6, 1_000_000, 5_000_000)
+    end_ns = time.time_ns() - since_s * 1_000_000_000
+    sidecar.add("s", 6, end_ns - 50_000_000, end_ns)
     sidecar.write()
     return sidecar
 
@@ -34,6 +36,14 @@ def test_a_job_s_status_is_told_in_words_and_as_json(kinetoscope, tmp_path):
     assert out.endswith("It accepts requests.\n")
     status, out, _ = kinetoscope("status", str(tmp_path), "--format", "json")
     assert (json.loads(out)["ranks"][0]["completed"], json.loads(out)["unavailable_reason"]) == (7, "")
+
+
+def test_a_slow_step_is_shown_with_its_age_and_the_usual_time(kinetoscope, tmp_path):
+    recording(tmp_path, since_s=3600)
+    out = kinetoscope("status", str(tmp_path))[1]
+    assert re.match(r"rank 0: running, 7 steps, step 7 since 36\d\d s, usually 0\.05 s, last seen \d+ s ago", out)
+    recording(tmp_path, rank=1, pid=GONE, since_s=3600)
+    assert "rank 1: dead, 7 steps, last seen" in kinetoscope("status", str(tmp_path))[1]
 
 
 def test_a_window_that_was_left_out_is_named_with_the_reason(kinetoscope, tmp_path):
@@ -112,7 +122,7 @@ def test_what_a_killed_process_left_is_recovered_once(kinetoscope, tmp_path):
     status, out, _ = kinetoscope("recover", str(tmp_path))
     assert (status, out) == (0, f"{tmp_path / 'rank1.7.pt.trace.json.gz'}: 1 steps of rank1.jsonl\n")
     status, out, _ = kinetoscope("recover", str(tmp_path))
-    assert (status, out) == (0, "Nothing to recover: every process closed its recording.\n")
+    assert (status, out) == (0, "Nothing to recover: no process left anything that isn't saved.\n")
     recording(tmp_path)
     status, _, err = kinetoscope("recover", str(tmp_path))
     assert status == 1

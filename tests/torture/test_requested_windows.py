@@ -88,5 +88,6 @@ def test_all_ranks_record_the_same_steps_on_request_and_what_they_have_when_one_
     assert steps_of(trace)
     (result,) = recover_journals(run)
     assert (result.trace.name.split(".")[0], result.problem) == ("rank3", "")
-    assert result.steps >= last.completed - 20
-    assert {s.state for s in rank_statuses(run)} == {"ended"}
+    saved = second["rank3"]["kinetoscope"]["steps_completed"]
+    assert last.completed - saved - 20 <= result.steps <= last.completed - saved + 100
+    assert [status.state for status in rank_statuses(run)] == ["ended", "ended", "ended", "dead"]

@@ -87,7 +87,8 @@ def _add(by_process: dict[ProcessId, Report], process: dict[str, Any], windows: 
         return
     known, before = list(windows), by_process.get((rank, host, pid), NOTHING)
     existing = [window for window in known if window.get("state") in (SAVING, SAVED, PARTIAL, KEPT)]
-    end = str(process.get("reason"))[:_MOST_TEXT] if process.get("state") == ENDED else before.end
+    reason = process.get("reason")
+    end = (reason[:_MOST_TEXT] if isinstance(reason, str) else "end") if process.get("state") == ENDED else before.end
     spans = [*_counts(known, "steps_completed"), *_counts(known, "span")]
     by_process[rank, host, pid] = Report(
         end,
