@@ -33,7 +33,7 @@ def lanes(trace):
         ),
         (
             "14_cupti_rows_without_category",
-            "a tool that writes CUPTI's records without categories",
+            "a tracer of GPU kernels",
             14_960_000,
             [("stream 7", 8_000_000 + 50 * 60_000)],
         ),

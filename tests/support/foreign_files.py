@@ -162,6 +162,12 @@ CUPTI_ROWS = json.dumps(
         span("_my_triton_kernel", 20000.0, 100.0, 1, 7),
     ]
 )
+XLA = of_events(
+    process(701, "/host:CPU"),
+    thread(701, 7, "tf_XLAEigen/7"),
+    span("ThunkExecute", 0, 5, 701, 7, args={"hlo_op": "dot.3", "hlo_module": "main"}),
+)
+SYSTEM = of_events(process(612, "surfaceflinger"), span("onMessageReceived", 0, 5, 612, 612))
 ANOTHER = of_events(span("work", 0, 30), span("inner", 10, 5), span("aside", 100, 10, tid=2))
 
 FILES = {
@@ -181,7 +187,9 @@ FILES = {
     "Horovod's timeline": HOROVOD,
     "Ray": RAY,
     "Rust's tracing-chrome": RUST,
-    "a tool that writes CUPTI's records without categories": CUPTI_ROWS,
+    "a tracer of GPU kernels": CUPTI_ROWS,
+    "XLA's profiler": XLA,
+    "Perfetto's system tracing": SYSTEM,
     "another program": ANOTHER,
 }
 """By the name of the program, as kinetoscope_tb.reader.foreign_writers has it."""

@@ -35,7 +35,6 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         "kernel",
         rf"(?:void )?(?:{_DEVICE_NAMESPACES})::.*[kK]ernel|void (?:{_DEVICE_NAMESPACES})::.*<"
         r"|_ZN(?:2at6native|2at4cuda|7cutlass|3cub|6thrust|5flash|2ck|7ck_tile|5aiter|4vllm)\w*[kK]ernel"
-        r"|void (?:\(anonymous namespace\)::)?\w*(?:_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d)\w*<"
         r"|std::enable_if<.*>::type internal::gemvx::kernel<"
         r"|(?:nccl|rccl)(?:Dev)?Kernel_?\w*|(?:sm\d{2,3}_)?xmma_\w|nvjet_\w+_\d|cutlass\w*_(?:\d+_)?(?:wmma_)?(?:tensorop|simt)_"
         r"|(?:_5x_)?(?:cudnn_(?:infer_|train_)?)?(?:maxwell|pascal|volta|turing|ampere|hopper|blackwell)_\w*(?:gemm|cudnn)"
@@ -51,14 +50,20 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         r"|Malloc\w*|Free\w*|GraphLaunch)",
     ),
 )
+_TEMPLATE = re.compile(r"void (?:\(anonymous namespace\)::)?(\w+)<")
+_OF_KERNELS = re.compile(r"_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d")
+_LONGEST = 1024  # characters of a name that are looked at
 _WORK = tuple((work, re.compile(pattern, re.IGNORECASE if work == "memcpy" else 0)) for work, pattern in _PATTERNS)
 
 
 @lru_cache(maxsize=1 << 14)
 def device_work(name: str) -> Work | None:
     """What an event of this name is; None if its name doesn't tell."""
-    for work, pattern in _WORK:
-        found = pattern.fullmatch(name) if work == "call" else pattern.match(name)
-        if found:
-            return None if work == "kernel" and _OF_HOST.match(name) else work
-    return None
+    start = name[:_LONGEST]
+    if _OF_HOST.match(start):
+        return None
+    template = _TEMPLATE.match(start)
+    if template and _OF_KERNELS.search(template[1]):
+        return "kernel"
+    fits = (work for work, pattern in _WORK if (pattern.fullmatch if work == "call" else pattern.match)(start))
+    return next(fits, None)

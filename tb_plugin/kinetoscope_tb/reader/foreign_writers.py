@@ -41,6 +41,7 @@ _PLAIN_WORDS = frozenset(
 """Categories of torch.profiler that other programs may use, too."""
 
 _GPU_OP = "gpu_op"
+_LONGEST = 512  # characters of a name that are looked at
 _MOST_NAMES = 20_000  # names of events that are looked at
 
 
@@ -78,7 +79,7 @@ _ONNX_NAMES = _any(r"^(?:model_loading_\w+|session_initialization|model_run)$|_(
 _ONNX_CATEGORIES = frozenset({"Session", "Node", "Api"})
 _XLA_LABELS = _any(r"^/(?:device:(?:GPU|TPU|CUSTOM)|host:(?:CPU|metadata|TPU))|^XLA (?:Modules|Ops)$|^TFStreamz")
 _JAX_NAMES = _any(r"^(?:Pjit|Pmap|Xla)\w*\(|^jit[_(]|^PjRt|^Tfrt\w*Client|^jax\b|^ThunkExecutor")
-_TENSORFLOW_LABELS = _any(r"/job:\w+/.*device:|^TFStreamz|^tf_\w+")
+_TENSORFLOW_LABELS = _any(r"/job:\w+/.*device:|^TFStreamz")
 _COMPILE_NAMES = _any(
     r"^(?:entire_frame_compile|_compile\.compile_inner|backend_compile|inductor_compile|GraphLowering\.run)"
 )
@@ -112,7 +113,7 @@ WRITERS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
     ("Rust's tracing-chrome", lambda e: ".file" in e.keys and ".line" in e.keys),
     ("Perfetto's system tracing", lambda e: _SYSTEM_LABELS(e.labels)),
     (
-        "a tool that writes CUPTI's records without categories",
+        "a tracer of GPU kernels",
         lambda e: any(device_work(name) in ("kernel", "memcpy", "memset") for name in e.names),
     ),
 )
@@ -147,7 +148,7 @@ def foreign_writer(events: Sorted, texts: Texts, top: Mapping[str, Any], fingerp
 
 
 def _texts_of(texts: Texts, codes: NDArray[Any]) -> frozenset[str]:
-    return frozenset(texts[code] or "" for code in used(codes, len(texts))[:_MOST_NAMES] if code >= 0)
+    return frozenset((texts[code] or "")[:_LONGEST] for code in used(codes, len(texts))[:_MOST_NAMES] if code >= 0)
 
 
 def _has_rows_of_torch(events: Sorted, categories: Iterable[str]) -> bool:

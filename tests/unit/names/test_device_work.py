@@ -3,6 +3,7 @@
 import pytest
 
 from kinetoscope_tb.names.device_work import device_work
+from kinetoscope_tb.names.kernel_labels import kernel_labels
 
 from .test_kernel_labels import PRECISION
 
@@ -55,6 +56,13 @@ OTHERS = (
     "entire_frame_compile",
     "",
 )
+
+
+@pytest.mark.parametrize("part", ["_kernel", "at::native::", "void ", "(", "<", "enable_if::", "/job:a/", "gemm_f16"])
+def test_names_of_any_length_are_read_in_time(part: str) -> None:
+    names = [before + part * 200_000 for before in ("", "void ", "std::enable_if<", "cutlass3x_sm90_tensorop_")]
+    assert {device_work(name) for name in names} <= {None, "kernel"}
+    assert len(kernel_labels(names)) == len(names)
 
 
 @pytest.mark.parametrize("name", [*KERNELS, *(name for _, name in PRECISION if not name.startswith("void sgemm"))])

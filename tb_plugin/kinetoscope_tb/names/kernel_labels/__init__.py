@@ -27,6 +27,7 @@ __all__ = ["LONGEST", "kernel_label", "kernel_labels"]
 LONGEST = 48
 _RESIDUE = re.compile(r"(?:true|false|nullptr|decltype|type|void|[A-Za-z])$|.*[(){}<>]", re.DOTALL)
 """Template arguments that say nothing without their parameter's name."""
+_MOST_LETTERS = 8192  # of a name that are looked at: the longest real ones have 6,000
 _MOST_PARTS = 3  # more parts of a name than this tell people less than a number does
 
 
@@ -53,6 +54,7 @@ def kernel_labels(names: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=20_000)
 def _label(name: str) -> Label:
+    name = name[:_MOST_LETTERS]
     cpp = parse(name)
     label = matrix.label(name, cpp) or pytorch.label(name, cpp) or pytorch.by_own_name(name, cpp)
     return replace(label, more=tuple("" if _RESIDUE.match(part) else part for part in label.more))

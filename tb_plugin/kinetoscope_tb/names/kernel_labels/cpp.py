@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
 _CLONE = re.compile(r"\s*\[clone [^\]]*\]$|\.kd$")
 _RETURN_TYPE = re.compile(  # with parentheses, or with a `>` that compares numbers, also as Nsight Systems spells it
-    r"^(?:typename )?(?:decltype\s*\([^()]*\)\s*|[\w:]*\benable_if\b.*?>::type\s+(?=[\w:(]))"
+    r"^(?:typename )?(?:decltype\s*\([^()]*\)\s*|(?:\w+::){0,3}enable_if\b.*?>::type\s+(?=[\w:(]))"
 )
 _PAIRS = {">": "<", ")": "(", "]": "[", "}": "{"}
 _LITERAL = re.compile(r"L([a-z])(n?\d+)E")  # a number as a template argument of a mangled name
@@ -110,17 +111,19 @@ def _depths(text: str) -> list[int]:
 
     Within `(…)` an angle bracket without a partner compares numbers, as in `std::enable_if<((8)>(0)), void>`.
     """
-    depths, begun = [], list[str]()
+    depths, begun, count = [], list[str](), Counter[str]()
     for letter in text:
         partner = _PAIRS.get(letter)
         if partner == "<" and begun[-1:] == ["<"]:
-            begun.pop()
-        elif partner and partner != "<" and partner in begun:
-            while begun.pop() != partner:
-                pass
+            count[begun.pop()] -= 1
+        elif partner and partner != "<" and count[partner]:
+            while (last := begun.pop()) != partner:
+                count[last] -= 1
+            count[partner] -= 1
         depths.append(len(begun))
         if letter in _PAIRS.values():
             begun.append(letter)
+            count[letter] += 1
     return depths
 
 
