@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +12,7 @@ import polars as pl
 from .diagnostics import diagnose
 from .discovery import Listing, TraceFile, list_path
 from .engine import (
+    FileProcesses,
     Missing,
     compute,
     compute_comparison,
@@ -195,13 +197,26 @@ def opened(
     patterns, bad = parse_patterns(communication_patterns)
     if bad:
         raise BadParameter(f"communication_patterns[{bad[0].line - 1}]: {bad[0].reason}")
-    listing = list_path(path, patterns)
-    file = with_chosen_captures(listing.newest(run=run, worker=worker, span=span)[0], captures)
+    listing, known = list_path(path, patterns), FileProcesses(configured())
+    files = known.expand(listing).files
+    read = None if len(files) > 1 or files[0].process is not None else _read(files[0], known)
+    file = with_chosen_captures(known.expand(listing).newest(run=run, worker=worker, span=span)[0], captures)
+    if read is None or read.meta.process is None:
+        trace = read or _read(file, known)
+    else:
+        trace = read if read.meta.process.id == file.process else _read(file, known)
+    return Profile(file, with_captures(trace, file, configured()), known.expand(listing))
+
+
+def _read(file: TraceFile, known: FileProcesses) -> Trace:
+    """The trace in a file, or of its first process; what it holds is remembered."""
     cache = configured()
     trace, is_new = open_or_read(file, cache)
+    known.note(file, trace.meta.processes)
     if is_new and cache is not None:
-        write_to_cache(trace, file, cache)
-    return Profile(file, with_captures(trace, file, cache), listing)
+        own = file if trace.meta.process is None else replace(file, process=trace.meta.process.id)
+        write_to_cache(trace, own, cache)
+    return trace
 
 
 def listed(path: str) -> pl.DataFrame:
@@ -210,5 +225,6 @@ def listed(path: str) -> pl.DataFrame:
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in list_path(path).files]
+    files = FileProcesses(configured()).expand(list_path(path)).files
+    rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in files]
     return pl.DataFrame(rows, schema=["run", "worker", "span", "path", "bytes"], orient="row")

@@ -9,7 +9,7 @@ import sys
 import time
 
 from kinetoscope_tb.cli import leave
-from kinetoscope_tb.engine import Missing, compute, read_trace
+from kinetoscope_tb.engine import Missing, compute, read_traces
 from kinetoscope_tb.views import VIEWS
 
 
@@ -20,7 +20,7 @@ def peak_mb():
 
 views = list(VIEWS.values())  # imported before anything is measured
 begun = time.process_time()
-trace = read_trace(sys.argv[1])
+trace = next(read_traces(sys.argv[1]))
 figures = {"events": trace.meta.events, "read_s": time.process_time() - begun, "read_mb": peak_mb(), "views": {}}
 for view in views:
     begun = time.process_time()

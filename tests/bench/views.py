@@ -10,7 +10,7 @@ import sys
 import time
 
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_trace
+from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_traces
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 
@@ -46,9 +46,9 @@ def again(engine: Engine, view, file) -> dict[str, float | int | None]:
 def main() -> None:
     """Load, ask, print."""
     path = sys.argv[1]
-    trace = read_trace(path)
+    trace = next(read_traces(path))
     (file,) = list_path(path).files
-    engine = Engine((), read=lambda _path, _progress: trace)
+    engine = Engine((), read=lambda _path, _progress, _process=None: iter([trace]))
     rows = []
     for view in VIEWS.values():
         measured = {"view": view.id, "first_s": cpu_s(view, trace), "second_s": cpu_s(view, trace)}

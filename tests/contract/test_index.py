@@ -40,7 +40,9 @@ def test_what_was_summed_up_is_not_read_again(kinetoscope, logdir, tmp_path, mon
         assert len(list(load_summaries(files[:5], Cache(tmp_path), some))) == 5
     monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))
     read = []
-    monkeypatch.setattr("kinetoscope_tb.engine.summary_loader.read_trace", lambda path, **_: read.append(path) or 1 / 0)
+    monkeypatch.setattr(
+        "kinetoscope_tb.engine.summary_loader.read_traces", lambda path, **_: read.append(path) or 1 / 0
+    )
     with executors("local", 2) as some:
         assert len(list(load_summaries(files[:5], Cache(tmp_path), some))) == 5
     assert read == []

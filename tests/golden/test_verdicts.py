@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kinetoscope_tb.engine import Missing, compute
-from kinetoscope_tb.engine.files import read_trace
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, MISSING
@@ -30,7 +30,7 @@ def real_traces() -> list[Path]:
 def verdict(file: Path) -> list[str]:
     """The headline, what comes next, and whether something else is fine; or why there is none."""
     try:
-        advice = compute(VIEWS["advice"], read_trace(str(file)), {})
+        advice = compute(VIEWS["advice"], next(read_traces(str(file))), {})
     except TraceError as error:
         return [f"   {type(error).__name__}"]
     if isinstance(advice, Missing):

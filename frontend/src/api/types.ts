@@ -187,6 +187,8 @@ export type TraceState =
     missing: Record<string, string>;
     /** Files that may be chosen to say what its graphs launch. */
     captures: string[];
+    /** Where the recording is listed, if its file turned out to hold several processes. */
+    moved?: { run: string; worker: string; span: string };
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
 export interface Table {

@@ -252,8 +252,16 @@ export function spanLabel(run: string, worker: string, { name, label }: Span): s
   return steps ? `${label === name ? shorten(label, 8) : label} · ${steps}` : label;
 }
 
+/** Goes on with the first process of a file that turned out to hold several: they are a run of their own. */
+async function follow(moved: Address, run = "", worker = "", span = "") {
+  await refresh();
+  const { run: shownRun, worker: shownWorker, span: shownSpan } = address.value;
+  if (shownRun === run && shownWorker === worker && shownSpan === span) go(moved);
+}
+
 function remember(answer: TraceState, { query: { run, worker, span } }: ApiRequest) {
   if (answer.state !== "ready") return;
+  if (answer.moved) void follow(answer.moved, run, worker, span);
   addKernelLabels(answer.labels);
   if (!answer.steps.length) return;
   const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..diagnostics.verification import Verdict
     from ..discovery import Listing, TraceFile
+    from ..engine import FileProcesses
 
 
 @click.command()
@@ -31,14 +32,18 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
     """
     from ..diagnostics.verification import run_problems, verdict
     from ..discovery import list_path
+    from ..engine import FileProcesses
+    from ..engine.cache import configured
 
     try:
         listing = list_path(path)
     except LogdirError as error:  # all traces may be lost
         raise LogdirError("\n".join([str(error), *_named(_unfinished(path, ()))])) from error
     unfinished = _unfinished(path, listing.files)
-    verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run))]
-    by_run = {name: [one for one in verdicts if one.file.run == name] for name in listing.runs}
+    known = FileProcesses(configured())
+    listing = known.expand(listing)
+    verdicts = [verdict(file, trace) for file, trace in _traces(_files(listing, run), known)]
+    by_run = {name: [one for one in verdicts if one.file.run == name] for name in {one.file.run for one in verdicts}}
     problems = {
         name: [*_trace_problems(listing, name, strict=strict), *unfinished.pop(name, ()), *run_problems(group)]
         for name, group in by_run.items()
@@ -87,14 +92,18 @@ def _files(listing: Listing, run: str | None) -> list[TraceFile]:
     return [file for file in listing.files if run in (None, file.run)]
 
 
-def _traces(files: Sequence[TraceFile]) -> Iterator[tuple[TraceFile, Any]]:
-    """Each file with its trace or its error."""
+def _traces(files: Sequence[TraceFile], known: FileProcesses) -> Iterator[tuple[TraceFile, Any]]:
+    """Each recording with its trace or its error; of a file that turns out to hold several processes, each."""
+    from ..discovery import Listing
     from .traces import opened
 
     for file in files:
         try:
-            with opened(file) as trace:
-                yield file, trace
+            with opened(file, is_quiet=True) as trace:
+                known.note(file, trace.meta.processes)
+                members = known.expand(Listing((file,))).files if file.process is None else (file,)
+                yield members[0], trace
+            yield from _traces(members[1:], known)
         except TraceError as error:
             yield file, error
 

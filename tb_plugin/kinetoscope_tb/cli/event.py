@@ -6,17 +6,16 @@ import json
 
 import click
 
-from .traces import chosen, opened, where
+from .traces import chosen, listed, opened, where
 
 
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
-    from ..discovery import list_path
     from ..engine import event_in
     from ..names.text import visible
     from ..reader.event import EventTexts
     from ..web import encode
 
-    file = chosen(list_path(path), {"run": run, "worker": worker, "span": span})
+    file = chosen(listed(path), {"run": run, "worker": worker, "span": span})
     with opened(file) as trace:
         event = event_in(file, trace, offset, EventTexts())
         if form == "json":

@@ -30,8 +30,9 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     from ..discovery import list_path
     from ..export.merge import merge as write_merged
     from ..names.text import times, visible
+    from .traces import with_known_processes
 
-    listing = list_path(path)
+    listing = with_known_processes(list_path(path))
     first, choices = listing.newest(run=run, worker=None, span=span)
     for level in ("run", "span"):
         if level in choices:

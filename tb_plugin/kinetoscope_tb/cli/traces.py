@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import BadParameter
+from ..errors import BadParameter, TraceError
 from .completion import complete_path
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..discovery import Listing, TraceFile
     from ..distributed import Ranks
+    from ..names.processes import Process
     from ..reader import Progress
     from ..trace import Trace
 
@@ -61,7 +63,27 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
     for problem in listing.problems:
         if FILE_NAME in problem.path.rpartition("/")[2]:
             click.echo(visible(f"{problem.path}: {problem.reason}"), err=True)
-    return listing
+    return with_known_processes(listing)
+
+
+_traces_read: dict[tuple[str, str | None], tuple[Trace, bool]] = {}
+"""Traces that were read to know what their files hold, until they are opened."""
+
+
+def with_known_processes(listing: Listing) -> Listing:
+    """The listing with the processes of files that hold several; of a single file that is known from reading it."""
+    from ..engine import FileProcesses
+    from ..engine.cache import configured
+
+    known = FileProcesses(configured())
+    files = known.expand(listing).files
+    if len(files) == 1 and files[0].process is None:
+        with suppress(TraceError):  # the command reports it
+            trace, is_new = _read(files[0])
+            own = files[0] if trace.meta.process is None else replace(files[0], process=trace.meta.process.id)
+            _traces_read[own.key] = trace, is_new
+            known.note(files[0], trace.meta.processes)
+    return known.expand(listing)
 
 
 LEVELS = ("run", "worker", "span")
@@ -146,41 +168,71 @@ def _with_devices(trace: Trace, name: str | None) -> Trace:
 
 
 @contextmanager
-def opened(file: TraceFile, device: str | None = None, captures: Sequence[str] = ()) -> Iterator[Trace]:
+def opened(
+    file: TraceFile, device: str | None = None, captures: Sequence[str] = (), *, is_quiet: bool = False
+) -> Iterator[Trace]:
     """The trace in a file, its devices called `device` if given; it is cached after the answer is printed.
 
     Args:
         file: The file.
         device: The name of its devices.
         captures: Files that say what its graphs launch; by default those next to it.
+        is_quiet: Whether not to report that the file holds several processes.
 
     Raises:
         LogdirError: There is no such capture.
         TraceError: The file or a chosen capture can't be used.
     """
-    from ..engine import open_or_read, with_captures, with_chosen_captures, write_to_cache
+    from ..engine import with_captures, with_chosen_captures, write_to_cache
     from ..engine.cache import configured
 
     folder = configured()
-    with _progress_bar(file) as note:
-        trace, is_new = open_or_read(file, folder, note)
+    trace, is_new = _traces_read.pop(file.key) if file.key in _traces_read else _read(file)
+    if file.process is None and trace.meta.processes and not is_quiet:
+        note_processes(file, trace.meta.processes)
     joined = with_captures(trace, with_chosen_captures(file, captures), folder)
     yield _with_devices(joined, device)
     if is_new and folder is not None:
         sys.stdout.flush()
-        write_to_cache(trace, file, folder)
+        own = file if trace.meta.process is None else replace(file, process=trace.meta.process.id)
+        write_to_cache(trace, own, folder)
+
+
+def _read(file: TraceFile) -> tuple[Trace, bool]:
+    """The trace in a file, and whether it was read, not opened from the cache."""
+    from ..engine import open_or_read
+    from ..engine.cache import configured
+
+    with _progress_bar(file) as note:
+        return open_or_read(file, configured(), note)
+
+
+def note_processes(file: TraceFile, processes: Sequence[Process]) -> None:
+    """Report that a file holds several processes, and remember it, so that the next command lists them."""
+    from ..engine import FileProcesses
+    from ..engine.cache import configured
+    from ..names.text import visible
+
+    FileProcesses(configured()).note(file, processes)
+    names = ", ".join(process.worker for process in processes[:5]) + (", …" if len(processes) > 5 else "")
+    words = f"{file.shown} holds {len(processes)} workers, a run of their own: {names}. This is {processes[0].worker}."
+    click.echo(visible(words), err=True)
 
 
 def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
     """All recordings of a file's span, or of its run; summaries that were computed are written to the cache."""
-    from ..engine import files_of, load_summaries, local_executors, ranks_of
+    from ..engine import FileProcesses, HoldsSeveral, files_of, load_summaries, local_executors, ranks_of
     from ..engine.cache import configured
 
     files = files_of(listing, file, scope)
     notes: list[str] = []
     with counted(len(files), "recordings") as on_progress:
-        outcomes = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
-        return ranks_of(listing, file, files, outcomes, notes)
+        summaries = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
+        outcomes = list(summaries)
+    for other, outcome in outcomes:
+        if isinstance(outcome, HoldsSeveral):
+            FileProcesses(configured()).note(other, outcome.processes)
+    return ranks_of(listing, file, files, outcomes, notes)
 
 
 @contextmanager

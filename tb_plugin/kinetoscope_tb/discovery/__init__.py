@@ -10,6 +10,7 @@ header_probe       rank and host from a file's first bytes
 pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
 captures           captures of graphs next to a trace
+processes          files that hold several processes
 listing            files by run, worker and span, with the names on the page
 recency            which run and which span is the newest
 jobs               jobs that record into the logdirs, and requests to them
@@ -23,6 +24,7 @@ from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, newest_span, run_labels, span_labels
 from .logdirs import Logdir, parse_logdirs
 from .manifest_notes import Manifests, Note
+from .processes import with_processes
 from .scanner import list_path, list_traces
 
 __all__ = [
@@ -44,4 +46,5 @@ __all__ = [
     "run_labels",
     "span_labels",
     "spans_beside",
+    "with_processes",
 ]

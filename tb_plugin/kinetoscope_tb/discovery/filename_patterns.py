@@ -88,6 +88,11 @@ def is_candidate(name: str) -> bool:
     return _EXTENSION.search(finished(name)) is not None
 
 
+def without_extension(name: str) -> str:
+    """The name of a trace file without what only says that it is one."""
+    return _EXTENSION.sub("", name).removesuffix(".trace").removesuffix(".pt")
+
+
 def finished(name: str) -> str:
     """The final name of a file that is being written."""
     return _UNFINISHED.sub("", name)

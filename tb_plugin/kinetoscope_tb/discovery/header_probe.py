@@ -6,6 +6,7 @@ have rank and host after the events (kineto's `output_json.cpp`): they are named
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from contextlib import closing
@@ -47,6 +48,9 @@ _RANKS = (
     re.compile(r'"global_rank"\s*:\s*"?(\d{1,9})'),
 )
 _STARTED = re.compile(r'"kinetoscope"\s*:\s*\{[^{}]{0,4096}?"started_ns"\s*:\s*(\d{19})')
+_MERGED_WORKERS = re.compile(r'"mergedWorkers"\s*:\s*(\[(?:\s*"(?:[^"\\]|\\.)*"\s*,?)*\])')
+_LABELED_PID = re.compile(r'"pid"\s*:\s*"\[[A-Z]{2,3}\d{2,6}(?:-[A-Z]{2,3}\d{2,6})*\] |"pid_raw"\s*:')
+"""Events of a file that SGLang's merger or TraceLens' TraceFuse wrote."""
 _HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
 
 
@@ -58,6 +62,8 @@ class Head:
         is_trace: Whether it is a trace.
         rank: The rank over the whole job.
         host: The machine that recorded it.
+        workers: The workers whose files our own `merge` merged into it.
+        is_merged: Whether another tool merged it.
         problem: Why it can't be read.
         started_ns: When our recorder began the recording, in ns since 1970; 0: unknown.
     """
@@ -65,8 +71,15 @@ class Head:
     is_trace: bool | None = None
     rank: int | None = None
     host: str | None = None
+    workers: tuple[str, ...] = ()
+    is_merged: bool = False
     problem: str = ""
     started_ns: int = 0
+
+    @property
+    def has_own_run(self) -> bool:
+        """Whether the file is a run by itself."""
+        return self.is_merged or bool(self.workers)
 
 
 UNKNOWN = Head()
@@ -162,10 +175,22 @@ def head_in(data: bytes) -> tuple[Head, bool]:
             is_trace=True,
             rank=rank,
             host=host[1] if host else None,
+            workers=_merged_workers(before),
+            is_merged=bool(_LABELED_PID.search(text)),
             started_ns=int(started[1]) if started else 0,
         ),
         events is not None,
     )
+
+
+def _merged_workers(before: str) -> tuple[str, ...]:
+    """The workers that our own `merge` names before the events."""
+    match = _MERGED_WORKERS.search(before)
+    try:
+        names = json.loads(match[1]) if match else []
+    except ValueError:
+        names = []
+    return tuple(names) if len(names) > 1 and len(set(names)) == len(names) else ()
 
 
 def _is_perfetto(data: bytes) -> bool:

@@ -14,6 +14,7 @@ from ..errors import NotFound
 from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
+from ..names.roles import is_frontend
 from .filename_patterns import NO_SPAN, is_time
 from .recency import run_recency, span_recency
 
@@ -48,6 +49,8 @@ class TraceFile:
         notes: Notes of the recorder about the run that concern the span. They aren't a part of the file.
         patterns: Users' patterns of names that are communication.
         captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched next to it.
+        process: Which process of the file it is, if the file holds several (`Process.id`).
+        has_own_run: Whether the file is a run by itself, because others were merged into it.
     """
 
     run: str
@@ -62,11 +65,19 @@ class TraceFile:
     notes: tuple[Note, ...] = field(default=(), compare=False)
     patterns: CommunicationPatterns = NO_PATTERNS
     captures: tuple[Entry, ...] | None = None
+    process: str | None = None
+    has_own_run: bool = False
 
     @property
     def version(self) -> Any:
-        """Changes whenever answers about the file may: with the file, and with users' patterns."""
-        return (self.stamp, self.patterns.digest) if self.patterns else self.stamp
+        """Changes whenever answers may: with the file, the process and users' patterns."""
+        version = (self.stamp, self.patterns.digest) if self.patterns else self.stamp
+        return version if self.process is None else (version, self.process)
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What is read: a file, or a process of it."""
+        return self.path, self.process
 
 
 @dataclass(frozen=True)
@@ -79,11 +90,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Listing:
-    """All traces in natural order of run, worker and span; files that can't be used; notes about runs."""
+    """All traces in natural order of run, worker and span; files that can't be used; notes about runs.
+
+    `moved` has the first process of each file that holds several, by the names that the file had before that was known.
+    """
 
     files: tuple[TraceFile, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: Mapping[str, tuple[Note, ...]] = field(default_factory=dict, compare=False)
+    moved: Mapping[tuple[str, str, str], TraceFile] = field(default_factory=dict, compare=False)
 
     @cached_property
     def runs(self) -> dict[str, dict[str, dict[str, TraceFile]]]:
@@ -99,6 +114,8 @@ class Listing:
         Raises:
             NotFound: There is no such run, worker or span.
         """
+        if (moved := self.moved.get((run, worker, span))) is not None:
+            return moved
         workers = _look_up("run", run, self.runs)
         spans = _look_up("worker", worker, workers)
         return _look_up("span", span, spans)
@@ -194,8 +211,13 @@ def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:
 def ordered(
     files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
 ) -> Listing:
-    """The listing of these, in natural order."""
-    in_order = sorted(files, key=lambda file: (natural_key(file.run), natural_key(file.worker), _span_order(file.span)))
+    """The listing of these, in natural order; frontends, which are no ranks, come last."""
+
+    def place(file: TraceFile) -> tuple[Any, ...]:
+        worker = is_frontend(file.worker), natural_key(file.worker)
+        return natural_key(file.run), worker, _span_order(file.span)
+
+    in_order = sorted(files, key=place)
     return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural_key(problem.path))), notes or {})
 
 

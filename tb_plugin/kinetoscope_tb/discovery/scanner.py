@@ -20,12 +20,14 @@ from ..errors import LogdirError, MissingPath
 from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_part, names_in, printable
 from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import natural_key
+from ..names.processes import Process
 from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
 from .header_probe import UNKNOWN, Head, Heads
 from .listing import Listing, Problem, TraceFile, ordered
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
 from .pattern_files import patterns_in, user_patterns
+from .processes import run_of_file, with_processes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -122,7 +124,9 @@ class _Collector:
     def add_file(self, logdir: Logdir, entry: Entry) -> None:
         """Add a file that the user gave: it is a trace whatever its name."""
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
-        self._candidates.append(_Candidate(run, named(entry.name), UNKNOWN, entry, entry.name, logdir))
+        head = self._heads.head(entry)
+        known = Head(workers=head.workers, is_merged=head.is_merged)
+        self._candidates.append(_Candidate(run, named(entry.name), known, entry, entry.name, logdir))
         if not is_url(logdir.path):
             patterns = entry_at(f"{_parent(logdir.path)}/{FILE_NAME}")
             if patterns is not None:
@@ -179,7 +183,7 @@ class _Collector:
             logdir: self._requested_patterns + self._patterns_of.get(logdir, NO_PATTERNS) + by_user
             for logdir in {candidate.logdir for candidate in self._candidates}
         }
-        files = _distinct(_by_process(self._candidates), patterns)
+        files = _distinct(_by_process(_merged_apart(self._candidates)), patterns)
         runs = {file.run for file in files}
         names = {(file.run, file.worker, file.span) for file in files}
         noted = {}
@@ -190,12 +194,19 @@ class _Collector:
             if run not in runs and notes:
                 shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
                 self._problems.append(Problem(printable(shown), f"This run has no trace. {texts}"))
-        return ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+        listing = ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+        workers = {candidate.entry.path: candidate.head.workers for candidate in self._candidates}
+        return with_processes(listing, lambda file: [Process(name, name) for name in workers[file.path]])
 
     def _is_there(self, manifest: Entry, file: str) -> bool:
         """Whether a file exists below the folder of a manifest."""
         path = manifest.path.removesuffix(manifest.name) + file
         return path in self._paths or entry_at(path) is not None
+
+
+def _merged_apart(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """The candidates; files into which others were merged are runs by themselves, not workers beside their parts."""
+    return [replace(c, run=run_of_file(c.run, c.shown)) if c.head.has_own_run else c for c in candidates]
 
 
 def _has_trace(names: Collection[tuple[str, str, str]], run: str, span: int, rank: int) -> bool:
@@ -277,6 +288,7 @@ def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, Commun
             c.head.started_ns,
             c.entry.modified_ns,
             patterns=patterns[c.logdir],
+            has_own_run=c.head.has_own_run,
         )
         files[file.run, file.worker, file.span] = file
     return list(files.values())

@@ -6,6 +6,7 @@ continues in the background.
 engine             answers questions about files
 trace_cache        which traces are in memory, with what was computed from them
 files              reads a file, or opens it from the cache on disk
+file_processes     which files hold several processes
 captures           the recordings that say what graphs launch, searched after the trace is shown
 summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
 memory             how much memory results take
@@ -35,16 +36,20 @@ from .answers import (
 from .captures import with_captures, with_chosen_captures
 from .engine import Engine
 from .executors import executors, local_executors
-from .files import event_in, open_or_read, read_trace, write_to_cache
-from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
+from .file_processes import FileProcesses
+from .files import Read, event_in, open_or_read, read_traces, write_to_cache
+from .summary_loader import ExecutorFactory, HoldsSeveral, files_of, load_summaries, ranks_of
 
 __all__ = [
     "Engine",
     "ExecutorFactory",
+    "FileProcesses",
+    "HoldsSeveral",
     "LoadingProgress",
     "Missing",
     "NotReady",
     "Partial",
+    "Read",
     "ask_all",
     "compute",
     "compute_changes",
@@ -57,7 +62,7 @@ __all__ = [
     "merge_run_notes",
     "open_or_read",
     "ranks_of",
-    "read_trace",
+    "read_traces",
     "with_captures",
     "with_chosen_captures",
     "write_to_cache",

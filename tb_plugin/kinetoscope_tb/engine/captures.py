@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LogdirError, TraceError
 from ..filesystem import entry_at
-from .files import open_or_read, read_trace, what_is_read, write_to_cache
+from .files import open_or_read, read_traces, what_is_read, write_to_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
     from ..discovery import TraceFile
     from ..filesystem import Entry
-    from ..reader import Progress
     from ..trace import Trace
     from ..trace.model import CaptureFiles, Captures
     from .cache import Cache
-
-    Read = Callable[[str, Callable[[Progress], None] | None], Trace]
+    from .files import Read
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +81,7 @@ def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
     return CapturePlaces(captures_beside(file.path, trace.meta.rank), spans_beside(file.path)[:_MOST_SPANS])
 
 
-def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read = read_trace) -> Trace:
+def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read = read_traces) -> Trace:
     """The trace with its captures, after searching them.
 
     Raises:
@@ -163,7 +161,8 @@ def _opened(entry: Entry, file: TraceFile, cache: Cache | None, read: Read) -> T
     Raises:
         TraceError: It can't be used.
     """
-    sibling = replace(file, path=entry.path, bytes=entry.bytes or 0, stamp=entry.stamp, captures=None, notes=())
+    place = {"path": entry.path, "bytes": entry.bytes or 0, "stamp": entry.stamp}
+    sibling = replace(file, captures=None, notes=(), process=None, **place)
     trace, is_new = open_or_read(sibling, cache, None, read)
     if is_new and cache is not None:
         write_to_cache(trace, sibling, cache)

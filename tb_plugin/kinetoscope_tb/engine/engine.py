@@ -26,7 +26,8 @@ from .answers import (
     result_within,
 )
 from .captures import with_other_captures
-from .files import event_in, read_trace
+from .file_processes import FileProcesses
+from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
 from .read_queue import Abandoned
 from .run_cache import RunCache
@@ -42,12 +43,12 @@ if TYPE_CHECKING:
     from ..compare import ChangeList, Comparison
     from ..distributed import Ranks
     from ..filesystem import Entry
-    from ..reader import Progress
     from ..reader.event import Event, EventTexts
     from ..timeline import Timeline
     from ..trace import Trace
     from ..view import Shared, View
     from .cache import Cache
+    from .files import Read
 
 Result = TypeVar("Result")
 
@@ -74,7 +75,7 @@ class Engine:
         *,
         capacity_bytes: int | None = None,
         cache: Cache | None = None,
-        read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+        read: Read = read_traces,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -83,8 +84,9 @@ class Engine:
         self._clock, self._patience_s = clock, patience_s
         # Threads of their own: listing and event details don't wait until large files are read.
         self._listers, self._detailers = Workers(1), Workers(1)
-        self._traces = TraceCache(capacity_bytes, cache, read, clock)
-        self._runs = RunCache(cache, patience_s)
+        self._processes = FileProcesses(cache)
+        self._traces = TraceCache(capacity_bytes, cache, read, clock, self._processes.note)
+        self._runs = RunCache(cache, patience_s, self._processes.note)
         self._lock = threading.Lock()
         self._heads, self._manifests = Heads(), Manifests()  # the listing thread alone uses them
         self._event_texts: EventTexts | None = None  # the details thread alone uses it
@@ -104,13 +106,16 @@ class Engine:
             if (self._scan is None or self._scan.done()) and self._clock() - self._listed_at > 4 * self._listing_took_s:
                 self._scan = self._listers.submit(self._list)
             scan = self._scan
-        return scan.result() if scan is not None and is_done(scan, self._patience_s) else self._listing
+        listing = scan.result() if scan is not None and is_done(scan, self._patience_s) else self._listing
+        return None if listing is None else self._processes.expand(listing)
 
     def _list(self) -> Listing:
         begun = self._clock()
         try:
-            self._listing = list_traces(self._logdirs, self._heads, self._manifests)
-            return self._listing
+            listing = list_traces(self._logdirs, self._heads, self._manifests)
+            self._processes.expand(listing)  # looks into the cache on disk
+            self._listing = listing
+            return listing
         finally:
             self._listed_at = self._clock()
             self._listing_took_s = self._listed_at - begun
@@ -121,7 +126,7 @@ class Engine:
         return listing is None or bool(listing.files or listing.problems)
 
     def find(self, run: str, worker: str, span: str) -> TraceFile:
-        """The file of a run, worker and span.
+        """The file of a run, worker and span; of a file that turned out to hold several processes, the first.
 
         Raises:
             NotFound: There is no such run, worker or span.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from .cache.summary_entry import PackedSummary
-
 LOCAL, DASK = "local", "dask://"
 FEW = 16  # recordings for which starting processes would take longer
 PATIENCE_S = 20  # timeout for a cluster
@@ -43,9 +41,9 @@ class _ClusterExecutor:
     def __init__(self, executor: Any) -> None:
         self._executor = executor
 
-    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
+    def submit(self, job: Callable[[str], Any], path: str, /) -> Future[Any]:
         """The future of a job."""
-        future: Future[PackedSummary] = self._executor.submit(job, path)
+        future: Future[Any] = self._executor.submit(job, path)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..discovery import TraceFile
     from ..reader import Progress
@@ -22,15 +22,35 @@ logger = logging.getLogger(__name__)
 Content = TypeVar("Content")
 
 
-def read_trace(path: str, progress: Callable[[Progress], None] | None = None, *, threads: int | None = None) -> Trace:
+class Read(Protocol):
+    """A function that reads a file."""
+
+    def __call__(
+        self, path: str, progress: Callable[[Progress], None] | None, process: str | None = None, /
+    ) -> Iterator[Trace]:
+        """The traces of the file's processes, the given one first, by default the first of the file."""
+
+
+def read_traces(
+    path: str,
+    progress: Callable[[Progress], None] | None = None,
+    process: str | None = None,
+    *,
+    threads: int | None = None,
+) -> Iterator[Trace]:
     """Read one trace file, by default with as many scanning threads as the reader can feed.
+
+    Yields:
+        The trace of each process, the given one first; each is built when it is requested.
 
     Raises:
         TraceError: The file can't be used for any reason; bugs of ours are logged with a traceback.
     """
-    from ..reader import read
+    from ..reader import read_each
 
-    return what_is_read(path, lambda: read(path, progress=progress, threads=threads))
+    traces = what_is_read(path, lambda: read_each(path, process, progress=progress, threads=threads))
+    while (trace := what_is_read(path, lambda: next(traces, None))) is not None:
+        yield trace
 
 
 def what_is_read(path: str, read: Callable[[], Content]) -> Content:
@@ -57,9 +77,24 @@ def open_or_read(
     file: TraceFile,
     cache: Cache | None,
     progress: Callable[[Progress], None] | None = None,
-    read: Callable[[str, Callable[[Progress], None] | None], Trace] = read_trace,
+    read: Read = read_traces,
 ) -> tuple[Trace, bool]:
     """The trace in a file, and whether it was read from the file, not opened from the cache.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    trace, others = open_or_read_each(file, cache, progress, read)
+    return trace, others is not None
+
+
+def open_or_read_each(
+    file: TraceFile,
+    cache: Cache | None,
+    progress: Callable[[Progress], None] | None = None,
+    read: Read = read_traces,
+) -> tuple[Trace, Iterator[Trace] | None]:
+    """The trace in a file, and if it was read, not opened from the cache, the traces of the file's other processes.
 
     Raises:
         TraceError: The file can't be used.
@@ -68,8 +103,9 @@ def open_or_read(
 
     trace = None if cache is None else cache.open(file.path, file.version)
     if trace is not None:
-        return trace, False
-    return with_patterns(read(file.path, progress), file.patterns), True
+        return trace, None
+    traces = (with_patterns(one, file.patterns) for one in read(file.path, progress, file.process))
+    return next(traces), traces
 
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:

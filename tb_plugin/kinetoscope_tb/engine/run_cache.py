@@ -12,7 +12,7 @@ from .answers import LoadingProgress, NotReady, compute, result_within
 from .future_cache import FutureCache, Pending
 from .processes import Processes
 from .read_queue import LARGE_BYTES
-from .summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of, span_place
+from .summary_loader import ExecutorFactory, HoldsSeveral, files_of, load_summaries, ranks_of, span_place
 from .workers import BACKGROUND, Workers, is_done
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from ..discovery import Listing, TraceFile
     from ..distributed import Ranks
+    from ..names.processes import Process
     from ..view import View
     from .answers import Missing
     from .cache import Cache
-    from .cache.summary_entry import PackedSummary
 
 Result = TypeVar("Result")
 
@@ -57,7 +57,7 @@ class _Threads:
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
 
-    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
+    def submit(self, job: Callable[[str], Any], path: str, /) -> Future[Any]:
         """The future of a job."""
         return self._workers.submit(job, path)
 
@@ -71,10 +71,16 @@ class RunCache:
     Args:
         cache: The cache folder, if there is one.
         patience_s: How long a question waits.
+        on_processes: Called with a file that turns out to hold several processes, and these.
     """
 
-    def __init__(self, cache: Cache | None, patience_s: float) -> None:
-        self._cache, self._patience_s = cache, patience_s
+    def __init__(
+        self,
+        cache: Cache | None,
+        patience_s: float,
+        on_processes: Callable[[TraceFile, Sequence[Process]], None] = lambda _file, _processes: None,
+    ) -> None:
+        self._cache, self._patience_s, self._on_processes = cache, patience_s, on_processes
         most = min(MOST_READERS, os.cpu_count() or 1)
         self._few = ExecutorFactory(lambda: _Threads(readers), most)
         self._many = ExecutorFactory(lambda: processes, most)
@@ -126,7 +132,11 @@ class RunCache:
         is_small = len(files) <= FEW and sum(one.bytes for one in files) < LARGE_BYTES
         executors = self._few if is_small else self._many
         notes: list[str] = []
-        return ranks_of(listing, file, files, load_summaries(files, self._cache, executors, note, notes.append), notes)
+        outcomes = list(load_summaries(files, self._cache, executors, note, notes.append))
+        for other, outcome in outcomes:
+            if isinstance(outcome, HoldsSeveral):
+                self._on_processes(other, outcome.processes)
+        return ranks_of(listing, file, files, outcomes, notes)
 
 
 def _progress(entry: _RunEntry) -> LoadingProgress:

@@ -53,9 +53,9 @@ def sidecar_summaries(
             if places is None:
                 continue
             chosen = _current_files(mine, places)
-            named = [file for file in mine if last_part(file.path) in places]
+            named = [file for file in mine if _name(file) in places]
             if len(chosen) < len(named):
-                changed = next(file for file in named if last_part(file.path) not in chosen)
+                changed = next(file for file in named if _name(file) not in chosen)
                 count = len(named) - len(chosen)
                 on_problem(f"{shown} has summaries of {count} recordings that changed since: {changed.shown} …")
             for place, summary in pack.summaries_in(path, (places[name] for name in chosen)):
@@ -69,6 +69,12 @@ def sidecar_summaries(
             on_problem(f"{shown} can't be read: {str(error).removeprefix(f'{error.path}: ')}")
 
 
+def _name(file: TraceFile) -> str:
+    """The name of a recording in a pack: of its file, with the process if that holds several."""
+    name = last_part(file.path)
+    return name if file.process is None else f"{name}#{file.process}"
+
+
 def _shown_pack_of(file: TraceFile) -> str:
     """The display name of a pack, without this machine's folders."""
     folder, slash, _ = file.shown.rpartition("/")
@@ -77,7 +83,7 @@ def _shown_pack_of(file: TraceFile) -> str:
 
 def _current_files(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
     """The files, by name, that match their summaries: unchanged since, or exact copies."""
-    pairs = [(file, places[last_part(file.path)]) for file in files if last_part(file.path) in places]
+    pairs = [(file, places[_name(file)]) for file in files if _name(file) in places]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         are_current = pool.map(_is_current, pairs)
         return {place.name: file for (file, place), is_current in zip(pairs, are_current, strict=True) if is_current}
@@ -126,9 +132,7 @@ class SidecarWriter:
             start = spool.tell()
             spool.write(summary.data)
         checksum, stamp = zlib.crc32(summary.data), pack.as_stored(file.stamp)
-        places.append(
-            (file, pack.Place(last_part(file.path), file.bytes, stamp, "", start, len(summary.data), checksum))
-        )
+        places.append((file, pack.Place(_name(file), file.bytes, stamp, "", start, len(summary.data), checksum)))
 
     def write(self) -> list[str]:
         """Write one file into each folder; return the problems."""

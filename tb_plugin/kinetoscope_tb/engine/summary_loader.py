@@ -16,29 +16,52 @@ from concurrent.futures import (
 )
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.roles import is_frontend
-from .files import read_trace
+from .files import read_traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..discovery import Listing, TraceFile
     from ..distributed import Ranks
+    from ..names.processes import Process
+    from ..trace import Trace
     from .cache import Cache
     from .cache.summary_entry import PackedSummary
 
 DIED = "the process that read it ended, perhaps because memory ran out. Record fewer steps, or read fewer at a time."
 
 
+class HoldsSeveral(TraceError):
+    """A file with several processes, which are a run of their own.
+
+    Args:
+        path: The file.
+        processes: The processes.
+    """
+
+    def __init__(self, path: str, processes: Sequence[Process]) -> None:
+        names = ", ".join(process.worker for process in processes[:5]) + (", …" if len(processes) > 5 else "")
+        super().__init__(path, f"it holds {len(processes)} processes ({names}), which are a run of their own.")
+        self.processes = tuple(processes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.processes)
+
+    def renamed(self, path: str) -> HoldsSeveral:
+        """The same error with another path."""
+        return type(self)(path, self.processes)
+
+
 class Executor(Protocol):
     """Reads recordings: an executor of concurrent.futures, or the engine's threads."""
 
-    def submit(self, job: Callable[[str], PackedSummary], path: str, /) -> Future[PackedSummary]:
+    def submit(self, job: Callable[[str], Any], path: str, /) -> Future[Any]:
         """The future of a job."""
 
     def shutdown(self, wait: bool = ..., *, cancel_futures: bool = ...) -> None:  # noqa: FBT001  # as executors have it
@@ -62,13 +85,40 @@ def summary_of_file(path: str, patterns: CommunicationPatterns = NO_PATTERNS) ->
     """Summarize a recording, reading it with one thread because others are read in parallel.
 
     Raises:
+        HoldsSeveral: The file holds several processes.
         TraceError: The file can't be used.
     """
+    trace = next(read_traces(path, threads=1))
+    if trace.meta.processes:
+        raise HoldsSeveral(path, trace.meta.processes)
+    return _summary(trace, path, patterns)
+
+
+def summaries_of_processes(
+    path: str, processes: Sequence[str], patterns: CommunicationPatterns = NO_PATTERNS
+) -> list[PackedSummary | TraceError]:
+    """Summarize some processes of a file (`Process.id`), in this order; the file is read once.
+
+    Raises:
+        TraceError: The file can't be used.
+    """
+    outcomes: dict[str, PackedSummary | TraceError] = {}
+    for trace in read_traces(path, process=processes[0], threads=1):
+        if trace.meta.process is not None and trace.meta.process.id in processes:
+            try:
+                outcomes[trace.meta.process.id] = _summary(trace, path, patterns)
+            except TraceError as error:
+                outcomes[trace.meta.process.id] = error
+    gone = TraceError(path, "the process of this recording isn't in the file any more. List it again.")
+    return [outcomes.get(process, gone) for process in processes]
+
+
+def _summary(trace: Trace, path: str, patterns: CommunicationPatterns) -> PackedSummary:
     from ..distributed import problem_of, summary
     from ..trace.communication import with_patterns
     from .cache.summary_entry import packed
 
-    result = summary(with_patterns(read_trace(path, threads=1), patterns))
+    result = summary(with_patterns(trace, patterns))
     problem = problem_of(result)
     if problem:  # it would break the views of all others
         raise TraceError(path, f"it can't be compared with other recordings: {problem}.")
@@ -106,11 +156,11 @@ def _load(
     for file in files:
         stored = None if cache is None else cache.open_summary(file.path, file.version)
         if stored is None:
-            missing[file.path] = file
+            missing[file.key] = file
         else:
             yield file, stored
     for file, stored in sidecar_summaries(list(missing.values()), on_problem):
-        del missing[file.path]
+        del missing[file.key]
         yield file, stored
     for file, outcome in read_all(missing.values(), executors):
         if cache is not None and not isinstance(outcome, KinetoscopeError):
@@ -130,21 +180,25 @@ def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache
 def read_all(
     files: Iterable[TraceFile], executors: ExecutorFactory
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
-    """Read each file, in any order.
+    """Read each file once, in any order.
 
     When an executor breaks, any of the files that were being read may be the cause. So each of them is read again
     by itself, and one that breaks the executor by itself is left out.
     """
-    waiting = deque(sorted(files, key=lambda file: -file.bytes))
-    suspects: deque[TraceFile] = deque()
+    by_path: dict[str, list[TraceFile]] = {}
+    for file in sorted(files, key=lambda file: -file.bytes):
+        by_path.setdefault(file.path, []).append(file)
+    waiting: deque[list[TraceFile]] = deque(by_path.values())
+    suspects: deque[list[TraceFile]] = deque()
     while waiting or suspects:
         executor = executors.make()
         try:
-            for file, outcome in _read_until_broken(executor, waiting, suspects, executors.most_jobs):
+            for group, outcome in _read_until_broken(executor, waiting, suspects, executors.most_jobs):
                 if isinstance(outcome, BrokenExecutor):
-                    suspects.append(file)
+                    suspects.append(group)
                 else:
-                    yield file, outcome
+                    outcomes = outcome if isinstance(outcome, list) else [outcome] * len(group)
+                    yield from zip(group, outcomes, strict=True)
         except BaseException:  # the caller stops
             executor.shutdown(wait=False, cancel_futures=True)
             raise
@@ -152,28 +206,40 @@ def read_all(
 
 
 def _read_until_broken(
-    executor: Executor, waiting: deque[TraceFile], suspects: deque[TraceFile], most_jobs: int
-) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError | BrokenExecutor]]:
-    """Read the waiting files; report those that were being read when the executor broke."""
-    running: dict[Future[PackedSummary], TraceFile] = {}
+    executor: Executor, waiting: deque[list[TraceFile]], suspects: deque[list[TraceFile]], most_jobs: int
+) -> Iterator[tuple[list[TraceFile], Any]]:
+    """Read the waiting files; report those that were being read when the executor broke.
+
+    Yields:
+        The recordings in a file, and the summary of the only one, those of all, or why there are none.
+    """
+    running: dict[Future[Any], list[TraceFile]] = {}
     was_alone, is_broken = False, False
     while not is_broken and (waiting or suspects or running):
         while not was_alone and len(running) < (1 if suspects else most_jobs) and (waiting or suspects):
             was_alone = bool(suspects)
-            file = (suspects if suspects else waiting).popleft()
-            running[executor.submit(partial(summary_of_file, patterns=file.patterns), file.path)] = file
+            group = (suspects if suspects else waiting).popleft()
+            running[executor.submit(_job(group), group[0].path)] = group
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            outcome = _outcome(future, running[future].path)
+            outcome = _outcome(future, running[future][0].path)
             is_broken |= isinstance(outcome, BrokenExecutor)
             if was_alone and isinstance(outcome, BrokenExecutor):
-                outcome = TraceError(running[future].path, DIED)
+                outcome = TraceError(running[future][0].path, DIED)
             yield running.pop(future), outcome
         was_alone = was_alone and bool(running)
-    for future, file in running.items():
-        yield file, _outcome(future, file.path)
+    for future, group in running.items():
+        yield group, _outcome(future, group[0].path)
 
 
-def _outcome(future: Future[PackedSummary], path: str) -> PackedSummary | KinetoscopeError | BrokenExecutor:
+def _job(group: list[TraceFile]) -> Callable[[str], Any]:
+    """Reads the recordings in a file: the only one, or some of its processes."""
+    processes = [file.process for file in group if file.process is not None]
+    if processes:
+        return partial(summaries_of_processes, processes=processes, patterns=group[0].patterns)
+    return partial(summary_of_file, patterns=group[0].patterns)
+
+
+def _outcome(future: Future[Any], path: str) -> Any:
     """The result or exception of a job; an exception of a cluster's executor becomes a problem of the recording."""
     error = future.exception()
     if error is None:
@@ -206,10 +272,10 @@ def ranks_of(
     """
     from ..distributed import Member, Ranks
 
-    by_path = {file.path: outcome for file, outcome in outcomes}
+    by_key = {file.key: outcome for file, outcome in outcomes}
     members = []
     for file in files:
-        outcome = by_path[file.path]
+        outcome = by_key[file.key]
         summary, problem = (None, _problem(outcome)) if isinstance(outcome, KinetoscopeError) else (outcome.summary, "")
         members.append(Member(file.worker, file.span, span_place(listing, file), summary, problem))
     return Ranks(of_file.run, tuple(members), span_place(listing, of_file), tuple(notes))
@@ -222,7 +288,7 @@ def span_place(listing: Listing, file: TraceFile) -> int:
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
     """The recordings of a view of many: of the same span as the file, or all of its run, in order; frontends aren't."""
-    chosen = {one.path for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
+    chosen = {one.key for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
     workers = listing.runs[file.run]
     ranks = {worker: spans for worker, spans in workers.items() if not is_frontend(worker)} or workers
-    return [one for spans in ranks.values() for one in spans.values() if chosen is None or one.path in chosen]
+    return [one for spans in ranks.values() for one in spans.values() if chosen is None or one.key in chosen]

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -21,20 +21,24 @@ from ..errors import TraceError
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
 from .captures import CapturePlaces, capture_places, search_captures, with_other_captures
-from .files import open_or_arrange, open_or_read, write_to_cache
+from .files import open_or_arrange, open_or_read_each, write_to_cache
 from .future_cache import FutureCache, Pending
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
 from .workers import BACKGROUND, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from ..discovery import TraceFile
+    from ..names.processes import Process
     from ..reader import Progress
     from ..timeline import Timeline
     from ..trace import Trace
     from ..view import Shared
     from .cache import Cache
+    from .files import Read
+
+logger = logging.getLogger(__name__)
 
 logger = logging.getLogger(__name__)
 
@@ -142,19 +146,21 @@ class TraceCache:
         cache: The cache folder, if there is one.
         read: Reads a file.
         clock: Seconds, for rates.
+        on_processes: Called with a file that was read, and its processes if it holds several.
     """
 
     def __init__(
         self,
         capacity_bytes: int | None,
         cache: Cache | None,
-        read: Callable[[str, Callable[[Progress], None] | None], Trace],
+        read: Read,
         clock: Callable[[], float],
+        on_processes: Callable[[TraceFile, Sequence[Process]], None] = lambda _file, _processes: None,
     ) -> None:
-        self._cache, self._read, self._clock = cache, read, clock
+        self._cache, self._read, self._clock, self._on_processes = cache, read, clock, on_processes
         self._readers, self._writers = ReadQueue(clock), Workers(1)
         self._analysts = Workers(MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE)
-        self._searchers = Workers(2)
+        self._searchers, self._builders = Workers(2), Workers(1)
         self._preparers, self._background = Workers(1), Workers(1, niceness=BACKGROUND)
         self._writes: deque[Future[None]] = deque(maxlen=MOST_WRITES)
         self._lock = threading.Lock()
@@ -173,7 +179,7 @@ class TraceCache:
 
     def is_at_hand(self, file: TraceFile) -> bool:
         """Whether the file's trace is in memory or in the cache on disk, so that it needn't be read."""
-        entry = self._entries.find(file.path)
+        entry = self._entries.find(file.key)
         if entry is not None and entry.version == file.version and entry.future.done():
             return True
         return self._cache is not None and self._cache.holds(file.path, file.version)
@@ -211,7 +217,7 @@ class TraceCache:
         """The trace without captures, if it was read already."""
         from ..trace.model import NO_CAPTURES  # imports Polars, as above
 
-        for key in (_key(file), file.path):
+        for key in (_key(file), file.key):
             entry = self._entries.find(key)
             is_read = entry is not None and entry.future.done() and entry.future.exception() is None
             if entry is not None and is_read and entry.version == file.version:
@@ -335,11 +341,47 @@ class TraceCache:
             fail_if_gone()
             entry.note(progress, self._clock)
 
-        trace, is_new = open_or_read(file, self._cache, note, self._read)
+        trace, others = open_or_read_each(file, self._cache, note, self._read)
         entry.partial = None
-        if is_new and self._cache is not None:
-            self._write_later(write_to_cache, trace, file, self._cache)
+        self._on_processes(file, trace.meta.processes)
+        own = file if trace.meta.process is None else replace(file, process=trace.meta.process.id)
+        if others is not None and self._cache is not None:
+            self._write_later(write_to_cache, trace, own, self._cache)
+        if others is not None and trace.meta.processes:
+            self._build_others(own, trace, others)
         return self._complete(file, entry, trace)
+
+    def _build_others(self, file: TraceFile, trace: Trace, others: Iterator[Trace]) -> None:
+        """Make entries of the other processes of a file that was read, so that it isn't read again for each."""
+        siblings = [replace(file, process=process.id) for process in trace.meta.processes]
+        entries = {}
+        for sibling in siblings:
+            mine = TraceEntry(sibling.version, sibling.bytes, self._clock(), self._clock())
+            entry = self._entries.get(_key(sibling), partial(_same, mine), partial(_is_of, sibling.version))
+            if entry is mine:
+                entries[sibling.process] = sibling, mine
+        if file.process in entries:
+            _, own = entries.pop(file.process)
+            own.future.set_result(self._complete(file, own, trace))
+        self._builders.submit(self._build, entries, others)
+
+    def _build(self, entries: dict[str | None, tuple[TraceFile, TraceEntry]], others: Iterator[Trace]) -> None:
+        """Fill the entries while there is room; the next question about another one reads the file again."""
+        try:
+            for trace in others:
+                process = None if trace.meta.process is None else trace.meta.process.id
+                if process not in entries:
+                    continue
+                file, entry = entries.pop(process)
+                if self._cache is not None:
+                    self._write_later(write_to_cache, trace, file, self._cache)
+                entry.future.set_result(self._complete(file, entry, trace))
+                if self._entries.room() < entry.held_bytes:
+                    break
+        except Exception:  # the processes that are left are read again when they are wanted, and fail by themselves
+            logger.info("The other processes of a file can't be used", exc_info=True)
+        for _, entry in entries.values():
+            entry.future.set_exception(Abandoned("This process of the file wasn't built. Open it again."))
 
     def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
         """The trace with its captures, whose search begins if there are places to search."""
@@ -398,11 +440,19 @@ class _Watch:
             raise Abandoned(f"{self._path}: the file was deleted or replaced while it was read.")
 
 
+def _is_of(version: Any, entry: TraceEntry) -> bool:
+    return bool(entry.version == version)
+
+
+def _same(entry: TraceEntry) -> TraceEntry:
+    return entry
+
+
 def _key(file: TraceFile) -> Hashable:
     """What an entry is about: a file, with the captures that were chosen for it."""
     if file.captures is None:
-        return file.path
-    return file.path, tuple((one.path, one.stamp) for one in file.captures)
+        return file.key
+    return *file.key, tuple((one.path, one.stamp) for one in file.captures)
 
 
 def held_bytes(trace: Trace) -> int:

@@ -2,7 +2,11 @@
 
 Each file is read as a stream, one event at a time, so that the size of the ranks doesn't matter. Three things change in
 an event: its time, because each file has its own zero and each rank its own clock; its process, because two machines
-may use the same number and every rank calls its first GPU 0; and arrow ids, which are only unique within a file.
+may use the same number and every rank calls its first GPU 0; and what links events, arrows, correlations and External
+ids, which are only unique within a file.
+
+The list `merged` behind the events has each worker's own numbers of processes, metadata and clock, from which the
+reader restores the ranks. `mergedWorkers` in front of them names the workers for a listing.
 """
 
 from __future__ import annotations
@@ -17,11 +21,14 @@ from typing import IO, Any
 from ..discovery import TraceFile
 from ..errors import TraceError
 from ..reader.frames.metadata import metadata
+from ..reader.input.document import top_values
 from ..reader.input.encodings import whole_characters
 from ..reader.input.source import Source
+from ..reader.processes.merge_record import OF_WORKER
 from ..reader.scan.chunk import event_texts
 from ..reader.scan.ingest import default_threads, ingest, split_head
 from ..reader.scan.strict_json import strict_event
+from ..reader.writer_fingerprint import Samples
 from ..trace.meta import Meta
 
 _BLOCK_BYTES = 4 << 20
@@ -30,6 +37,8 @@ _SORT_KEYS_PER_FILE = 10_000_000
 _LATEST_US = 2**53
 _HEXADECIMAL = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
 _IDS_PER_FILE = 1 << 42  # 1024 files stay below 2^53, what a double holds exactly
+_LINKS = ("correlation", "External id", "external id", "wait_on_cuda_event_record_corr_id")
+"""Arguments that are unique within a file; 0 links nothing."""
 
 
 @dataclass
@@ -73,14 +82,20 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
         TraceError: A file can't be read.
         OSError: `out` can't be written.
     """
+    several = [file.shown for file in files if file.process is not None]
+    if several:
+        raise TraceError(several[0], "it holds several ranks already. Merge the files of single ranks.")
     result = Merged()
     frames = [_frame(file.path) for file in files]
     zero_ns = min(frame.zero_ns for frame in frames)
-    out.write(b'{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": %d, "traceEvents": [' % zero_ns)
+    workers = json.dumps([file.worker for file in files]).encode()
+    out.write(b'{"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": %d, ' % zero_ns)
+    out.write(b'"mergedWorkers": %s, "traceEvents": [' % workers)
     for index, (file, frame) in enumerate(zip(files, frames, strict=True)):
         note(file)
         writer = _Writer(out, result, file.worker, index, frame.zero_ns - zero_ns)
-        _read(file.path, writer)
+        samples = Samples()
+        top, _ = top_values(*_read(file.path, writer, samples))
         writer.finish()
         result.workers.append(
             {
@@ -90,16 +105,20 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
                 "clock_offset_ns": frame.offset_ns,
                 "clock_error_ns": frame.error_ns,
                 "processes": {str(new): str(old) for old, new in writer.processes.items()},
+                "metadata": top,
+                "fingerprint": {name: sorted(values) for name, values in vars(samples.fingerprint()).items()},
             }
         )
-    out.write(b'\n], "merged": ' + json.dumps(result.workers).encode() + b"}\n")
+    out.write(b'\n], "merged": ' + _json(result.workers) + b"}\n")
     return result
 
 
-def _read(path: str, into: Any) -> tuple[bytes, bytes]:
+def _read(path: str, into: Any, samples: Samples) -> tuple[bytes, bytes]:
     """Append the texts of a file's events, a few at a time; return the text before and after the events."""
     with Source(path, _BLOCK_BYTES) as blocks:
-        ingested = ingest(blocks, path, default_threads(), lambda _: None, into=into, collect=event_texts)
+        ingested = ingest(
+            samples.passing(blocks), path, default_threads(), lambda _: None, into=into, collect=event_texts
+        )
     return ingested.head, ingested.tail
 
 
@@ -108,7 +127,7 @@ def _frame(path: str) -> _Frame:
     with Source(path, 1 << 16) as blocks:
         head, tail = split_head(iter(blocks), path)[0], b""
     if head.lstrip().startswith(b"{") and b'"baseTimeNanoseconds"' not in head:
-        head, tail = _read(path, _Nothing())  # traces recorded on demand have it after the events
+        head, tail = _read(path, _Nothing(), Samples())  # traces recorded on demand have it after the events
     outside = metadata(head, tail)
     if outside.impossible:
         problems = "; ".join(outside.impossible)
@@ -116,8 +135,8 @@ def _frame(path: str) -> _Frame:
     return _Frame(outside.base_ns, *(Meta(outside.top).clock or (None, None)))
 
 
-def _json(event: Mapping[str, Any]) -> bytes:
-    """An event as JSON; a number that no double can represent is null."""
+def _json(event: Any) -> bytes:
+    """A value as JSON; a number that no double can represent is null."""
     try:
         text = json.dumps(event, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -172,7 +191,16 @@ class _Writer:
             event["ts"] = microseconds(nanoseconds(event["ts"]) + self._shift_ns)
         if "id" in event:
             event["id"] = self._arrow(event["id"])
+        args = event.get("args")
+        if isinstance(args, dict):
+            self._move_links(args)
         return event
+
+    def _move_links(self, args: dict[str, Any]) -> None:
+        """Make the numbers that link events distinct from those of other files."""
+        for name in _LINKS:
+            if isinstance(args.get(name), int) and 0 < args[name] < _IDS_PER_FILE:
+                args[name] += self._index * _IDS_PER_FILE
 
     def finish(self) -> None:
         """Name the processes for which the file has no name or no position."""
@@ -180,7 +208,7 @@ class _Writer:
             shown = pid if isinstance(pid, str) else f"process {pid}"
             order = (self._index + 1) * _SORT_KEYS_PER_FILE - 1
             for kind, args in (
-                ("process_name", {"name": f"{self._worker} · {shown}"}),
+                ("process_name", {"name": f"{self._worker}{OF_WORKER}{shown}"}),
                 ("process_sort_index", {"sort_index": order}),
             ):
                 if (kind, number) not in self._written:
@@ -197,7 +225,7 @@ class _Writer:
         if not isinstance(args, dict):
             return event
         if event.get("name") == "process_name" and isinstance(args.get("name"), str):
-            args["name"] = f"{self._worker} · {args['name']}"
+            args["name"] = f"{self._worker}{OF_WORKER}{args['name']}"
             self._written.add(("process_name", event["pid"]))
         order = args.get("sort_index")
         if event.get("name") == "process_sort_index" and isinstance(order, int):

@@ -17,9 +17,10 @@ from pathlib import Path
 from kinetoscope.naming import TraceName, file_name, folder_name, worker_of_rank
 
 from ..discovery import Listing, TraceFile, list_path
+from ..discovery.filename_patterns import without_extension
 from ..discovery.header_probe import HEAD_BYTES, head_in
 from ..errors import KinetoscopeError, TraceError
-from ..filesystem import StoredFile, atomic_write, is_url, stored_bytes
+from ..filesystem import StoredFile, atomic_write, is_url, last_part, stored_bytes
 from ..names.roles import roles_in_name
 
 _BLOCK_BYTES = 4 << 20
@@ -86,15 +87,20 @@ def publish(
 
 
 def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[TraceFile, Path]]:
-    """Each trace with its new path without the compression suffix; distinct for each trace."""
+    """Each file with its new path without the compression suffix; distinct for each file."""
     used: set[Path] = set()
+    done: set[str] = set()
     for name, workers in listing.runs.items():
         shown = "/".join(folder_name(part) for part in (name if run is None else run).split("/") if part)
         folder = logdir / (shown or "run")
         for worker, spans in workers.items():
             for place, file in enumerate(spans.values(), start=1):
+                if file.path in done:  # another process of the same file
+                    continue
+                done.add(file.path)
                 span = _span(file.span, place, len(spans))
-                for called in _names(file, worker):
+                own = worker if file.process is None else without_extension(last_part(file.shown))
+                for called in _names(file, own):
                     target = folder / file_name(TraceName(called, span)).removesuffix(".gz")
                     if target not in used:
                         break

@@ -20,7 +20,8 @@ _WORDS = {
     "reference": r"ref(?:erence)?[-_]?(?:model|policy)",
     "critic": r"critic",
 }
-_FRONTEND = re.compile(r"(?:^|\.)async_llm$")  # vllm/v1/engine/async_llm.py
+FRONTEND = "frontend"
+_FRONTEND = re.compile(rf"(?:^|\.)async_llm$|^{FRONTEND}(?: \(.*\))?$", re.DOTALL)  # vllm/v1/engine/async_llm.py
 _ROLES = {role: re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for role, words in _WORDS.items()}
 _GROUPS = {
     "tp": r"tp|tensor[-_ ](?:model[-_ ])?parallel",
@@ -39,7 +40,10 @@ def roles_in_name(name: str) -> list[str]:
 
 
 def is_frontend(name: str) -> bool:
-    """Whether a worker of this name is a server's API process, which is no rank: vLLM's `HOST_PID.async_llm`."""
+    """Whether a worker of this name is a server's API process, which is no rank.
+
+    It is vLLM's `HOST_PID.async_llm`, or `frontend` for a process of a file in which others use a device.
+    """
     return bool(_FRONTEND.search(name))
 
 

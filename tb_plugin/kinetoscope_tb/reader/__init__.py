@@ -5,6 +5,7 @@ scan                text → sorted events, in several threads; damage and its r
 perfetto            Perfetto's protobuf → the same sorted events
 nsight              Nsight Systems' SQLite export → the same sorted events
 memory_timeline     torch's memory timelines → the memory rows of a trace
+processes           a file of several processes → the events of each
 frames              sorted events → the frames of a trace, on one time axis
 foreign_writers     files that torch.profiler didn't write, and who did
 preview             counts of the events read so far
@@ -15,16 +16,19 @@ writer_fingerprint  details of the text that identify its writer
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..arrays.allocator import release_free_memory
+from ..errors import TraceError
 from ..filesystem import StoredFile, begins_database
 from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
+from ..trace.meta import WriterFingerprint
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
 from .input.document import is_memory_timeline
@@ -33,10 +37,11 @@ from .memory_timeline import ingest_memory_timeline
 from .nsight.ingest import ingest_nsight
 from .perfetto.ingest import begins_perfetto, ingest_perfetto
 from .preview import Preview, PreviewBuilder
-from .scan.ingest import default_threads, ingest
+from .processes.split import contents
+from .scan.ingest import Ingested, default_threads, ingest
 from .writer_fingerprint import Samples
 
-__all__ = ["Preview", "Progress", "read", "read_blocks"]
+__all__ = ["Preview", "Progress", "read", "read_blocks", "read_each"]
 
 _SHOWS_FORMAT = 1 << 12  # bytes of the text, which show what it is
 
@@ -59,24 +64,40 @@ class Progress:
     preview: Callable[[], Preview] | None = None
 
 
-def read(
+def read(path: str | os.PathLike[str], process: str | None = None, **options: Any) -> Trace:
+    """The trace of one process of a file, by default of the first, which most often is the only one: see `read_each`.
+
+    Raises:
+        TraceError: The file can't be read, or has no such process.
+        NotATrace: It has no trace events.
+    """
+    with closing(read_each(path, process, **options)) as traces:
+        return next(traces)
+
+
+def read_each(
     path: str | os.PathLike[str],
+    first: str | None = None,
     *,
     threads: int | None = None,
     block_bytes: int = 4 << 20,
     progress: Callable[[Progress], None] | None = None,
-) -> Trace:
+) -> Generator[Trace]:
     """Read a trace file: plain, gzip, zstd, xz or bzip2, whatever its name; a local path or a URL that fsspec knows.
+
+    The file is read before the first trace comes; each trace of a file with several processes is built when it is
+    requested.
 
     Args:
         path: The file.
+        first: The process whose trace comes first (`Process.id`); by default the first of the file.
         threads: Number of scanning threads; by default as many as the reading thread can feed.
         block_bytes: Size of a block of text; affects speed and memory, never the result.
         progress: Called after each block, and whenever some of the file was read; an exception from it ends the
             reading.
 
     Raises:
-        TraceError: The file can't be read.
+        TraceError: The file can't be read, or has no such process.
         NotATrace: It has no trace events.
     """
 
@@ -90,13 +111,15 @@ def read(
 
     source = Source(os.fspath(path), block_bytes, report)  # without a cycle, which would keep what `progress` refers to
     with source as blocks:
-        return _trace(blocks, source.path, threads, partial(report, source.file), source.diagnostics)
+        reading = _ingest(blocks, source.path, threads, partial(report, source.file), source.diagnostics)
+    yield from _traces(reading, first)
 
 
 def read_blocks(
     blocks: Iterable[bytes],
     *,
     path: str,
+    process: str | None = None,
     threads: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Trace:
@@ -113,7 +136,7 @@ def read_blocks(
         if progress:
             progress(Progress(stage, done, None, preview))
 
-    return _trace(counted(), path, threads, report, [])
+    return next(_traces(_ingest(counted(), path, threads, report, []), process))
 
 
 class _Report(Protocol):
@@ -122,9 +145,20 @@ class _Report(Protocol):
     def __call__(self, stage: str, preview: Callable[[], Preview] | None, share: float = 0, /) -> None: ...
 
 
-def _trace(
+@dataclass(frozen=True)
+class _Reading:
+    """A file that was read: its events, what is known of it, and how to report progress."""
+
+    ingested: Ingested
+    path: str
+    diagnostics: list[Diagnostic]
+    fingerprint: WriterFingerprint
+    report: _Report
+
+
+def _ingest(
     blocks: Iterable[bytes], path: str, threads: int | None, report: _Report, diagnostics: list[Diagnostic]
-) -> Trace:
+) -> _Reading:
     stream = iter(blocks)
     start = b""
     while len(start) < _SHOWS_FORMAT and (block := next(stream, None)) is not None:
@@ -141,11 +175,28 @@ def _trace(
         ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
-    report("linking", None)
+    return _Reading(ingested, path, [*diagnostics, *of_format], samples.fingerprint(), report)
+
+
+def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
+    """The trace of each process, the given one first.
+
+    Raises:
+        TraceError: There is no such process.
+    """
+    reading.report("linking", None)
     release_free_memory()  # here and below: what the stage before needed
-    parts = build_parts(ingested, path, [*diagnostics, *of_format], samples.fingerprint())
-    release_free_memory()
-    return with_iterations_as_steps(assemble(parts))
+    held = contents(reading.ingested)
+    places = held.in_turn(first)
+    if not places:
+        raise TraceError(reading.path, "the process of this recording isn't in the file any more. List it again.")
+    for place in places:
+        share = held.share(place)
+        diagnostics, fingerprint = reading.diagnostics, share.fingerprint or reading.fingerprint
+        parts = build_parts(share.ingested, share.outside, reading.path, diagnostics, fingerprint)
+        release_free_memory()
+        meta = replace(parts.meta, processes=held.processes, process=share.process)
+        yield with_iterations_as_steps(assemble(replace(parts, meta=meta)))
 
 
 def _progress(report: _Report) -> Callable[..., None]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..names.processes import Process
+
 
 @dataclass(frozen=True)
 class WriterFingerprint:
@@ -39,10 +41,12 @@ class Meta:
 
     Args:
         top: The top-level keys as JSON values, without traceEvents.
-        events: Number of events in the file.
+        events: Number of events in the file, of this process if it holds several.
         fingerprint: Of the writer.
         impossible: Descriptions of impossible values of the rank or the clock. The keys themselves are null.
         foreign_writer: The program that wrote the file if it has no events of torch.profiler; None if it has.
+        processes: All processes of the file, if it holds several.
+        process: Which of them this is.
     """
 
     top: Mapping[str, Any] = field(default_factory=dict)
@@ -50,6 +54,8 @@ class Meta:
     fingerprint: WriterFingerprint = WriterFingerprint()
     impossible: tuple[str, ...] = ()
     foreign_writer: str | None = None
+    processes: tuple[Process, ...] = ()
+    process: Process | None = None
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
         value = self.top.get(key)

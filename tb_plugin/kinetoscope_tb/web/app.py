@@ -62,15 +62,20 @@ def _views(_engine: Engine, request: Request) -> object:
 def _state(engine: Engine, request: Request) -> object:
     from ..measures.recording.held_parts import holds  # imports Polars, which TensorBoard's start must not wait for
 
-    file, views = file_of(engine, query_of(request, NAMES)), _catalogue()
+    query, views = query_of(request, NAMES), _catalogue()
+    file = file_of(engine, query)
     try:
         trace = engine.trace(file)
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.health(views["health"], file)
+    known = file_of(engine, query)  # reading may have shown that the file holds several processes
+    moved = known if (known.run, known.worker, known.span) != tuple(query[name] for name in NAMES) else None
+    file = file if moved is None else moved
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if holds(trace, "graphs") else []
-    return encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
+    state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
+    return state if moved is None else {**state, "moved": {name: getattr(moved, name) for name in NAMES}}
 
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:

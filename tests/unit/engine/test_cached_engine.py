@@ -5,13 +5,14 @@ import threading
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.engine import Engine, LoadingProgress, NotReady, read_trace
+from kinetoscope_tb.engine import Engine, LoadingProgress, NotReady, read_traces
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.engine.trace_cache import held_bytes
 from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.names.communication_patterns import FILE_NAME
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
+from support.reading import one_process
 
 LONG_S = 30
 
@@ -39,11 +40,11 @@ class Reader:
 
     def __call__(self, path, progress):
         self.calls.append(path)
-        return read_trace(path, progress)
+        return next(read_traces(path, progress))
 
 
 def make_engine(cache, reader, **options):
-    return Engine([Logdir("/nowhere")], cache=cache, read=reader, **{"patience_s": LONG_S, **options})
+    return Engine([Logdir("/nowhere")], cache=cache, read=one_process(reader), **{"patience_s": LONG_S, **options})
 
 
 def wait_until_kept(engine):
@@ -98,7 +99,7 @@ def test_an_open_trace_is_read_again_when_the_patterns_change(cache, tmp_path):
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, file, tmp_path):
     def growing(path, progress):
-        trace = read_trace(path, progress)
+        trace = next(read_traces(path, progress))
         put(tmp_path, "aten::add_of_another_length")
         return trace
 

@@ -17,12 +17,13 @@ import kinetoscope_tb
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.compare import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady, read_trace, trace_cache, with_chosen_captures
+from kinetoscope_tb.engine import Engine, NotReady, read_traces, trace_cache, with_chosen_captures
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from kinetoscope_tb.views import VIEWS
 from support.graphs import GraphRecording, Operator
+from support.reading import one_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,9 +200,9 @@ def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trac
     def read(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
         if path == str(capture):
             assert may_read.wait(30)
-        return read_trace(path, progress)
+        return next(read_traces(path, progress))
 
-    engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=read)
+    engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=one_process(read))
     file = list_path(str(trace)).files[0]
     early = engine.health(VIEWS["health"], file)
     assert isinstance(early, pl.DataFrame)
@@ -246,9 +247,9 @@ def test_what_needs_no_capture_is_shown_while_captures_are_searched(trace: Path)
         if path == str(capture):
             asked.set()
             assert may_read.wait(60)
-        return read_trace(path, progress)
+        return next(read_traces(path, progress))
 
-    engine = Engine((Logdir(str(trace.parent)),), read=read, patience_s=0.5)
+    engine = Engine((Logdir(str(trace.parent)),), read=one_process(read), patience_s=0.5)
     file = next(file for file in list_path(str(trace)).files)
 
     def answer(view: str) -> pl.DataFrame:

@@ -12,13 +12,15 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
-from kinetoscope_tb.engine import Engine, LoadingProgress, Missing, NotReady, read_trace
+from kinetoscope_tb.engine import Engine, LoadingProgress, Missing, NotReady, read_traces
 from kinetoscope_tb.engine.trace_cache import MOST_RESULTS, TraceCache
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress
 from kinetoscope_tb.table import COUNT, Column, Table
 from kinetoscope_tb.trace.memo import once_per_trace
+from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.view import View
+from support.reading import one_process
 
 LONG_S = 30
 
@@ -45,7 +47,7 @@ class Reader:
 
 class Columns:
     def __init__(self, rows):
-        self.rows, self.meta = rows, SimpleNamespace(events=rows.height)
+        self.rows, self.meta = rows, Meta(events=rows.height)
 
     def holds(self, part):
         return part in vars(self) and not getattr(self, part).is_empty()
@@ -69,7 +71,7 @@ def file(path="a", stamp=1, size=100):
 
 
 def make_engine(reader, **options):
-    return Engine([Logdir("/nowhere")], read=reader, **{"patience_s": LONG_S, **options})
+    return Engine([Logdir("/nowhere")], read=one_process(reader), **{"patience_s": LONG_S, **options})
 
 
 def progress_of(question, *arguments):
@@ -224,7 +226,7 @@ def test_nothing_is_prepared_for_a_small_trace():
 
 def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten():
     computed = []
-    traces = TraceCache(None, None, Reader(), lambda: 0.0)
+    traces = TraceCache(None, None, one_process(Reader()), lambda: 0.0)
     listed = file()
 
     def result(key):
@@ -241,7 +243,7 @@ def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten()
 
 def test_of_large_results_only_a_few_of_a_kind_are_kept():
     computed = []
-    traces = TraceCache(None, None, Reader(), lambda: 0.0)
+    traces = TraceCache(None, None, one_process(Reader()), lambda: 0.0)
     listed = file()
     assert traces.entry(listed).future.result(LONG_S).rows.height == 1
     for kind, number in (("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", 3), ("a", 1), ("b", 1), ("a", 2)):
@@ -304,7 +306,7 @@ def test_results_and_what_they_share_count_as_memory_of_a_trace_so_thirty_traces
     engine = make_engine(Reader(), capacity_bytes=500_000)
     for number in range(30):
         engine.frame(view, file(str(number)), {})
-    held = [engine._traces._entries.find(str(number)) for number in range(30)]
+    held = [engine._traces._entries.find((str(number), None)) for number in range(30)]
     assert [entry.held_bytes for entry in held if entry] == [160_008] * 3
     gc.collect()
     assert sum(trace() is not None for trace in traces) <= 4  # a thread may still have the last one at hand
@@ -362,9 +364,9 @@ def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
 
 
 def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog):
-    monkeypatch.setattr("kinetoscope_tb.reader.read", lambda path, **_: 1 / 0)
+    monkeypatch.setattr("kinetoscope_tb.reader.read_each", lambda path, *_, **__: 1 / 0)
     with pytest.raises(TraceError, match=r"x\.json: reading it failed .*ZeroDivisionError"):
-        read_trace("x.json")
+        next(read_traces("x.json"))
     assert "Traceback" in caplog.text
 
 

@@ -13,6 +13,7 @@ from kinetoscope_tb.reader.preview import NamedTime
 from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder
+from support.reading import one_process
 
 LONG_S = 60
 SIZE = 1000
@@ -71,7 +72,9 @@ class Held:
     def __init__(self, folder):
         (folder / "rank0.pt.trace.json").write_text("x" * SIZE)
         self.now, self.free, self.half_way = 0.0, threading.Event(), threading.Event()
-        self.engine = Engine([Logdir(str(folder), "run")], read=self.read, clock=lambda: self.now, patience_s=0.01)
+        self.engine = Engine(
+            [Logdir(str(folder), "run")], read=one_process(self.read), clock=lambda: self.now, patience_s=0.01
+        )
         self.client = {route: Client(app) for route, app in routes(self.engine).items()}
 
     def read(self, _path, progress):

@@ -14,13 +14,15 @@ from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S, POLLED_WITHIN_S, PO
 from kinetoscope_tb.engine.workers import Workers
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
+from kinetoscope_tb.trace.meta import Meta
+from support.reading import one_process
 
 LONG_WAIT_S = 30
 
 
 class Trace:
     def __init__(self):
-        self.rows = pl.DataFrame()
+        self.rows, self.meta = pl.DataFrame(), Meta()
 
     def holds(self, part):
         return False
@@ -63,7 +65,7 @@ class Held:
 
     def __init__(self):
         self.now, self.reader = 1000.0, Reader()
-        self.engine = Engine([Logdir("/nowhere")], read=self.reader, clock=lambda: self.now, patience_s=0)
+        self.engine = Engine([Logdir("/nowhere")], read=one_process(self.reader), clock=lambda: self.now, patience_s=0)
 
     def ask(self, path, size=100):
         """The trace, or None while it is read."""

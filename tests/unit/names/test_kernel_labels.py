@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.engine.files import read_trace
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.names.kernel_labels import LONGEST, kernel_label, kernel_labels
 from kinetoscope_tb.names.tensor_cores import tensor_cores
 
@@ -93,7 +93,7 @@ def test_odd_names_are_labeled_too(name: str) -> None:
 )
 def test_kernels_of_a_trace_have_distinct_labels(file: str) -> None:
     assert REAL
-    names = read_trace(str(REAL / file)).kernels["name"].unique().cast(str).to_list()
+    names = next(read_traces(str(REAL / file))).kernels["name"].unique().cast(str).to_list()
     labels = kernel_labels(names)
     assert len(set(labels.values())) == len(names) > 20
     assert not any("…" in label[:-6] for label in labels.values())

@@ -11,7 +11,8 @@ from kinetoscope_tb.discovery.header_probe import Heads
 from kinetoscope_tb.errors import LogdirError, NotATrace, TraceError
 from kinetoscope_tb.export.repair import repair
 from kinetoscope_tb.filesystem import entry_at
-from kinetoscope_tb.reader import read
+from kinetoscope_tb.names.processes import Process
+from kinetoscope_tb.reader import read, read_each
 from kinetoscope_tb.reader.event import EventTexts
 from kinetoscope_tb.reader.nsight import scan
 from kinetoscope_tb.reader.nsight.schema import SOURCES, is_export
@@ -199,26 +200,23 @@ def test_graphs_that_were_recorded_as_a_whole_keep_their_device_busy(path):
     assert [d.rule for d in trace.diagnostics] == ["whole_graphs"]
 
 
-def test_processes_of_one_file_keep_their_calls_and_devices_apart(path):
+def test_each_process_of_a_file_is_a_recording_with_the_devices_of_the_machine(path):
     export = Export(path)
     for pid, gpu in ((100, 3), (200, 1)):
         export.insert("TARGET_INFO_GPU", id=gpu, name=f"GPU {gpu}", smCount=132, threadsPerWarp=32, maxWarpsPerSm=64)
         export.insert("TARGET_INFO_CUDA_DEVICE", gpuId=gpu, cudaId=0, pid=pid)
-        export.call("cudaLaunchKernel_v7000", 10, 20, 1, pid=pid, tid=pid)
-        export.kernel(f"kernel of {pid}", 30, 40, 1, pid=pid)
-    trace = read(export.close())
-    same(
-        trace.device_events.select("name", "device", "launch"),
-        """
-        name           device  launch
-        kernel of 100  3       0
-        kernel of 200  1       1
-        """,
-    )
-    assert trace.threads["pid"].to_list() == ["100", "200"]
-    assert [d.rule for d in trace.diagnostics] == ["several_processes"]
-    facts = {device["id"]: (device["name"], device["maxThreadsPerMultiprocessor"]) for device in trace.meta.devices}
-    assert facts == {3: ("GPU 3", 2048), 1: ("GPU 1", 2048)}
+        for nth in (1, 2):
+            export.call("cudaLaunchKernel_v7000", 10 * nth, 10 * nth + 5, nth, pid=pid, tid=pid)
+            export.kernel(f"kernel {nth} of {pid}", 30 * nth, 30 * nth + 10, nth, pid=pid)
+    traces = list(read_each(export.close()))
+    assert [trace.meta.process for trace in traces] == [Process("100", "process 100"), Process("200", "process 200")]
+    for trace, pid, gpu in zip(traces, (100, 200), (3, 1), strict=True):
+        rows = trace.device_events.select("name", "device", "launch").rows()
+        assert rows == [(f"kernel 1 of {pid}", gpu, 0), (f"kernel 2 of {pid}", gpu, 1)]
+        assert trace.threads["pid"].to_list() == [str(pid)]
+        assert trace.diagnostics == ()
+        facts = {device["id"]: (device["name"], device["maxThreadsPerMultiprocessor"]) for device in trace.meta.devices}
+        assert facts == {3: ("GPU 3", 2048), 1: ("GPU 1", 2048)}
 
 
 def test_one_process_has_the_devices_that_it_sees(path):

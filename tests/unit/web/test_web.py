@@ -19,6 +19,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine import Engine, compute
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
+from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
@@ -26,6 +27,7 @@ from kinetoscope_tb.web.app import routes
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
+from support.reading import one_process
 
 LONG_S = 30
 ROOT = Path(__file__).parents[3]
@@ -133,7 +135,7 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=SimpleNamespace(events=1)),
+        read=one_process(lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=Meta(events=1))),
         patience_s=LONG_S,
     )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
@@ -148,7 +150,9 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
 def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     free = threading.Event()
-    engine = Engine([Logdir(str(tmp_path), "run")], read=lambda path, progress: free.wait(LONG_S), patience_s=0.01)
+    engine = Engine(
+        [Logdir(str(tmp_path), "run")], read=one_process(lambda path, progress: free.wait(LONG_S)), patience_s=0.01
+    )
     state = Client(routes(engine)["/state"])
     query = {"run": "run", "worker": "rank0", "span": "default"}
     answer = state.get("/state", query_string=query).json
@@ -168,7 +172,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
     monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build(),
+        read=one_process(lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build()),
         patience_s=LONG_S,
     )
     client = Client(routes(engine)["/view"])

@@ -3,6 +3,7 @@
     <key>.trace            an entry: a trace
     <key>.timeline         an entry: a timeline
     <key>.ranks            an entry: a summary, for views of many ranks
+    <key>.processes        an entry: the processes of a file that holds several
     .<entry>.<random>.part an entry that is being written, or whose process was killed
 
 An entry's modification time says when it was last used.
@@ -23,7 +24,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from ...filesystem import atomic_write, is_url
 from .private_folders import is_mine, privacy_problem
 
 if TYPE_CHECKING:
+    from ...names.processes import Process
     from ...timeline import Timeline
     from ...trace import Trace
     from .columns import Read, Reader
@@ -51,9 +53,9 @@ ABANDONED_AFTER_S = 3600
 LOOKED_AT_EVERY_S = 10  # how often free space is checked while entries are written: a folder may have thousands
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
-_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks)")
-TRACE, TIMELINE, SUMMARY = ".trace", ".timeline", ".ranks"
-_PART = re.compile(r"\.[0-9a-f]{40}\.(?:trace|timeline|ranks)\.[0-9a-f]+\.part")
+_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)")
+TRACE, TIMELINE, SUMMARY, PROCESSES = ".trace", ".timeline", ".ranks", ".processes"
+_PART = re.compile(r"\.[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)\.[0-9a-f]+\.part")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
@@ -108,6 +110,19 @@ class Cache:
         from .summary_entry import opened
 
         return self._opened(path, stamp, SUMMARY, opened)
+
+    def open_processes(self, path: str, stamp: Any) -> tuple[Process, ...] | None:
+        """The processes that were found in this path with this stamp; None if that isn't known."""
+        from .processes_entry import opened
+
+        return self._opened(path, stamp, PROCESSES, opened)
+
+    def write_processes(self, processes: Sequence[Process], path: str, stamp: Any) -> None:
+        """Store the processes of a file; if that isn't possible, log it once and go on."""
+        from .processes_entry import write
+
+        if may_cache(path):
+            self._write_or_warn(path, stamp, PROCESSES, write, processes)
 
     def write(self, trace: Trace, path: str, stamp: Any) -> None:
         """Store a trace; if that isn't possible, log it once and go on."""
@@ -290,9 +305,11 @@ def _reading(file: IO[bytes], *, is_mapped: bool = False) -> tuple[Read, int]:
 
 
 def _magic_of(kind: str) -> bytes:
-    from . import summary_entry, timeline_entry, trace_entry
+    from . import processes_entry, summary_entry, timeline_entry, trace_entry
 
-    return {TRACE: trace_entry.MAGIC, TIMELINE: timeline_entry.MAGIC, SUMMARY: summary_entry.MAGIC}[kind]
+    entries = {TRACE: trace_entry, TIMELINE: timeline_entry, SUMMARY: summary_entry, PROCESSES: processes_entry}
+    magic: bytes = entries[kind].MAGIC
+    return magic
 
 
 def configured() -> Cache | None:

@@ -21,7 +21,7 @@ from .arrows import arrows
 from .ascend import sort_ascend_rows
 from .begin_end import close_begin_end
 from .event_frames import collectives, frame
-from .metadata import metadata
+from .metadata import Metadata
 from .plausible_times import plausible_times, profiler_spans, without_impossible_times
 from .threads import threads_of
 from .uncategorized import sort_uncategorized_rows
@@ -30,9 +30,20 @@ _NO_THREADS = np.empty(0, np.int32)
 
 
 def build_parts(
-    ingested: Ingested, path: str, source_diagnostics: list[Diagnostic], fingerprint: WriterFingerprint
+    ingested: Ingested,
+    outside: Metadata,
+    path: str,
+    source_diagnostics: list[Diagnostic],
+    fingerprint: WriterFingerprint,
 ) -> Parts:
     """Everything that `assemble` needs.
+
+    Args:
+        ingested: The events; they are taken apart.
+        outside: The metadata around them.
+        path: The file.
+        source_diagnostics: About how it was stored.
+        fingerprint: Of its writer.
 
     Raises:
         NotATrace: No event was usable, or the array has something else in it.
@@ -41,7 +52,6 @@ def build_parts(
     is_clean = ingested.lost_bytes is None and not ingested.tally and b'"traceEvents"' in ingested.head
     if not events.events and not is_clean:
         raise not_a_trace(path, ingested.head)
-    outside = metadata(ingested.head, ingested.tail)
     texts = Texts(events.tokens, outside.labels)
     diagnostics = [
         *source_diagnostics,

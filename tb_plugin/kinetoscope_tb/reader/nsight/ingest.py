@@ -31,10 +31,6 @@ _WHOLE_GRAPHS = (
     "CUDA graphs were recorded as a whole: each replay is one row of device work, and its kernels are unknown. Record "
     "with `nsys profile --cuda-graph-trace=node` for these."
 )
-_SEVERAL_PROCESSES = (
-    "The file holds several processes, which are shown as one worker: steps and idle time are those of all together. "
-    "Record each rank into a file of its own for views of ranks."
-)
 _UNREAD = (
     "Tables of other kinds (operating system calls, CPU samples, libraries) aren't shown. Open the report "
     "in Nsight Systems for those."
@@ -187,7 +183,7 @@ def _ingest(
     if not result.events.events and (damage := export.damage()):
         raise NotATrace(path, f"none of its events can be read. {damage[0].consequence}")
     result.events.append(_thread_names(export))
-    return result, export.damage() + _notes(export, session, has_samples=result.samples is not None)
+    return result, export.damage() + _notes(export, has_samples=result.samples is not None)
 
 
 def _add_samples(export: _Export, session: Session, result: Ingested, on_rows: Callable[[int], None]) -> None:
@@ -310,12 +306,10 @@ def _pid(thread: int) -> int:
     return int(process_of(np.array([thread]))[0])
 
 
-def _notes(export: _Export, session: Session, *, has_samples: bool) -> list[Diagnostic]:
+def _notes(export: _Export, *, has_samples: bool) -> list[Diagnostic]:
     notes = []
     if graphs := export.count(schema.GRAPHS):
         notes.append(Diagnostic("whole_graphs", graphs, _WHOLE_GRAPHS))
-    if len(session.processes) > 1:
-        notes.append(Diagnostic("several_processes", len(session.processes), _SEVERAL_PROCESSES))
     others = _OTHER_EVENTS if has_samples else _OTHER_EVENTS | {schema.METRICS.table}
     if unread := sorted(table for table in others & export.tables.keys() if export.count(table)):
         notes.append(Diagnostic("other_tables", len(unread), f"{_UNREAD} They are {', '.join(unread)}.", level="note"))

@@ -93,7 +93,9 @@ ARGS = (
     Arg("python_id", INTEGER, ("Python id",)),
     Arg("python_parent_id", INTEGER, ("Python parent id",)),
     Arg("module_id", INTEGER, ("Python module id",)),
-    Arg("label", CODE, ("name",)),  # of a thread or process, in metadata rows; of a marked kernel
+    Arg("label", CODE, ("name", "labels")),  # of a thread or process, in metadata rows; of a marked kernel
+    Arg("merged_rank", INTEGER, ("rank",)),  # TraceFuse: of the file that the event was in,
+    Arg("own_pid", CODE, ("pid_raw",)),  # and its pid there
     Arg("kernel", CODE, ("kernel",)),  # of a launch; roctracer
     Arg("task_type", CODE, ("Task Type",)),  # what runs a task of an NPU; torch_npu
 )
@@ -157,6 +159,13 @@ class Growing:
     def array(self) -> NDArray[Any]:
         """What was appended; a view, which can't be written if all values are the same."""
         return repeated(self._array, self._length) if self._is_constant else self._array[: self._length]
+
+    def select(self, mask: NDArray[np.bool_]) -> Growing:
+        """The values of a mask, as an array of its own; nothing if there is none."""
+        chosen = Growing(self._array.dtype.type)
+        if self._length:
+            chosen.append(self.array()[mask])
+        return chosen
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other values."""

@@ -6,8 +6,9 @@ whole file exists once, in the narrowest type that fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,13 @@ LAYOUTS = {
             "concrete_inputs",
             "call_stack",
             "finished",
+            "merged_rank",
+            "own_pid",
         ),
     ),
-    "launches": Layout(Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id", "kernel")),
+    "launches": Layout(
+        Kind.RUNTIME, Kind.DRIVER, _PLACE, ("correlation", "external_id", "kernel", "merged_rank", "own_pid")
+    ),
     "device_events": Layout(
         Kind.KERNEL,
         Kind.MEMSET,
@@ -102,6 +107,7 @@ LAYOUTS = {
             "from_device",
             "to_device",
             "task_type",
+            "own_pid",
         ),
     ),
     "memory": Layout(
@@ -254,6 +260,8 @@ def _frames(
             columns["ts"], columns["dur"] = ts[rows], narrowed(dur[rows])
             columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[: kind.size][rows]
             columns["kind"] = kind[rows]
+        else:
+            columns["offset"] = narrowed(offsets[rows])
         for name in layout.args:
             columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
         frames[_NAMES[nth]] = columns
@@ -346,6 +354,12 @@ class Rows:
         self._columns[name] = Growing()
         self._columns[name].append(narrowed(column))
 
+    def select(self, mask: NDArray[np.bool_]) -> Rows:
+        """The events of a mask, as rows of their own."""
+        chosen = copy(self)
+        chosen._columns = {name: growing.select(mask) for name, growing in self._columns.items()}
+        return chosen
+
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other events."""
         for growing in self._columns.values():
@@ -390,6 +404,17 @@ class Sorted:
         self.begun.add(part.begun.count, part.begun.first)
         if part.counters.offset.size:
             self.counters.append(part.counters)
+
+    def select(self, masks: Mapping[str, NDArray[np.bool_]]) -> Sorted:
+        """Some events of each frame; what was counted of all is that of all."""
+        frames = {name: rows.select(masks[name]) for name, rows in self.frames.items()}
+        counted = (mask for name, mask in masks.items() if name != "collectives")
+        events = sum(int(mask.sum()) for mask in counted)
+        return replace(self, events=events, frames=frames, untimed=copy(self.untimed), begun=copy(self.begun))
+
+    def code(self, token: bytes) -> int:
+        """The code of a token, a new one if there is none."""
+        return self._codes.setdefault(token, len(self._codes))
 
     def timed(self) -> Iterator[Rows]:
         """The frames whose events lie on the time axis."""

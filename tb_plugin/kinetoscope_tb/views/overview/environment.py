@@ -85,7 +85,13 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
         ("File", printable(PurePath(trace.path).name)),
+        ("Process", _process(trace.meta)),
     ]
+
+
+def _process(meta: Meta) -> str | None:
+    """Which process of the file it is, if that holds several."""
+    return None if meta.process is None else f"{meta.process.id}, one of {len(meta.processes)} in the file"
 
 
 def _steps(steps: pl.DataFrame) -> str:

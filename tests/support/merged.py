@@ -1,0 +1,108 @@
+"""Files of several processes, as the field's tools merge them.
+
+SGLang's srt/utils/profile_merger.py, TraceLens' TraceFusion/trace_fuse.py, and `--combine` of torch's
+_inductor/analysis/profile_analysis.py, which appends events as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def load(path: Path) -> Document:
+    """A trace as JSON values, with its times exactly as they are written."""
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return dict(json.loads(text, parse_float=Number))
+
+
+class Number(float):
+    """A number that is written as it was read."""
+
+    def __new__(cls, text: str) -> Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __repr__(self) -> str:
+        return str(self.text)
+
+    def __deepcopy__(self, _memo: object) -> Number:
+        return self
+
+
+def dump(document: Document, path: Path) -> Path:
+    path.write_text(_text(document))
+    return path
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_text(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    return repr(value) if isinstance(value, Number) else json.dumps(value)
+
+
+def by_sglang(parts: Sequence[Document]) -> Document:
+    """Events with the rank in front of their pids; all devices; the other metadata of the first."""
+    merged: Document = {"traceEvents": []}
+    devices: list[Any] = []
+    for rank, part in enumerate(map(copy.deepcopy, parts)):
+        for event in part["traceEvents"]:
+            event["pid"] = f"[TP{rank:02d}] {event.get('pid')}"
+        merged["traceEvents"] += part.pop("traceEvents")
+        devices += part.pop("deviceProperties", [])
+        merged = {**part, **merged}
+    return {**merged, "deviceProperties": devices} if devices else merged
+
+
+def by_trace_fuse(parts: Sequence[Document]) -> Document:
+    """Events with `rank`; ids, correlations and pids of a rank moved by its power of ten; no metadata and windows."""
+    parts = list(map(copy.deepcopy, parts))
+    moves = {name: _power_above(parts[0], name) for name in ("id", "pid", "correlation")}
+    events = []
+    for rank, part in enumerate(parts):
+        for event in part["traceEvents"]:
+            if event.get("cat") in ("Trace", "python_function"):
+                continue
+            args = event.setdefault("args", {})
+            args["rank"] = rank
+            for name in ("id", "pid"):
+                if name in event:
+                    args[f"{name}_raw"] = event[name]
+                    event[name] += rank * moves[name] if isinstance(event[name], int) else ""
+            if "correlation" in args:
+                args["correlation_raw"] = args["correlation"]
+                args["correlation"] += rank * moves["correlation"]
+            events.append(event)
+    return {"traceEvents": events}
+
+
+def _power_above(part: Document, name: str) -> int:
+    values = [event.get(name, event.get("args", {}).get(name)) for event in part["traceEvents"]]
+    largest = max((value for value in values if isinstance(value, int)), default=0)
+    return 10 ** (math.ceil(math.log10(largest)) + 1) if largest else 0
+
+
+def by_combining(parts: Sequence[Document]) -> Document:
+    """All events as they are; the metadata of the first."""
+    events = [event for part in map(copy.deepcopy, parts) for event in part["traceEvents"]]
+    first = {key: value for key, value in parts[0].items() if key != "traceEvents"}
+    return {"traceEvents": events, **first}
+
+
+def by_time(parts: Sequence[Document]) -> Document:
+    """The same, sorted by time."""
+    merged = by_combining(parts)
+    merged["traceEvents"].sort(key=lambda event: Decimal(str(event.get("ts", 0))))
+    return merged
