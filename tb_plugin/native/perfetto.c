@@ -1,28 +1,33 @@
 /* The scanner of Perfetto's protobuf: bytes of packets → arrays, in one pass.
 
 It fills the same arrays as the scanner of JSON, so that everything behind it is shared: a text becomes the JSON token
-that a writer of JSON would have written. What packets refer to is in `Tables`, which Python fills (state.py): packets
-that change it are left to the caller. Field numbers are those of Perfetto's protos/perfetto/trace, and of torch 2.15's
+that a writer of JSON would have written. What packets refer to is in `Tables`, for which Python makes
+room (state.py); stages of devices, counters and compressed packets are left to the caller. Field numbers are those of Perfetto's protos/perfetto/trace, and of torch 2.15's
 extensions. reader/perfetto/wire.py has the numbers that Python uses too. */
 #include "scanner.h"
 
-enum { MORE, FULL, STATE };
+enum { MORE, FULL, STATE, GROW };
 enum {
-    STATE_OF_SCAN, USED, NEEDS_ROOM, BEGINS, ENDS, COUNTERS, LAUNCHES, WAITS, STAGES, LOST, FIRST_LOST, IS_LOST,
+    STATE_OF_SCAN, USED, NEEDS_ROOM, BEGINS, ENDS, COUNTERS, LAUNCHES, WAITS, STAGES, LABELS, LOST, FIRST_LOST, IS_LOST,
     UNKNOWN_TEXTS, FIRST_UNKNOWN_TEXT, FOREIGN, FIRST_FOREIGN, DROPPED, FIRST_DROPPED, CLOCK_ROW, CLOCK_BEFORE,
-    LOST_WORK,
+    LOST_WORK, SEQUENCE, DAMAGED_STATE, FIRST_DAMAGED_STATE,
 };
+enum { N_CLOCKS, N_ENTRIES, N_INTERNED, N_TRACKS, N_SEQUENCES, N_SCOPES, N_BYTES, IS_TIMED, HAS_BASE, BASE_NS, ORIGIN_NS, IS_GPU }; /* of `counts` */
 enum { SEQ_ID, SEQ_SCOPE, SEQ_TRACK, SEQ_CLOCK, SEQ_GROUP, SEQ_ENDED, SEQ_FLAGS, SEQ_PID, SEQ_TID, SEQ_FIELDS };
 enum { BEGIN_FLAGGED = 1, END_FLAGGED = 2, END_BARE = 4 };
 enum { CLOCK_SEQ, CLOCK_ID, CLOCK_OFFSET, CLOCK_UNIT, CLOCK_INCREMENTAL, CLOCK_LAST, CLOCK_FIELDS };
-enum { TRACK_UUID, TRACK_PID, TRACK_TID, TRACK_CATEGORY, TRACK_NAME, TRACK_FIELDS };
+enum {
+    TRACK_UUID, TRACK_PID, TRACK_TID, TRACK_CATEGORY, TRACK_NAME, TRACK_PARENT, TRACK_HAS_PROCESS, TRACK_PROCESS,
+    TRACK_FIELDS,
+};
 enum { TEXT_SCOPE, TEXT_FIELD, TEXT_ID, TEXT_ENTRY, TEXT_KIND, TEXT_NAME, TEXT_PLACE, TEXT_FIELDS };
-enum { X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY_TEXT, RENDER_STAGE, MEMCPY, MEMSET };
+enum { X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY_TEXT, RENDER_STAGE, MEMCPY, MEMSET, OVERHEAD, CUDA_SYNC };
 enum {
     CATEGORIES = 1, NAMES = 2, ANNOTATION_NAMES = 3, GPU_SPECIFICATIONS = 24, GPU_COUNTERS = 47, KERNELS = 1000,
     KERNEL_ARGUMENTS = 1001, COUNTER_NAMES = -47,
 };
-enum { BOOTTIME = 6 };
+enum { REALTIME = 1, BOOTTIME = 6, FIRST_OF_SEQUENCE = 64 }; /* clocks; those from the last on are of a sequence */
+static const int64_t FARTHEST = (int64_t)1 << 62; /* ns */
 enum { VARINT, FIXED64, BYTES, FIXED32 = 5 };
 enum { SLICE_BEGIN = 1, SLICE_END, SLICE_INSTANT, COUNTER_VALUE };
 enum {
@@ -33,21 +38,25 @@ enum {
     LONGEST_TAG = 10,
     MOST_LOST_WORK = 1 << 28,   /* bytes of broken packets that are searched: then their lengths are believed */
     MOST_LEVELS = 30,           /* of values in arguments; deeper ones become null */
+    MOST_PARENTS = 64,          /* of a track */
+    NOT_A_PROCESS = INT32_MAX,  /* torch's pid of "Overhead", -1 in its JSON */
 };
 
-/* What packets refer to; an entry is a JSON token in `strings`. Each table has its fields one after the other. */
+/* What packets refer to; an entry is a JSON token in `strings`. Each table has its fields one after the other; of those
+with a number in `counts`, so many rows are used. */
 typedef struct {
-    Text strings;
+    FIELD(uint8_t, strings);
     FIELD(int64_t, entries); /* start, length, code in this scan or -1 */
-    FIELD(const int32_t, slots);
-    FIELD(const int64_t, interned);
-    FIELD(const int32_t, track_slots);
-    FIELD(const int64_t, tracks);
-    FIELD(const int32_t, sequence_slots);
+    FIELD(int32_t, slots);
+    FIELD(int64_t, interned);
+    FIELD(int32_t, track_slots);
+    FIELD(int64_t, tracks);
+    FIELD(int32_t, sequence_slots);
     FIELD(int64_t, sequences);
     FIELD(int64_t, clocks);
     FIELD(const int64_t, devices);
-    int64_t n_clocks, seed, entries_room, interned_room, tracks_room, sequences_room, clocks_room;
+    FIELD(int64_t, counts);
+    int64_t seed, entries_room, interned_room, tracks_room, sequences_room, clocks_room;
 } Tables;
 
 #define OF(t, table, field, i) AT((t)->table, (field) * (t)->table##_room + (i))
@@ -59,7 +68,7 @@ typedef struct {
 } Record;
 
 typedef struct {
-    Record begins, ends, counters, launches, waits, stages, places;
+    Record begins, ends, counters, launches, waits, stages, labels, places;
 } Records;
 
 /* The columns of arguments that aren't found by their key. */
@@ -191,7 +200,7 @@ static inline int64_t slot_of(int64_t a, int64_t b, int64_t c, int64_t seed, int
 }
 
 /* Enter rows of the table of texts into its hash table; a later definition replaces an earlier one. */
-EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_t from, int64_t to, int64_t seed) {
+static void place_texts(OUT(int32_t, slots), IN(int64_t, interned), int64_t from, int64_t to, int64_t seed) {
     int64_t width = interned_size / TEXT_FIELDS, mask = slots_size - 1;
     const int64_t *scopes = interned + TEXT_SCOPE * width, *fields = interned + TEXT_FIELD * width;
     const int64_t *ids = interned + TEXT_ID * width;
@@ -204,6 +213,10 @@ EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_
         }
         AT(slots, slot) = (int32_t)row;
     }
+}
+
+EXPORT int64_t place_interned(OUT(int32_t, slots), IN(int64_t, interned), int64_t from, int64_t to, int64_t seed) {
+    place_texts(slots, slots_size, interned, interned_size, from, to, seed);
     return 0;
 }
 
@@ -255,7 +268,7 @@ static int64_t entry_code(Scan *s, int64_t entry) {
         AT(s->state, NEEDS_ROOM) = 1;
         return -1;
     }
-    for (int64_t k = 0; k < length; k++) AT(s->text, at + k) = AT(s->t->strings.at, start + k);
+    for (int64_t k = 0; k < length; k++) AT(s->text, at + k) = AT(s->t->strings, start + k);
     int64_t code = new_code(s, at, at + length);
     OF(s->t, entries, 2, entry) = code;
     return code;
@@ -276,34 +289,43 @@ static int64_t interned_entry(Scan *s, int64_t scope, int64_t kind, int64_t iid,
 
 /* ---- values as JSON; each function returns the index after what it wrote, and its caller sees that there is room */
 
-static int64_t write_text(Scan *s, int64_t i, int64_t end, int64_t at) {
-    AT(s->text, at++) = '"';
+/* Write b[i:end] as a JSON string into text from `at` on. */
+static int64_t write_string(Text b, int64_t i, int64_t end, OUT(uint8_t, text), int64_t at) {
+    AT(text, at++) = '"';
     for (; i < end; i++) {
-        uint8_t c = AT(s->b.at, i);
+        uint8_t c = AT(b.at, i);
         if (c == '"' || c == '\\') {
-            AT(s->text, at++) = '\\';
-            AT(s->text, at++) = c;
+            AT(text, at++) = '\\';
+            AT(text, at++) = c;
         } else if (c < ' ') {
             const uint8_t escape[] = {'\\', 'u', '0', '0', (uint8_t)('0' + (c >> 4)), "0123456789abcdef"[c & 15]};
-            for (int k = 0; k < 6; k++) AT(s->text, at++) = escape[k];
+            for (int k = 0; k < 6; k++) AT(text, at++) = escape[k];
         } else {
-            AT(s->text, at++) = c;
+            AT(text, at++) = c;
         }
     }
-    AT(s->text, at++) = '"';
+    AT(text, at++) = '"';
     return at;
 }
 
-static int64_t write_number(Scan *s, int64_t value, bool is_signed, int64_t at) {
+static int64_t write_text(Scan *s, int64_t i, int64_t end, int64_t at) {
+    return write_string(s->b, i, end, s->text, s->text_size, at);
+}
+
+static int64_t write_digits(int64_t value, bool is_signed, OUT(uint8_t, text), int64_t at) {
     uint64_t x = (uint64_t)value;
     if (is_signed && value < 0) {
-        AT(s->text, at++) = '-';
+        AT(text, at++) = '-';
         x = 0 - x;
     }
     int64_t n = 1;
     for (uint64_t rest = x / 10; rest; rest /= 10) n++;
-    for (int64_t k = n - 1; k >= 0; k--, x /= 10) AT(s->text, at + k) = (uint8_t)('0' + x % 10);
+    for (int64_t k = n - 1; k >= 0; k--, x /= 10) AT(text, at + k) = (uint8_t)('0' + x % 10);
     return at + n;
+}
+
+static int64_t write_number(Scan *s, int64_t value, bool is_signed, int64_t at) {
+    return write_digits(value, is_signed, s->text, s->text_size, at);
 }
 
 static int64_t write_constant(Scan *s, const char *what, int64_t at) {
@@ -365,7 +387,7 @@ static int64_t write_key(Scan *s, int64_t i, int64_t end, int64_t scope, int64_t
         at = write_text(s, start, stop, at);
     } else if (entry >= 0 && at + OF(s->t, entries, 1, entry) < limit) {
         int64_t from = OF(s->t, entries, 0, entry), length = OF(s->t, entries, 1, entry);
-        for (int64_t n = 0; n < length; n++) AT(s->text, at++) = AT(s->t->strings.at, from + n);
+        for (int64_t n = 0; n < length; n++) AT(s->text, at++) = AT(s->t->strings, from + n);
     } else {
         at = write_constant(s, "\"\"", at);
     }
@@ -467,7 +489,7 @@ static int64_t slot_of_name(const Scan *s, int64_t start, int64_t stop, int64_t 
     if (k < 0) return -1;
     int64_t entry = OF(s->t, interned, TEXT_ENTRY, k);
     int64_t at = OF(s->t, entries, 0, entry) + 1, size = OF(s->t, entries, 1, entry) - 2;
-    return size > 0 ? find_key(s->t->strings, at, at + size, 1, s->keys) : -1;
+    return size > 0 ? find_key((Text){s->t->strings, s->t->strings_size}, at, at + size, 1, s->keys) : -1;
 }
 
 /* Read an argument of a slice; returns -1 if it is broken. */
@@ -628,7 +650,7 @@ static void add_flow(Scan *s, uint64_t flow, int64_t phase, int64_t row) {
 /* The plain fields of a packet. */
 typedef struct {
     int64_t time, clock, sequence, flags, event, event_end, work, work_end, samples, samples_end;
-    bool has_time, changes, is_foreign, is_dropped;
+    bool has_time, changes, is_cleared, is_foreign, is_dropped;
 } Packet;
 
 /* The plain fields of a track event; those of texts begin at -1 where there is none. */
@@ -928,8 +950,8 @@ static int64_t read_samples(Scan *s, int64_t offset, int64_t pos, int64_t seq, c
 /* The time in the clock that all others were set against; MISSING if nothing says how. */
 static int64_t clock_time(Scan *s, int64_t clock, int64_t seq, int64_t ts) {
     Tables *t = s->t;
-    for (int64_t k = 0; k < t->n_clocks; k++) {
-        if (OF(t, clocks, CLOCK_ID, k) != clock || (OF(t, clocks, CLOCK_SEQ, k) != seq && clock >= 64)) continue;
+    for (int64_t k = 0; k < AT(t->counts, N_CLOCKS); k++) {
+        if (OF(t, clocks, CLOCK_ID, k) != clock || (OF(t, clocks, CLOCK_SEQ, k) != seq && clock >= FIRST_OF_SEQUENCE)) continue;
         if (OF(t, clocks, CLOCK_INCREMENTAL, k)) {
             AT(s->state, CLOCK_ROW) = k;
             AT(s->state, CLOCK_BEFORE) = OF(t, clocks, CLOCK_LAST, k);
@@ -942,20 +964,376 @@ static int64_t clock_time(Scan *s, int64_t clock, int64_t seq, int64_t ts) {
     return MISSING;
 }
 
-/* Whether this field of a packet changes what others refer to (or, 402, has packets inside). */
-static bool changes_tables(int64_t tag, int64_t value) {
-    switch (tag) {
-    case 50:  /* clock_snapshot */
-    case 98:  /* interned_data */
-    case 474: /* trace_packet_defaults */
-    case 482: /* track_descriptor */
-    case 354: /* thread_descriptor */
-    case 346: /* process_descriptor */
-    case 402: /* compressed_packets */ return true;
-    case 104: return value & 1;
-    case 328: return value != 0; /* incremental_state_cleared */
-    default: return false;
+/* ---- packets that change what others refer to; Python reads stages, counters and compressed packets */
+
+/* The row of a sequence, which is new or known; -1 if there is no room. */
+static int64_t sequence_row(Tables *t, int64_t id) {
+    int64_t row = find_id(t->sequence_slots, t->sequence_slots_size, t->sequences, t->sequences_room, id, t->seed);
+    if (row >= 0) return row;
+    row = AT(t->counts, N_SEQUENCES);
+    if (row == t->sequences_room) return -1;
+    for (int64_t field = 0; field < SEQ_FIELDS; field++) OF(t, sequences, field, row) = 0;
+    OF(t, sequences, SEQ_ID, row) = id;
+    OF(t, sequences, SEQ_SCOPE, row) = ++AT(t->counts, N_SCOPES);
+    OF(t, sequences, SEQ_PID, row) = OF(t, sequences, SEQ_TID, row) = EMPTY_TEXT;
+    AT(t->counts, N_SEQUENCES) = row + 1;
+    place_ids(t->sequence_slots, t->sequence_slots_size, t->sequences, t->sequences_room, row, row + 1, t->seed);
+    return row;
+}
+
+/* Append an entry that was written from the used bytes on up to `end`. */
+static int64_t new_entry(Tables *t, int64_t end) {
+    int64_t start = AT(t->counts, N_BYTES), entry = AT(t->counts, N_ENTRIES);
+    const int64_t fields[] = {start, end - start, -1};
+    for (int64_t field = 0; field < 3; field++) OF(t, entries, field, entry) = fields[field];
+    AT(t->counts, N_BYTES) = end;
+    AT(t->counts, N_ENTRIES) = entry + 1;
+    return entry;
+}
+
+/* Enter a text of a sequence; returns whether there was room. */
+static bool enter_text(Scan *s, int64_t scope, int64_t kind, int64_t iid, int64_t i, int64_t end) {
+    Tables *t = s->t;
+    int64_t start = AT(t->counts, N_BYTES), entry = AT(t->counts, N_ENTRIES), row = AT(t->counts, N_INTERNED);
+    if (entry == t->entries_room || row == t->interned_room || t->strings_size - start < 6 * (end - i) + 2) return false;
+    new_entry(t, write_string(s->b, i, end, t->strings, t->strings_size, start));
+    bool is_registers = kind == KERNEL_ARGUMENTS && is_text(s->b, i, end, "registers_per_thread");
+    const int64_t of_text[] = {scope, kind, iid, entry, is_registers, -1, -1};
+    for (int64_t field = 0; field < TEXT_FIELDS; field++) OF(t, interned, field, row) = of_text[field];
+    AT(t->counts, N_INTERNED) = row + 1;
+    place_texts(t->slots, t->slots_size, t->interned, t->interned_size, row, row + 1, t->seed);
+    return true;
+}
+
+/* Read interned texts: 0, 1 if some are of kinds that Python reads, 2 if there was no room. */
+static int64_t read_interned(Scan *s, int64_t i, int64_t end, int64_t scope) {
+    int64_t result = 0;
+    while (i < end) {
+        Field f = read_field(s->b, i, end);
+        if (f.after < 0) return result;
+        i = f.after;
+        int64_t kind = f.tag >> 3, iid = 0, start = 0, stop = 0;
+        if (kind == GPU_SPECIFICATIONS || kind == GPU_COUNTERS) result = 1;
+        bool has_text = kind == CATEGORIES || kind == NAMES || kind == ANNOTATION_NAMES || kind == KERNELS ||
+                        kind == KERNEL_ARGUMENTS;
+        if ((f.tag & 7) != BYTES || !has_text) continue;
+        bool is_whole = true;
+        for (int64_t at = f.value; at < f.after && is_whole;) {
+            Field inner = read_field(s->b, at, f.after);
+            is_whole = inner.after > 0;
+            at = inner.after;
+            if (inner.tag == 8 && is_whole) iid = inner.value;
+            if (inner.tag == (kind == KERNELS ? 26 : 18) && is_whole) {
+                start = inner.value;
+                stop = inner.after;
+            }
+        }
+        if (is_whole && !enter_text(s, scope, kind, iid, start, stop)) return 2;
     }
+    return result;
+}
+
+/* Read the defaults of a sequence: its clock, and the track of its events. */
+static void read_defaults(Scan *s, int64_t i, int64_t end, int64_t seq) {
+    int64_t clock = 0, track = 0;
+    while (i < end) {
+        Field f = read_field(s->b, i, end);
+        if (f.after < 0) return;
+        i = f.after;
+        if (f.tag == 464) clock = f.value;
+        if (f.tag != 90) continue;
+        track = 0;
+        for (int64_t at = f.value; at < f.after;) {
+            Field inner = read_field(s->b, at, f.after);
+            if (inner.after < 0) return;
+            if (inner.tag == 88) track = inner.value;
+            at = inner.after;
+        }
+    }
+    OF(s->t, sequences, SEQ_CLOCK, seq) = clock;
+    OF(s->t, sequences, SEQ_TRACK, seq) = track;
+}
+
+/* One clock of a snapshot. */
+typedef struct {
+    int64_t id, time, is_incremental, unit;
+} Clock;
+
+/* The next clock of a snapshot; *i becomes the index after it, `end` behind the last. */
+static Clock next_clock(Text b, int64_t *i, int64_t end) {
+    while (*i < end) {
+        Field f = read_field(b, *i, end);
+        *i = f.after < 0 ? end : f.after;
+        if (f.after < 0 || f.tag != 10) continue;
+        Clock clock = {0, 0, 0, 1};
+        int64_t at = f.value;
+        while (at >= 0 && at < f.after) {
+            Field inner = read_field(b, at, f.after);
+            at = inner.after;
+            if (inner.tag == 8) clock.id = inner.value;
+            if (inner.tag == 16) clock.time = inner.value;
+            if (inner.tag == 24) clock.is_incremental = inner.value & 1;
+            if (inner.tag == 32 && inner.value) clock.unit = inner.value;
+        }
+        if (at >= 0 && clock.id > 0) return clock;
+    }
+    return (Clock){0, 0, 0, 1};
+}
+
+static void set_clock(Tables *t, Clock clock, int64_t sequence, int64_t reference) {
+    int64_t row = 0, count = AT(t->counts, N_CLOCKS);
+    sequence = clock.id >= FIRST_OF_SEQUENCE ? sequence : 0;
+    while (row < count && (OF(t, clocks, CLOCK_ID, row) != clock.id || OF(t, clocks, CLOCK_SEQ, row) != sequence)) row++;
+    if (clock.id == BOOTTIME || row == t->clocks_room) return;
+    int64_t offset = (int64_t)((uint64_t)reference - (uint64_t)clock.time * (uint64_t)clock.unit);
+    const int64_t fields[] = {sequence, clock.id, offset, clock.unit, clock.is_incremental, clock.time};
+    for (int64_t field = 0; field < CLOCK_FIELDS; field++) OF(t, clocks, field, row) = fields[field];
+    AT(t->counts, N_CLOCKS) = larger(count, row + 1);
+}
+
+/* Set each clock against BOOTTIME, or against the first one without it. REALTIME of the first snapshot gives the Unix time,
+unless an event had a time before. */
+static void read_clocks(Scan *s, int64_t start, int64_t end, int64_t sequence) {
+    Tables *t = s->t;
+    int64_t i = start, reference = 0, realtime = 0;
+    bool has_boottime = false, is_first = true;
+    for (Clock clock; (clock = next_clock(s->b, &i, end)).id; is_first = false) {
+        if (clock.id == BOOTTIME || (is_first && !has_boottime)) reference = clock.time;
+        has_boottime |= clock.id == BOOTTIME;
+        if (clock.id == REALTIME) realtime = clock.time;
+    }
+    if (is_first) return;
+    if (!AT(t->counts, HAS_BASE) && !AT(t->counts, IS_TIMED)) {
+        AT(t->counts, ORIGIN_NS) = reference > -FARTHEST && reference < FARTHEST ? reference : 0;
+        AT(t->counts, BASE_NS) = realtime;
+    }
+    AT(t->counts, HAS_BASE) = 1;
+    i = start;
+    for (Clock clock; (clock = next_clock(s->b, &i, end)).id;) set_clock(t, clock, sequence, reference);
+}
+
+/* A message's text. */
+typedef struct {
+    int64_t begin, end;
+} Span;
+
+/* A process or a thread as a packet describes it. */
+typedef struct {
+    int64_t pid, tid;
+    Span name;
+} Description;
+
+static Description read_description(Text b, Span message, int64_t name_tag) {
+    Description description = {0, 0, {0, 0}};
+    for (int64_t i = message.begin; i < message.end;) {
+        Field f = read_field(b, i, message.end);
+        if (f.after < 0) break;
+        i = f.after;
+        if (f.tag == 8) description.pid = (int32_t)f.value;
+        if (f.tag == 16) description.tid = f.value;
+        if (f.tag == name_tag) description.name = (Span){f.value, f.after};
+    }
+    return description;
+}
+
+/* Note the name of a process, or of a thread. */
+static void note_label(Scan *s, bool is_thread, const Description *what, int64_t entry) {
+    Record *table = &s->r->labels;
+    int64_t n = AT(s->state, LABELS);
+    if (n == table->room) {
+        AT(s->state, NEEDS_ROOM) = 1;
+        return;
+    }
+    const int64_t fields[] = {is_thread, what->pid, what->tid, entry};
+    for (int field = 0; field < 4; field++) AT(table->at, field * table->room + n) = fields[field];
+    AT(s->state, LABELS) = n + 1;
+}
+
+static int64_t text_entry(Scan *s, Span text) {
+    Tables *t = s->t;
+    if (text.begin == text.end) return EMPTY_TEXT;
+    return new_entry(t, write_string(s->b, text.begin, text.end, t->strings, t->strings_size, AT(t->counts, N_BYTES)));
+}
+
+static int64_t number_entry(Tables *t, int64_t value) {
+    return new_entry(t, write_digits(value, true, t->strings, t->strings_size, AT(t->counts, N_BYTES)));
+}
+
+/* The entry of a track's name in place of a thread's number: of a number if it looks like one. */
+static int64_t place_entry(Scan *s, Span name) {
+    Tables *t = s->t;
+    int64_t first = name.begin + (name.begin < name.end && AT(s->b.at, name.begin) == '-'), i = first;
+    while (i < name.end && AT(s->b.at, i) >= '0' && AT(s->b.at, i) <= '9') i++;
+    if (i < name.end || i == first || i - first > 19) return text_entry(s, name);
+    int64_t at = AT(t->counts, N_BYTES);
+    for (int64_t k = name.begin; k < name.end; k++) AT(t->strings, at++) = AT(s->b.at, k);
+    return new_entry(t, at);
+}
+
+/* The entry of the words "track N". */
+static int64_t unnamed_track_entry(Tables *t, int64_t uuid) {
+    int64_t at = AT(t->counts, N_BYTES);
+    for (const char *word = "\"track "; *word; word++) AT(t->strings, at++) = (uint8_t)*word;
+    at = write_digits(uuid, false, t->strings, t->strings_size, at);
+    AT(t->strings, at++) = '"';
+    return new_entry(t, at);
+}
+
+static bool has_room_for_track(const Scan *s, int64_t message_bytes) {
+    const Tables *t = s->t;
+    return AT(t->counts, N_TRACKS) < t->tracks_room && AT(t->counts, N_ENTRIES) + 8 <= t->entries_room &&
+           t->strings_size - AT(t->counts, N_BYTES) >= 18 * message_bytes + 128;
+}
+
+static void note_process(Scan *s, const Description *process, Span name) {
+    if (name.begin == name.end) return;
+    int64_t gpu = process->pid, first = name.begin + 4, number = 0;
+    bool is_gpu = name.end - first > 0 && name.end - first < 10 && is_text(s->b, name.begin, first, "GPU ");
+    for (int64_t i = first; is_gpu && i < name.end; i++) {
+        number = 10 * number + AT(s->b.at, i) - '0';
+        is_gpu = AT(s->b.at, i) >= '0' && AT(s->b.at, i) <= '9';
+    }
+    if (gpu >= 0 && IS_GPU + gpu < s->t->counts_size) AT(s->t->counts, IS_GPU + gpu) = is_gpu && number == gpu;
+    note_label(s, false, process, text_entry(s, name));
+}
+
+/* The row of the next track above that has a process, or of the last one that is known; `row` itself if it has one. */
+static int64_t track_with_process(const Tables *t, int64_t row) {
+    for (int level = 0; level < MOST_PARENTS && !OF(t, tracks, TRACK_HAS_PROCESS, row); level++) {
+        int64_t parent = OF(t, tracks, TRACK_PARENT, row);
+        int64_t above = find_id(t->track_slots, t->track_slots_size, t->tracks, t->tracks_room, parent, t->seed);
+        if (above < 0) break;
+        row = above;
+    }
+    return row;
+}
+
+/* What a descriptor says of a track. */
+typedef struct {
+    int64_t uuid, parent;
+    Span name, process, thread;
+    bool is_counter;
+} Track;
+
+static Track read_track_fields(Text b, int64_t i, int64_t end) {
+    Track track = {0, 0, {0, 0}, {0, 0}, {0, 0}, false};
+    while (i < end) {
+        Field f = read_field(b, i, end);
+        if (f.after < 0) break;
+        i = f.after;
+        switch (f.tag) {
+        case 8: track.uuid = f.value; break;
+        case 40: track.parent = f.value; break;
+        case 18: track.name = (Span){f.value, f.after}; break;
+        case 26: track.process = (Span){f.value, f.after}; break;
+        case 34: track.thread = (Span){f.value, f.after}; break;
+        case 66: track.is_counter = true; break;
+        default: break;
+        }
+    }
+    return track;
+}
+
+/* Enter a track: a thread's, a process', a counter's, or one that a program named; returns 2 if there was no room. */
+static int64_t read_track(Scan *s, int64_t i, int64_t end) {
+    Tables *t = s->t;
+    if (!has_room_for_track(s, end - i)) return 2;
+    Track track = read_track_fields(s->b, i, end);
+    Description thread = read_description(s->b, track.thread, 42), process = read_description(s->b, track.process, 50);
+    bool has_thread = track.thread.begin > 0, has_process = track.process.begin > 0;
+    if (has_thread) {
+        Span name = thread.name.end > thread.name.begin ? thread.name : track.name;
+        if (name.end > name.begin) note_label(s, true, &thread, text_entry(s, name));
+    }
+    if (has_process) note_process(s, &process, process.name.end > process.name.begin ? process.name : track.name);
+    int64_t row = AT(t->counts, N_TRACKS);
+    OF(t, tracks, TRACK_UUID, row) = track.uuid;
+    OF(t, tracks, TRACK_PARENT, row) = track.parent;
+    OF(t, tracks, TRACK_HAS_PROCESS, row) = has_thread || has_process;
+    OF(t, tracks, TRACK_PROCESS, row) = has_process ? process.pid : thread.pid;
+    int64_t above = track_with_process(t, row), pid = OF(t, tracks, TRACK_PROCESS, above), tid, category = -1;
+    bool is_placed = OF(t, tracks, TRACK_HAS_PROCESS, above);
+    if (has_thread)
+        tid = number_entry(t, thread.tid);
+    else
+        tid = track.name.end > track.name.begin || has_process ? place_entry(s, track.name) : unnamed_track_entry(t, track.uuid);
+    if (is_placed && pid == NOT_A_PROCESS)
+        category = OVERHEAD;
+    else if (has_thread && pid >= 0 && IS_GPU + pid < t->counts_size && AT(t->counts, IS_GPU + pid))
+        category = CUDA_SYNC;
+    OF(t, tracks, TRACK_PID, row) = is_placed ? number_entry(t, pid == NOT_A_PROCESS ? -1 : pid) : EMPTY_TEXT;
+    OF(t, tracks, TRACK_TID, row) = tid;
+    OF(t, tracks, TRACK_CATEGORY, row) = category;
+    OF(t, tracks, TRACK_NAME, row) = track.is_counter && track.name.end > track.name.begin ? text_entry(s, track.name) : -1;
+    AT(t->counts, N_TRACKS) = row + 1;
+    place_ids(t->track_slots, t->track_slots_size, t->tracks, t->tracks_room, row, row + 1, t->seed);
+    return 0;
+}
+
+/* Read the process or the thread of a sequence, as programs before track descriptors wrote them; returns 2 if there was
+no room. */
+static int64_t read_descriptor(Scan *s, Span message, int64_t seq, bool is_thread) {
+    if (!has_room_for_track(s, message.end - message.begin)) return 2;
+    Description what = read_description(s->b, message, is_thread ? 42 : 50);
+    if (!is_thread) {
+        note_process(s, &what, what.name);
+        return 0;
+    }
+    OF(s->t, sequences, SEQ_PID, seq) = number_entry(s->t, what.pid);
+    OF(s->t, sequences, SEQ_TID, seq) = number_entry(s->t, what.tid);
+    if (what.name.end > what.name.begin) note_label(s, true, &what, text_entry(s, what.name));
+    return 0;
+}
+
+/* Whether this field of a packet changes what others refer to (or, 402, has packets inside). */
+static bool changes_tables(int64_t tag) {
+    return tag == 50 || tag == 98 || tag == 474 || tag == 482 || tag == 354 || tag == 346 || tag == 402;
+}
+
+/* Whether these bytes are the fields of a message, and its messages those of theirs, down to some level. */
+static bool is_message(Text b, int64_t i, int64_t end, int levels) {
+    while (i < end) {
+        Field f = read_field(b, i, end);
+        if (f.after < 0 || (levels && (f.tag & 7) == BYTES && !is_message(b, f.value, f.after, levels - 1))) return false;
+        i = f.after;
+    }
+    return true;
+}
+
+/* Read what a packet changes of a sequence: 0, 1 if it changes more, which Python reads, 2 if there was no room. */
+static int64_t read_changes(Scan *s, int64_t i, int64_t end, int64_t offset, int64_t seq, bool is_cleared) {
+    int64_t result = 0;
+    bool is_whole = true;
+    if (is_cleared) {
+        OF(s->t, sequences, SEQ_SCOPE, seq) = ++AT(s->t->counts, N_SCOPES);
+        OF(s->t, sequences, SEQ_TRACK, seq) = OF(s->t, sequences, SEQ_CLOCK, seq) = 0;
+    }
+    while (i < end && result < 2) {
+        Field f = read_field(s->b, i, end);
+        i = f.after;
+        if (changes_tables(f.tag) && f.tag != 402)
+            is_whole &= is_message(s->b, f.value, f.after, f.tag == 50 || f.tag == 98);
+        switch (f.tag) {
+        case 98: /* interned_data */ {
+            int64_t of_texts = read_interned(s, f.value, f.after, OF(s->t, sequences, SEQ_SCOPE, seq));
+            result = larger(result, of_texts);
+            break;
+        }
+        case 474: /* trace_packet_defaults */ read_defaults(s, f.value, f.after, seq); break;
+        case 50: /* clock_snapshot */
+            read_clocks(s, f.value, f.after, OF(s->t, sequences, SEQ_ID, seq));
+            break;
+        case 482: /* track_descriptor */ result = larger(result, read_track(s, f.value, f.after)); break;
+        case 354: /* thread_descriptor */
+        case 346: /* process_descriptor */
+            result = larger(result, read_descriptor(s, (Span){f.value, f.after}, seq, f.tag == 354));
+            break;
+        case 402: /* compressed_packets */ result = larger(result, 1); break;
+        default: break;
+        }
+    }
+    if (!is_whole) count_first(s, DAMAGED_STATE, FIRST_DAMAGED_STATE, offset);
+    return result;
 }
 
 static int64_t read_packet_fields(Text b, int64_t i, int64_t end, Packet *packet) {
@@ -980,31 +1358,34 @@ static int64_t read_packet_fields(Text b, int64_t i, int64_t end, Packet *packet
             packet->clock = f.value;
         } else if (f.tag == 336) {
             packet->is_dropped = f.value != 0;
-        } else if (changes_tables(f.tag, f.value)) {
+        } else if (changes_tables(f.tag)) {
             packet->changes = true;
         } else if ((f.tag & 7) == BYTES) {
             packet->is_foreign = true;
         }
         if (f.tag == 104) packet->flags = f.value;
+        packet->is_cleared |= (f.tag == 104 && f.value & 1) || (f.tag == 328 && f.value); /* incremental_state_cleared */
         i = f.after;
     }
     return 0;
 }
 
-/* Read a packet: 0, -1 if it is broken, 1 if it changes the tables and Python hasn't read it yet. */
+/* Read a packet: 0, -1 if it is broken, STATE if it changes what Python hasn't read yet, GROW if the tables have no room. */
 static int64_t read_packet(Scan *s, int64_t i, int64_t end, int64_t pos, int64_t base, bool knows_state) {
     Tables *t = s->t;
-    Packet packet = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false};
+    Packet packet = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, false};
     if (read_packet_fields(s->b, i, end, &packet) < 0) return -1;
-    int64_t seq = find_id(t->sequence_slots, t->sequence_slots_size, t->sequences, t->sequences_room, packet.sequence, t->seed);
-    if ((packet.changes || seq < 0) && !knows_state) return 1;
-    int64_t offset = base + pos, length = end - pos, result = 0;
+    int64_t offset = base + pos, length = end - pos, seq = sequence_row(t, packet.sequence), result = seq < 0 ? 2 : 0;
+    if (result == 0 && !knows_state && (packet.changes || packet.is_cleared))
+        result = read_changes(s, i, end, offset, seq, packet.is_cleared);
+    AT(s->state, SEQUENCE) = seq;
+    if (result > 0) return result == 1 ? STATE : GROW;
     if (packet.is_dropped) count_first(s, DROPPED, FIRST_DROPPED, offset);
     if (!packet.event_end && !packet.work_end && !packet.samples_end) {
         if (packet.is_foreign && !packet.changes) count_first(s, FOREIGN, FIRST_FOREIGN, offset);
         return 0;
     }
-    if (seq < 0) return -1; /* Python couldn't read it */
+    AT(t->counts, IS_TIMED) |= packet.has_time;
     int64_t clock = packet.clock ? packet.clock : OF(t, sequences, SEQ_CLOCK, seq);
     if (!packet.has_time)
         packet.time = MISSING;
@@ -1035,16 +1416,18 @@ static void note_damage(Scan *s, int64_t offset, int64_t length) {
     AT(s->state, LOST_WORK) += larger(length, 0);
 }
 
-/* Read a whole packet, and forget it if it is broken or can't be read yet; returns as read_packet does, 2 if there was
+/* Read a whole packet, and forget it if it is broken or can't be read yet; returns as read_packet does, FULL if there was
 no room for it. */
 static int64_t keep_packet(Scan *s, int64_t i, int64_t end, int64_t pos, int64_t base, bool knows_state) {
     int64_t saved[LOST], rows = AT(s->out->state, EVENTS);
     for (int k = BEGINS; k < LOST; k++) saved[k] = AT(s->state, k);
     AT(s->state, NEEDS_ROOM) = 0;
     AT(s->state, CLOCK_ROW) = -1;
+    int64_t damaged = AT(s->state, DAMAGED_STATE);
     int64_t result = read_packet(s, i, end, pos, base, knows_state);
     if (AT(s->state, NEEDS_ROOM) || result != 0) undo(s, rows, saved);
-    return result == 0 && AT(s->state, NEEDS_ROOM) ? 2 : result;
+    if (AT(s->state, NEEDS_ROOM) || result == GROW) AT(s->state, DAMAGED_STATE) = damaged; /* it is read again */
+    return result == 0 && AT(s->state, NEEDS_ROOM) ? FULL : result;
 }
 
 /* Read the packets in b[pos:end], and return the first byte that wasn't read.
@@ -1067,7 +1450,7 @@ static int64_t read_packets(Scan *s, int64_t pos, int64_t end, int64_t base, boo
         if (f.after > 0 && f.tag == PACKET) {
             result = keep_packet(s, f.value, f.after, pos, base, knows_state);
             if (result > 0) {
-                AT(s->state, STATE_OF_SCAN) = result == 1 ? STATE : FULL;
+                AT(s->state, STATE_OF_SCAN) = result;
                 return pos;
             }
         } else if (f.after > 0 && (f.tag & 7) == BYTES) { /* an unknown field of the file */
@@ -1093,10 +1476,10 @@ static int64_t read_packets(Scan *s, int64_t pos, int64_t end, int64_t base, boo
 
 EXPORT int64_t scan_packets(
     IN(uint8_t, bytes), int64_t pos, int64_t end, int64_t base, int64_t is_last, int64_t knows_state,
-    IN(uint8_t, strings), OUT(int64_t, entries), IN(int32_t, slots), IN(int64_t, interned), IN(int32_t, track_slots),
-    IN(int64_t, tracks), IN(int32_t, sequence_slots), OUT(int64_t, sequences), OUT(int64_t, clocks),
-    IN(int64_t, devices), IN(int64_t, counts), OUT(int64_t, begins), OUT(int64_t, ends), OUT(int64_t, counters),
-    OUT(int64_t, launches), OUT(int64_t, waits), OUT(int64_t, stages), OUT(int64_t, places), IN(int64_t, levels),
+    OUT(uint8_t, strings), OUT(int64_t, entries), OUT(int32_t, slots), OUT(int64_t, interned), OUT(int32_t, track_slots),
+    OUT(int64_t, tracks), OUT(int32_t, sequence_slots), OUT(int64_t, sequences), OUT(int64_t, clocks),
+    IN(int64_t, devices), OUT(int64_t, counts), OUT(int64_t, begins), OUT(int64_t, ends), OUT(int64_t, counters),
+    OUT(int64_t, launches), OUT(int64_t, waits), OUT(int64_t, stages), OUT(int64_t, labels), OUT(int64_t, places), IN(int64_t, levels),
     IN(int64_t, kinds), IN(int64_t, key_columns), IN(int64_t, starts), IN(int64_t, key_lengths), IN(uint8_t, key_text),
     IN(int64_t, columns), OUT(uint8_t, text), OUT(int32_t, codes), OUT(int64_t, times), OUT(int64_t, offsets),
     OUT(int32_t, lengths), OUT(int64_t, arg_counts), OUT(int32_t, arg_rows), OUT(int64_t, arg_values),
@@ -1107,12 +1490,12 @@ EXPORT int64_t scan_packets(
     Out out = {ARRAY(codes), ARRAY(times), ARRAY(offsets), ARRAY(lengths), ARRAY(arg_counts), ARRAY(arg_rows),
                ARRAY(arg_values), ARRAY(token_slots), ARRAY(slot_codes), ARRAY(token_starts), ARRAY(token_lengths),
                ARRAY(odd), ARRAY(damage), ARRAY(out_state)};
-    Tables tables = {{strings, strings_size}, ARRAY(entries), ARRAY(slots), ARRAY(interned), ARRAY(track_slots),
+    Tables tables = {ARRAY(strings), ARRAY(entries), ARRAY(slots), ARRAY(interned), ARRAY(track_slots),
                      ARRAY(tracks), ARRAY(sequence_slots), ARRAY(sequences), ARRAY(clocks), ARRAY(devices),
-                     AT(counts, 0), AT(out_state, SEED), entries_size / 3, interned_size / TEXT_FIELDS, tracks_size / TRACK_FIELDS,
+                     ARRAY(counts), AT(out_state, SEED), entries_size / 3, interned_size / TEXT_FIELDS, tracks_size / TRACK_FIELDS,
                      sequences_size / SEQ_FIELDS, clocks_size / CLOCK_FIELDS};
     Records records = {RECORD(begins, 5), RECORD(ends, 5), RECORD(counters, 3), RECORD(launches, 3),
-                       RECORD(waits, 3), RECORD(stages, 3), RECORD(places, 3)};
+                       RECORD(waits, 3), RECORD(stages, 3), RECORD(labels, 4), RECORD(places, 3)};
     CHECK(columns_size == sizeof(Columns) / sizeof(int64_t));
     Columns args;
     __builtin_memcpy(&args, columns, sizeof args);

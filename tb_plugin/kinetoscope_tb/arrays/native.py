@@ -10,7 +10,8 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,21 +64,58 @@ class Function:
 
     def __call__(self, *values: Any) -> int:
         """Call it with the arguments of its prototype in tb_plugin/native."""
+        function, parameters = self._found()
+        _arrays, arguments = _prepared(parameters, _flat(values))  # live until the call is over
+        result: int = function(*arguments)
+        return result
+
+    def bound(self, *values: Any) -> BoundFunction:
+        """The function with its last arguments prepared, for many calls with the same arrays."""
+        function, parameters = self._found()
+        last = list(_flat(values))
+        return BoundFunction(function, parameters[: -len(last)], *_prepared(parameters[-len(last) :], last))
+
+    def _found(self) -> tuple[Callable[..., int], list[_Parameter | None]]:
         if self._name not in _library():
             raise ImportError(
                 f"Kinetoscope's library has no function {self._name}, so it is an older one. {_HOW_TO_BUILD}"
             )
-        function, parameters = _library()[self._name]
-        arrays, arguments = [], []
-        for parameter, value in zip(parameters, _flat(values), strict=True):
-            if parameter is None:
-                arguments.append(int(value))
-            else:
-                array = parameter.array(value)
-                arrays.append(array)  # until the call is over
-                arguments += [array.__array_interface__["data"][0], array.size]
-        result: int = function(*arguments)
-        return result
+        return _library()[self._name]
+
+
+@dataclass(frozen=True)
+class BoundFunction:
+    """A compiled function whose last arguments are prepared.
+
+    Args:
+        function: It.
+        parameters: Its first parameters.
+        arrays: The arrays among its last arguments.
+        arguments: Its last arguments.
+    """
+
+    function: Callable[..., int]
+    parameters: list[_Parameter | None]
+    arrays: list[Array]
+    arguments: list[int]
+
+    def __call__(self, *values: Any) -> int:
+        """Call it with its first arguments."""
+        _arrays, arguments = _prepared(self.parameters, _flat(values))  # as above
+        return self.function(*arguments, *self.arguments)
+
+
+def _prepared(parameters: list[_Parameter | None], values: Iterable[Any]) -> tuple[list[Array], list[int]]:
+    """The arrays that C uses, and its arguments."""
+    arrays, arguments = [], []
+    for parameter, value in zip(parameters, values, strict=True):
+        if parameter is None:
+            arguments.append(int(value))
+        else:
+            array = parameter.array(value)
+            arrays.append(array)
+            arguments += [array.__array_interface__["data"][0], array.size]
+    return arrays, arguments
 
 
 def _flat(values: tuple[Any, ...]) -> Iterator[Any]:

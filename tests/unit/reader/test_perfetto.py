@@ -12,6 +12,7 @@ from kinetoscope_tb.errors import NotATrace, TraceError
 from kinetoscope_tb.export.repair import repair
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.reader.event import EventTexts
+from kinetoscope_tb.reader.perfetto.state import State
 from kinetoscope_tb.trace.model import COLLECTED
 from support.perfetto import BOOTTIME, REALTIME, annotation, clock, field, foreign, message, packet, training
 from support.real_traces import FOLDER
@@ -261,3 +262,62 @@ def test_repairing_says_that_it_needs_json(tmp_path):
 def test_a_file_of_damage_alone_is_refused():
     with pytest.raises(TraceError, match="none of its events can be read"):
         read_text(b"\n\x7f" + b"\x08\x01" * 20)
+
+
+def begin_and_end(nth, track=7, sequence=1, **fields):
+    """A slice on a track; its begin has these fields, too."""
+    own = {int(number[1:]): value for number, value in fields.items()}
+    event = {9: 1, 11: track, **own.pop(11, {23: f"slice {nth}"})}
+    begin = packet({8: 1000 * nth, **own, 11: message(event)}, sequence)
+    return begin + packet({8: 1000 * nth + 5, 11: message({9: 2, 11: track})}, sequence)
+
+
+CHANGES = {
+    "texts": lambda n: begin_and_end(n, _12=message({2: message({1: n + 1, 2: f"slice {n}"})}), _11={10: n + 1}),
+    "sequences": lambda n: begin_and_end(n, sequence=n + 2, _13=1),
+    "clears": lambda n: begin_and_end(n, _13=1),
+    "tracks": lambda n: packet({60: message({1: 1000 + n, 2: f"track {n}", 5: 7})}) + begin_and_end(n, 1000 + n),
+    "threads": lambda n: (
+        packet({60: message({1: 1000 + n, 4: message({1: 42, 2: n, 5: f"thread {n}"})})}) + begin_and_end(n, 1000 + n)
+    ),
+    "clocks": lambda n: (
+        packet({6: message({1: [message({1: 6, 2: 0}), message({1: 64 + n, 2: 0})]})}) + begin_and_end(n)
+    ),
+    "descriptors": lambda n: packet({44: message({1: 42, 2: n, 5: f"thread {n}"})}) + begin_and_end(n, 0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_packets_that_change_what_others_refer_to_are_read_in_the_scan(change, monkeypatch):
+    count, stops = 3000, []
+    for name in ("read", "make_room"):
+        method = getattr(State, name)
+        monkeypatch.setattr(State, name, lambda *args, method=method, name=name: stops.append(name) or method(*args))
+    head = packet({60: message({1: 7, 4: message({1: 42, 2: 7, 5: "main"})})})
+    trace = read_text(head + b"".join(map(change, range(count))))
+    rows = trace.others.sort("start_ns")
+    assert rows["name"].to_list() == [f"slice {n}" for n in range(count)]
+    assert rows["start_ns"].to_list() == [1000 * n for n in range(count)]
+    assert "read" not in stops
+    assert len(stops) < 20
+
+
+def test_tracks_have_the_process_above_them():
+    parts = [
+        packet({60: message({1: 1, 3: message({1: 42, 6: "trainer"})})}),
+        packet({60: message({1: 2, 5: 1, 2: "a queue"})}),
+        packet({60: message({1: 3, 5: 2, 2: "-12"})}),
+        packet({60: message({1: 4, 5: 99})}),
+        packet({60: message({1: 5, 5: 5, 2: "its own parent"})}),
+        packet({60: message({1: 6, 4: message({1: 42, 2: 77, 5: "worker"})})}),
+        *(begin_and_end(n, n) for n in range(1, 7)),
+    ]
+    trace = read_text(b"".join(parts))
+    assert {row[:2]: row[2:] for row in trace.threads.rows()} == {
+        ("42", ""): ("trainer", None),
+        ("42", "a queue"): ("trainer", None),
+        ("42", "-12"): ("trainer", None),
+        ("", "track 4"): (None, None),
+        ("", "its own parent"): (None, None),
+        ("42", "77"): ("trainer", "worker"),
+    }

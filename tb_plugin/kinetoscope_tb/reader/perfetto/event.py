@@ -35,7 +35,8 @@ def packet_as_json(blocks: Iterable[bytes], offset: int, length: int) -> bytes:
             base, rest = base + read, rest[read:]
             if base + len(rest) >= offset + length:
                 break
-    raw = rest[offset - base : offset - base + length]
+        raw = rest[offset - base : offset - base + length]
+        ingestion.scan(pool, raw, base, is_last=True)  # what the packet says itself
     if len(raw) < length:
         raise BrokenMessage
     return json.dumps(_event(ingestion.state, raw), ensure_ascii=False).encode("utf-8", "replace")
@@ -49,7 +50,6 @@ def _event(state: State, raw: bytes) -> dict[str, Any]:
     if kind == 2:
         sample = values(inner)
         return {"ph": "C", "counter_id": number(sample, 1), "args": {"": _number(sample, 2, 3)}}
-    state.read(inner)
     packet = values(inner)
     sequence = number(packet, 10)
     if 53 in packet:

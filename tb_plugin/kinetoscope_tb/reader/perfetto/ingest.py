@@ -92,6 +92,7 @@ class Ingestion:
         self._slices, self._links = Slices(), Links()
         self._out, self._idle = new_out(), deque([new_out() for _ in range(_AHEAD)])
         self._records = _new_records()
+        self._scanner = w.Scanner(self._records, _KEYS, _COLUMNS)
         self._counts = np.zeros(w.N_STATE, np.int64)
         self._text = np.empty(_TEXT_BYTES, np.uint8)
         self._places: list[NDArray[np.int64]] = []
@@ -114,13 +115,15 @@ class Ingestion:
         at, knows_state = 0, False
         while True:
             before, rows = at, int(self._out.state[s.EVENTS])
-            at = w.scan(
-                array, at, array.size, base + self._inserted, self.state.tables(), self._records, _KEYS, _COLUMNS,
-                self._text, self._out, self._counts, is_last=is_last, knows_state=knows_state,
+            at = self._scanner.scan(
+                array, at, array.size, base + self._inserted, self.state.tables(), self._text, self._out, self._counts,
+                is_last=is_last, knows_state=knows_state,
             )  # fmt: skip
             status, knows_state = self._counts[w.STATUS], False
             if status == w.STATE:
                 at, knows_state = self._read_state(pool, text, at, base, is_inner=is_inner)
+            elif status == w.GROW:
+                self.state.make_room(w.field(array, at, array.size)[2] - at)
             elif status == w.FULL:
                 self._flush(pool)
                 if at == before and rows == 0 and not self._grow(array, at):
@@ -158,7 +161,7 @@ class Ingestion:
         start, end = w.field(np.frombuffer(text, np.uint8), at, len(text))[1:]
         packet = text[start:end]
         try:
-            self.state.read(packet)
+            self.state.read(packet, int(self._counts[w.SEQUENCE]))
             compressed = data(values(packet), 50)
         except BrokenMessage:
             self._noted["damaged_state"].add(1, base + at)
@@ -206,6 +209,7 @@ class Ingestion:
         ):
             if count:
                 rows.append(_with_times_from(table[:, :count].copy(), origin))
+        self.state.note_labels(records.labels[:, : counts[w.LABELS]])
         for pairs, table, count in (
             (self._links.launches, records.launches, counts[w.LAUNCHES]),
             (self._links.waits, records.waits, counts[w.WAITS]),
@@ -234,6 +238,7 @@ class Ingestion:
             ("unknown_texts", w.UNKNOWN_TEXTS, w.FIRST_UNKNOWN_TEXT),
             ("other_packets", w.FOREIGN, w.FIRST_FOREIGN),
             ("dropped_packets", w.DROPPED, w.FIRST_DROPPED),
+            ("damaged_state", w.DAMAGED_STATE, w.FIRST_DAMAGED_STATE),
         ):
             if counts[count]:
                 self._noted[name].add(int(counts[count]), int(counts[first]))
@@ -295,15 +300,11 @@ def ingest_perfetto(
 
 
 def _head(state: State) -> bytes:
-    return b'{"baseTimeNanoseconds": %d, "traceEvents": [' % (state.base_ns or 0)
+    return b'{"baseTimeNanoseconds": %d, "traceEvents": [' % state.base_ns
 
 
 def _new_records() -> w.Records:
-    return w.Records(
-        np.empty((5, _RECORDS), np.int64),
-        np.empty((5, _RECORDS), np.int64),
-        *(np.empty((3, _RECORDS), np.int64) for _ in range(5)),
-    )
+    return w.Records(*(np.empty((fields, _RECORDS), np.int64) for fields in (5, 5, 3, 3, 3, 3, 4, 3)))
 
 
 def _with_times_from(rows: NDArray[np.int64], origin: int) -> NDArray[np.int64]:

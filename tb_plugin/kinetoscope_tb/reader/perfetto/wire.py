@@ -1,21 +1,23 @@
 """The scanner of Perfetto's protobuf: bytes of packets → arrays, in one pass (tb_plugin/native/perfetto.c).
 
 It fills the same `Out` as the scanner of JSON, so that everything behind it is shared: a text becomes the JSON token
-that a writer of JSON would have written. What packets refer to is in `Tables`, which Python fills (state.py): packets
-that change it are left to the caller.
+that a writer of JSON would have written. What packets refer to is in `Tables`: the scanner enters sequences and
+texts, Python everything else (state.py), and makes room.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...arrays.native import SEED, Array, Function
+from ...arrays.native import SEED, Array, BoundFunction, Function
 from ..scan.scanner import Keys, Out
 
-MORE, FULL, STATE = range(3)
-"""Why a scan stopped: no further whole packet; no room left; a packet that changes the tables."""
+MORE, FULL, STATE, GROW = range(4)
+"""Why a scan stopped: no further whole packet; no room for events; a packet with tracks, clocks or processes, which
+Python reads; no room in the tables."""
 
 (
     STATUS,
@@ -27,6 +29,7 @@ MORE, FULL, STATE = range(3)
     LAUNCHES,
     WAITS,
     STAGES,
+    LABELS,
     LOST,
     FIRST_LOST,
     IS_LOST,
@@ -39,13 +42,25 @@ MORE, FULL, STATE = range(3)
     CLOCK_ROW,
     CLOCK_BEFORE,
     LOST_WORK,
-) = range(21)
+    SEQUENCE,
+    DAMAGED_STATE,
+    FIRST_DAMAGED_STATE,
+) = range(25)
 """The places in `state`. LOST: damaged places; IS_LOST: whether the last one still lasts. UNKNOWN_TEXTS: references to
 texts that no packet defined. FOREIGN: packets of kinds that aren't shown. DROPPED: sequences say that packets before
 were dropped. CLOCK_ROW: the incremental clock that a packet advanced, or -1, and its time before.
-LOST_WORK: how many bytes of broken packets were searched for whole ones."""
+LOST_WORK: how many bytes of broken packets were searched for whole ones. SEQUENCE: the row of its sequence.
+DAMAGED_STATE: packets with damaged texts, tracks or clocks."""
 
-N_STATE = LOST_WORK + 1
+N_STATE = FIRST_DAMAGED_STATE + 1
+
+N_CLOCKS, N_ENTRIES, N_INTERNED, N_TRACKS, N_SEQUENCES, N_SCOPES, N_BYTES, IS_TIMED, HAS_BASE, BASE_NS, ORIGIN_NS = (
+    range(11)
+)
+IS_GPU = ORIGIN_NS + 1
+"""The places in `Tables.counts`: used rows and scopes, the used bytes of `strings`, whether an event had a time and a
+snapshot of clocks came. BASE_NS is the Unix time of the first one, ORIGIN_NS what the clock of events showed. From
+IS_GPU on: whether a process is a GPU."""
 
 PACKET = 10  # the tag of Trace.packet, with its length
 LONGEST_PACKET = 1 << 26
@@ -54,13 +69,13 @@ SEQ_ID, SEQ_SCOPE, SEQ_TRACK, SEQ_CLOCK, SEQ_GROUP, SEQ_ENDED, SEQ_FLAGS, SEQ_PI
 """The rows of `Tables.sequences`; SEQ_CLOCK is the default clock, SEQ_FLAGS which of the flags below occurred."""
 BEGIN_FLAGGED, END_FLAGGED, END_BARE = 1, 2, 4
 
-CLOCK_SEQ, CLOCK_ID, CLOCK_OFFSET, CLOCK_UNIT, CLOCK_INCREMENTAL, CLOCK_LAST = range(6)
-TRACK_UUID, TRACK_PID, TRACK_TID, TRACK_CATEGORY, TRACK_NAME = range(5)
+CLOCK_FIELDS = 6
+TRACK_UUID, TRACK_PID, TRACK_TID = range(3)
+TRACK_FIELDS = 8
 TEXT_SCOPE, TEXT_FIELD, TEXT_ID, TEXT_ENTRY, TEXT_KIND, TEXT_NAME, TEXT_PLACE = range(7)
 """The rows of `Tables.interned`. TEXT_KIND and TEXT_NAME: the category and the fixed name of a stage, or -1; TEXT_KIND
 of an argument of kernels: 1 for registers. TEXT_PLACE: the tid of a queue, the pid of a device's counters."""
 
-BOOTTIME = 6
 CONSTANTS = (
     b'"X"',
     b'"i"',
@@ -73,8 +88,12 @@ CONSTANTS = (
     b'"gpu_render_stage"',
     b'"Memcpy"',
     b'"Memset"',
+    b'"overhead"',
+    b'"cuda_sync"',
 )
-X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE, MEMCPY, MEMSET = range(len(CONSTANTS))
+X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE, MEMCPY, MEMSET, OVERHEAD, CUDA_SYNC = (
+    range(len(CONSTANTS))
+)
 """The first entries of the table of texts."""
 
 CATEGORIES, NAMES, ANNOTATION_NAMES, ANNOTATION_VALUES = 1, 2, 3, 29
@@ -93,9 +112,9 @@ class Tables(NamedTuple):
     tracks: Any  # [TRACK_…, index]
     sequence_slots: Any
     sequences: Any  # [SEQ_…, index]
-    clocks: Any  # [CLOCK_…, index]; those that aren't BOOTTIME
+    clocks: Any  # [its sequence, id, offset, unit, is it incremental, its last time; index]; without BOOTTIME
     devices: Any  # entries of the pids of devices
-    counts: Any  # [clocks]
+    counts: Any  # [N_…]
 
 
 class Records(NamedTuple):
@@ -107,6 +126,7 @@ class Records(NamedTuple):
     launches: Any  # [row, id of the device work]
     waits: Any  # [row, id of the work that it waited for]
     stages: Any  # [row, id]
+    labels: Any  # [is it a thread, pid, tid, entry]: the names of processes and threads
     places: Any  # [offset of a damaged place]
 
 
@@ -163,33 +183,46 @@ def place_ids(slots: Array, ids: Array, first: int, last: int) -> None:
     _place_ids(slots, ids, first, last, SEED)
 
 
-def scan(
-    text: Array,
-    pos: int,
-    end: int,
-    base: int,
-    tables: Tables,
-    records: Records,
-    keys: Keys,
-    columns: Columns,
-    tokens: Array,
-    out: Out,
-    state: Array,
-    *,
-    is_last: bool,
-    knows_state: bool,
-) -> int:
-    """Read the packets in text[pos:end], and return the first byte that wasn't read.
+class Scanner:
+    """Scans texts one after the other.
 
     Args:
-        text: Bytes.
-        pos, end: The part that is read.
-        base: The offset of the text in the file.
-        tables, records, keys, columns, out: See there.
-        tokens: Where texts are written that aren't in `tables`.
-        state: See STATUS.
-        is_last: Whether nothing follows.
-        knows_state: Whether the caller has read what the first packet changes.
+        records, keys, columns: See there.
     """
-    args = np.array(columns, np.int64)
-    return _scan(text, pos, end, base, is_last, knows_state, tables, records, keys, args, tokens, out, state)
+
+    def __init__(self, records: Records, keys: Keys, columns: Columns) -> None:
+        self._constant = (*records, *keys, np.array(columns, np.int64))
+        self._changing: tuple[Array, ...] = ()
+        self._scan: Function | BoundFunction = _scan
+
+    def scan(
+        self,
+        text: Array,
+        pos: int,
+        end: int,
+        base: int,
+        tables: Tables,
+        tokens: Array,
+        out: Out,
+        state: Array,
+        *,
+        is_last: bool,
+        knows_state: bool,
+    ) -> int:
+        """Read the packets in text[pos:end], and return the first byte that wasn't read.
+
+        Args:
+            text: Bytes.
+            pos, end: The part that is read.
+            base: The offset of the text in the file.
+            tables, out: See there.
+            tokens: Where texts are written that aren't in `tables`.
+            state: See STATUS.
+            is_last: Whether nothing follows.
+            knows_state: Whether the caller has read what the first packet changes.
+        """
+        changing = (*tables, tokens, *out, state)
+        if len(changing) != len(self._changing) or not all(map(operator.is_, changing, self._changing)):
+            self._scan = _scan.bound(tables, self._constant, tokens, out, state)
+            self._changing = changing
+        return self._scan(text, pos, end, base, is_last, knows_state)
