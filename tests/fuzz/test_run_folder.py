@@ -26,8 +26,8 @@ from kinetoscope.output.scratch import VARIABLE, make_spool_folder
 from kinetoscope.output.spool import PROCESS, STATE, Spool
 from kinetoscope.scheduling.consensus import FolderLog, Plan
 from kinetoscope.scheduling.request import Request, take_request
-from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir, list_traces
+from support.commands import command_says
 from support.fuzzing import case_numbers, named, odd_json
 
 GROUPS = 4
@@ -181,17 +181,6 @@ def odd_folder(places, numbers):
     return run
 
 
-def commands_say(capsys, *arguments):
-    """Run a command; it ends with 0, 1 or 2 and words that can't steer a terminal."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    shown = capsys.readouterr()
-    assert ended.value.code in (0, 1, 2)
-    assert "Traceback" not in shown.out + shown.err
-    assert "\x1b" not in shown.out + shown.err
-    (shown.out + shown.err).encode()
-
-
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_run_folder_breaks_who_reads_it_or_leads_out_of_it(places, group):
     before = contents(places)
@@ -227,12 +216,12 @@ def test_no_run_folder_breaks_a_command(places, group, capsys):
         numbers = random.Random(case)
         with named(case):
             run = odd_folder(places, numbers)
-            commands_say(capsys, "status", str(run))
-            commands_say(capsys, "status", str(run), "--format", "json")
-            commands_say(capsys, "check", str(run))
-            commands_say(capsys, "trigger", str(run))
-            commands_say(capsys, "recover", str(run), *(("--force",) if numbers.random() < 0.5 else ()))
-            commands_say(capsys, "check", str(run))
+            command_says(capsys, "status", str(run))
+            command_says(capsys, "status", str(run), "--format", "json")
+            command_says(capsys, "check", str(run))
+            command_says(capsys, "trigger", str(run))
+            command_says(capsys, "recover", str(run), *(("--force",) if numbers.random() < 0.5 else ()))
+            command_says(capsys, "check", str(run))
             discard(places, run)
         assert contents(places) == before, case
 

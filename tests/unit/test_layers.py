@@ -99,7 +99,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
             "kinetoscope.job.rank_info",
         ),
     },
-    "export": {"kinetoscope.naming"},
+    "export": {"kinetoscope.naming", "kinetoscope.untrusted_files"},
     "cli": {"kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"},
 }
 WITHOUT_TORCH = [

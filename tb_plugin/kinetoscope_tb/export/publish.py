@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kinetoscope.naming import TraceName, file_name, folder_name, worker_of_rank
+from kinetoscope.untrusted_files import make_folder_below
 
 from ..discovery import Listing, TraceFile, list_path
 from ..discovery.filename_patterns import without_extension
@@ -81,7 +82,7 @@ def publish(
     listing = list_path(path)
     done = []
     for file, target in targets(listing, Path(logdir), run):
-        done.append(_published(file, target, always_copy=always_copy))
+        done.append(_published(file, Path(logdir), target, always_copy=always_copy))
         note(done[-1])
     return done
 
@@ -136,8 +137,8 @@ def _rank(file: TraceFile, worker: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published:
-    """Publish one file, with the suffix that matches its content."""
+def _published(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool) -> Published:
+    """Publish one file in the logdir, with the suffix that matches its content."""
     try:
         begin = stored_bytes(file.path, 0, _BEGIN_BYTES)
         suffix = next((suffix for magic, suffix in _KINDS.items() if begin.startswith(magic)), "")
@@ -150,7 +151,7 @@ def _published(file: TraceFile, target: Path, *, always_copy: bool) -> Published
             is_same = is_url(file.path) or target.stat().st_size == file.bytes
             how = "there" if is_same else "another file has this name; remove it, or choose a run with --run"
             return Published(file.path, str(target), how, is_failed=not is_same)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder_below(logdir, *target.parent.relative_to(logdir).parts)
         if not is_url(file.path) and not always_copy:
             with suppress(OSError):  # another disk, or one without hard links
                 os.link(os.path.realpath(file.path), target)

@@ -149,3 +149,20 @@ def test_a_copy_follows_no_link_that_waits_for_it(tmp_path, put):
     publish(str(tmp_path / "there"), str(tmp_path / "logdir"), always_copy=True)
     assert mine.read_text() == "the user's own"
     assert not (tmp_path / "created").exists()
+
+
+@pytest.mark.parametrize("always_copy", [False, True])
+def test_nothing_is_written_into_a_folder_that_a_link_names(tmp_path, put, always_copy):
+    put("run/rank0.1.pt.trace.json")
+    put("other/rank0.1.pt.trace.json")
+    home, logdir = tmp_path / "home", tmp_path / "logdir"
+    home.mkdir()
+    logdir.mkdir()
+    (logdir / "run").symlink_to(home)
+    done = publish(str(tmp_path / "there"), str(logdir), always_copy=always_copy)
+    assert {one.target.rpartition("/")[0].rpartition("/")[2]: one.is_failed for one in done} == {
+        "run": True,
+        "other": False,
+    }
+    assert not list(home.iterdir())
+    assert "is a link, which Kinetoscope doesn't follow" in next(one.how for one in done if one.is_failed)
