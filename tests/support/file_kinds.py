@@ -141,6 +141,8 @@ OWN = {
     "kinetoscope.composer.json_traces.handler": "what torch wrote for this process, a moment ago",
     "kinetoscope.composer.json_traces.node_file": "what the ranks of this node write, in a folder of the job",
     "kinetoscope.job.job_store": "/proc",
+    "kinetoscope.process_id": "/proc",
+    "kinetoscope.profiling.memory_picture": "what torch wrote for this process, a moment ago",
     "kinetoscope.sampling.clock_sync": "/proc",
     "kinetoscope.sampling.cpu_times": "/proc",
     "kinetoscope.sampling.procfs": "/proc",
