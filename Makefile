@@ -7,6 +7,8 @@ BIN := $(abspath $(VENV))/bin
 CHECKED := $(abspath $(VENV))/checked/libkinetoscope.so
 SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* frontend/minify.ts tb_plugin/native/*) tb_plugin/kinetoscope_tb/web/formulas.json $(shell find frontend/src -type f)
 PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
+# The torch of the tests, for a demo where none is installed.
+TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
@@ -88,9 +90,11 @@ $(BIN)/python:
 
 # Installing also builds the page. The stamps make sure that it runs again only if a source has changed.
 $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
+	@$(BIN)/python -c 'import torch' 2>/dev/null || echo 'Installing $(TORCH). From PyPI, on Linux, that is several GB, with CUDA.'
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	@touch $@
 
 $(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
 	@touch $@ $(VENV)/demo.installed

@@ -21,6 +21,7 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "contract": None,
     "fuzz": "fuzz",
     "integrations": "recorder",
+    "newcomer": None,
     "oracle": None,
     "planted": None,
     "property": None,

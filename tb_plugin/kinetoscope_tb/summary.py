@@ -23,7 +23,8 @@ MOST_RANKS = 8
 MOST_LANES = 12
 WIDTH = 100
 _BAR = 20
-_NAME = 48
+_NAME, _LEAST_NAME = 48, 20
+_NUMBERS = 32  # characters of the numbers behind a name
 _NOTHING = "nothing_to_fix"
 _NO_FAULT = ("no_straggler", "unknown")
 
@@ -44,12 +45,12 @@ def run_lines(frames: Frames, width: int = WIDTH) -> Iterator[str]:
     for row in advice:
         yield from _paragraph(row, "", width, has_action=row["rule"] not in _NO_FAULT)
         yield ""
-    ranks = _rows(frames, "stragglers")
+    ranks, room = _rows(frames, "stragglers"), _room(width) - len("slow at times")
     if ranks:
-        yield f"{'Ranks, per typical step':<{_NAME}}{'own time':>13}{'waiting':>13}  {'verdict'}"
+        yield f"{'Ranks, per typical step':<{room + 2}}{'own time':>13}{'waiting':>13}  {'verdict'}"
     for row in ranks[:MOST_RANKS]:
         own, wait = text.time(row["without_waiting_ns"]), text.time(row["wait_ns"])
-        yield f"  {_cut(visible(row['worker']), _NAME - 2):<{_NAME - 2}}{own:>13}{wait:>13}  {row['verdict']}"
+        yield f"  {_cut(visible(row['worker']), room):<{room}}{own:>13}{wait:>13}  {row['verdict']}"
     if ranks[MOST_RANKS:]:
         yield f"  … and {text.times(len(ranks) - MOST_RANKS, 'rank')} that took less"
     if ranks:
@@ -80,12 +81,12 @@ def recording_lines(
         yield ""
     yield from _server(_rows(frames, "phases"), width)
     if trace.meta.foreign_writer is not None:
-        yield from _busy_lanes(trace, _rows(frames, "lanes"))
+        yield from _busy_lanes(trace, _rows(frames, "lanes"), width)
     if trace.meta.foreign_writer is None or not trace.device_events.is_empty():
         yield from _breakdown(trace, _rows(frames, "overview"))
     labels = labels_of_kernels(trace)
     for kind in ("kernel", "operator"):
-        yield from _top(trace, frames.get("top"), kind, labels)
+        yield from _top(trace, frames.get("top"), kind, labels, width)
     yield from _others(advice[1:], width)
 
 
@@ -144,12 +145,13 @@ def _breakdown(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
     yield ""
 
 
-def _busy_lanes(trace: Trace, lanes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _busy_lanes(trace: Trace, lanes: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    room = _room(width)
     yield f"Busy time by lane: {trace.meta.events:,} events in {text.time(trace.window[1] - trace.window[0])}"
     for row in lanes[:MOST_LANES]:
         busy = f"{text.time(row['busy_ns']):>13}{100 * (row['busy_frac'] or 0):>7.1f} %"
-        name = _cut(visible(f"{row['process']} · {row['lane']}"), _NAME)
-        yield f"  {name:<{_NAME}}{busy}{row['events']:>10,}"
+        name = _cut(visible(f"{row['process']} · {row['lane']}"), room)
+        yield f"  {name:<{room}}{busy}{row['events']:>10,}"
     yield ""
 
 
@@ -159,17 +161,18 @@ def _counted(trace: Trace) -> int:
     return (int(trace.steps["is_complete"].sum()) or trace.steps.height) if is_marked else 0
 
 
-def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
+def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str], width: int) -> Iterator[str]:
     """The same rows and numbers as on the page: per complete step."""
     rows = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
     if not rows:
         return
     measure = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
-    yield f"{f'Top {kind}s':<{_NAME + 2}}{measure:>13}{'share':>9}{'calls':>10}"
+    room = _room(width)
+    yield f"{f'Top {kind}s':<{room + 2}}{measure:>13}{'share':>9}{'calls':>10}"
     for row in rows:
-        name = _cut(visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]), _NAME)
+        name = _cut(visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]), room)
         share, calls = 100 * row["share_frac"], "" if row["calls"] is None else text.digits(row["calls"])
-        yield f"  {name:<{_NAME}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
+        yield f"  {name:<{room}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
     yield ""
 
 
@@ -192,6 +195,11 @@ def _paragraph(advice: Mapping[str, Any], before: str, width: int, *, has_action
     yield from _wrapped(advice["evidence"], width, after)
     if has_action:
         yield from _wrapped(advice["action"], width, f"{after}→ ")
+
+
+def _room(width: int) -> int:
+    """The characters for a name before three numbers."""
+    return max(_LEAST_NAME, min(_NAME, width - 2 - _NUMBERS))
 
 
 def _cut(name: str, width: int) -> str:

@@ -110,7 +110,7 @@ def test_what_appears_and_vanishes_on_s3_shows_up(s3):
 def test_a_missing_bucket_or_folder_is_a_problem_that_says_so(s3, kinetoscope, path):
     listing = list_traces([Logdir(path)])
     assert [(p.path, p.reason) for p in listing.problems] == [
-        (path, "This folder can't be listed: there is nothing with this name.")
+        (path, "It can't be opened: there is nothing with this name.")
     ]
     status, out, _ = kinetoscope("view", "steps", path, "--format", "json")
     assert (status, json.loads(out)["code"]) == (1, "logdir_error")

@@ -413,7 +413,7 @@ def _print_answer(
     if form == "csv":
         click.echo(encode.csv(frame), nl=False)
     else:
-        print_rows(columns, frame, labels, is_limited=rows.top is not None)
+        print_rows(columns, frame, labels, weight=view.table.weight, is_limited=rows.top is not None)
     if result.is_empty() and view.hint:
         click.echo(f"{view.title}: no rows. {view.hint}", err=True)
     elif frame.is_empty() and rows.words:

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,11 +49,19 @@ _SUFFIX = re.compile(r"_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$")
 
 @dataclass(frozen=True)
 class TextColumn:
-    """A header and its cells; numbers are right-aligned."""
+    """A header and its cells; numbers are right-aligned.
+
+    Args:
+        header: Its name with the unit.
+        cells: The text of each row.
+        is_number: Whether it is a number.
+        is_weight: Whether it ranks the rows, so that it is shown before the others.
+    """
 
     header: str
     cells: list[str]
     is_number: bool = False
+    is_weight: bool = False
 
     @property
     def width(self) -> int:
@@ -103,7 +111,12 @@ def aligned(columns: Sequence[TextColumn]) -> str:
 
 
 def print_rows(
-    columns: Sequence[Column], frame: pl.DataFrame, labels: Mapping[str, str], *, is_limited: bool = False
+    columns: Sequence[Column],
+    frame: pl.DataFrame,
+    labels: Mapping[str, str],
+    *,
+    weight: str | None = None,
+    is_limited: bool = False,
 ) -> None:
     """The rows of a view: a table, or a paragraph for each row if they have sentences.
 
@@ -111,12 +124,15 @@ def print_rows(
         columns: The columns to print.
         frame: Their values.
         labels: The labels of kernels by their full names.
+        weight: The column that ranks the rows.
         is_limited: Whether the rows were chosen, so that all of them are printed on a terminal too.
     """
     if any(column.kind.name == "prose" for column in columns):
         click.echo(paragraphs(columns, frame), nl=False)
     else:
-        print_table(text_columns(columns, frame, labels), is_limited=is_limited)
+        texts = text_columns(columns, frame, labels)
+        ranked = [replace(one, is_weight=c.name == weight) for one, c in zip(texts, columns, strict=True)]
+        print_table(ranked, is_limited=is_limited)
 
 
 def paragraphs(columns: Sequence[Column], frame: pl.DataFrame) -> str:
@@ -157,7 +173,7 @@ def print_table(columns: Sequence[TextColumn], *, is_limited: bool = False) -> N
         return
     rows = len(columns[0].cells)
     shown = rows if is_limited else min(rows, TERMINAL_ROWS)
-    first_rows = [TextColumn(c.header, c.cells[:shown], c.is_number) for c in columns]
+    first_rows = [replace(column, cells=column.cells[:shown]) for column in columns]
     widths, left_out = _fitting(first_rows, shutil.get_terminal_size().columns)
     _draw([column for column in first_rows if column not in left_out], widths)
     if left_out:
@@ -171,12 +187,13 @@ def _fitting(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list
     """(the widths of the columns that fit side by side, those that don't).
 
     The first long text, or else the last column, is what the rows are about: it has its place first, and what is left
-    at the end. Columns of zeros come last.
+    at the end. The weight comes second, columns of zeros last.
     """
     main = next((column for column in columns if column.is_long), columns[-1])
     least = min(main.width, READABLE, max(SHORT_TEXT, round(NAME_SHARE * width)))
     room, fit = width - least, {id(main)}
-    for column in sorted((column for column in columns if column is not main), key=lambda column: column.is_zero):
+    others = [column for column in columns if column is not main]
+    for column in sorted(others, key=lambda column: (not column.is_weight, column.is_zero)):
         needs = min(column.width, READABLE) + GAP
         if needs <= room:
             fit.add(id(column))
