@@ -62,11 +62,21 @@ def test_nothing_false_is_said_of_a_worker(kinetoscope, merged, command):
     assert not any(words in out for words in ("lost", "driver", "no GPU event"))
 
 
+def test_the_number_of_a_process_is_no_rank(kinetoscope, merged):
+    (merged.parent / "x").mkdir()
+    path = merged.parent / "x/both.json"
+    for documents, ranks in (([*PARTS], [0, 1]), ([PARTS[1], PARTS[0], part(30, "k", 5)], [0, 1, 2])):
+        path.write_text(json.dumps(by_combining(documents)))
+        answer = json.loads(kinetoscope("view", "rank_steps", str(path), "--format", "json")[1])
+        assert sorted(set(answer["data"]["rank"])) == ranks
+
+
 def test_check_names_each_worker(kinetoscope, merged):
     status, out, _ = kinetoscope("check", str(merged), "--format", "json")
     verdicts = json.loads(out)["traces"]
     assert (status, [one["worker"] for one in verdicts]) == (0, ["TP-0", "TP-1"])
     assert {one["run"] for one in verdicts} == {"job/merged-1"}
+    assert "merged-1.trace.json · TP-1" in kinetoscope("check", str(merged))[1]
 
 
 def test_a_folder_lists_the_workers_once_the_file_was_read(kinetoscope, merged):

@@ -112,7 +112,8 @@ def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unu
     from ..names.text import visible
 
     for one in verdicts:
-        click.echo(f"{one.state:10}  {visible(one.file.shown)}")
+        worker = "" if one.file.process is None else f" · {one.file.worker}"
+        click.echo(f"{one.state:10}  {visible(one.file.shown + worker)}")
         if one.problem:
             click.echo(f"            {visible(one.problem)}")
         for diagnostic in one.diagnostics:

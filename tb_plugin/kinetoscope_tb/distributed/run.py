@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, texts
 from ..critical_path import SEGMENTS
+from ..names.processes import UNRANKED
 from ..trace.meta import clock_offset
 from .clocks.estimate import clocks
 from .clocks.offsets import offsets
@@ -305,12 +307,18 @@ def _devices(fact: Any) -> str | None:
 
 
 def _ranks(workers: Sequence[str], reported: Sequence[Any]) -> list[int]:
-    """Each trace's rank: from the file, else from the worker's name if all numbers differ, else the worker's index."""
+    """Each trace's rank: from the file, else from the worker's name if all numbers differ, else the worker's index.
+
+    The number of a process is no rank: in files of several processes, those without a rank get the free ones in order.
+    """
     valid = [_whole(rank) for rank in reported]
     names = list(dict.fromkeys(workers))
     numbers = {name: int(match[1]) for name in names if (match := _LAST_NUMBER.search(name)) and len(match[1]) < 7}
     by_name = numbers if len(set(numbers.values())) == len(names) else {name: i for i, name in enumerate(names)}
     of_worker = {worker: rank for worker, rank in zip(workers, valid, strict=True) if rank is not None}
+    unranked = [name for name in names if name.startswith(UNRANKED) and name not in of_worker]
+    taken = {*of_worker.values(), *(by_name[name] for name in names if name not in unranked)}
+    by_name |= zip(unranked, (rank for rank in count() if rank not in taken), strict=False)
     return [
         rank if rank is not None else of_worker.get(worker, by_name[worker])
         for worker, rank in zip(workers, valid, strict=True)

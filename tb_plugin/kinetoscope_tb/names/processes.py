@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNRANKED = "process "
+"""In front of the number of a process whose rank isn't known: the name of its worker."""
+
 
 @dataclass(frozen=True)
 class Process:

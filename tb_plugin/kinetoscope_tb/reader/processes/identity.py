@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays.gather import NONE
-from ...names.processes import Process
+from ...names.processes import UNRANKED, Process
 from ...names.roles import FRONTEND
 from ...trace.meta import MOST_RANKS, Meta
 from ..frames.metadata import Metadata
@@ -81,7 +81,7 @@ def _name(label: str, rank: int | None, number: str) -> str:
         return "-".join(f"{axis}-{number}" for axis, number in _AXIS.findall(label))
     if rank is not None:
         return f"rank{rank}"
-    return label[:_LONGEST] or f"process {number}"[:_LONGEST]
+    return label[:_LONGEST] or f"{UNRANKED}{number}"[:_LONGEST]
 
 
 def _distinct(names: Sequence[str], others: Sequence[str]) -> list[str]:
