@@ -181,7 +181,7 @@ def fork(leave):
         return (os.waitstatus_to_exitcode(status),) if ended else None
 
     try:
-        return wait_for(has_ended, 20)[0]
+        return wait_for(has_ended, 100)[0]
     except AssertionError:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -239,6 +239,7 @@ SCENARIOS = {
 
 def main():
     """Fork each scenario in turn; a forked process returns, and so leaves through the interpreter's own end."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in what runs in the background
     statuses = {}
     for name in sys.argv[2:] or SCENARIOS:
         sys.stdout.flush()
