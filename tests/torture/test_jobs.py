@@ -52,7 +52,7 @@ def test_the_job_that_comes_after_one_that_died_has_a_folder_of_its_own(start, t
         partial = {(0, 8): Window((7, 8), "sigterm", is_complete=False)}
         assert_job(first, Truth({**FIRST, **partial}, {0: Rank("ended", "sigterm", 8)}), tmp_path / "logdir", "job")
     else:
-        ranks = {0: Rank("dead", None, 8, recovered=8)}
+        ranks = {0: Rank("dead", None, 8, recovered=3)}
         assert_job(first, Truth(FIRST, ranks, lost=1, names=("rank 0", "since step 7")), tmp_path / "logdir", "job")
 
 
@@ -72,7 +72,7 @@ def test_a_moved_run_is_still_reported_correctly(server, tmp_path):
     moved = tmp_path / "elsewhere" / "renamed"
     shutil.copytree(job.run, moved)
     shutil.rmtree(job.run)
-    ranks = {0: Rank("dead", None, 8, recovered=8)}
+    ranks = {0: Rank("dead", None, 8, recovered=3)}
     assert_truth(moved, job.scratch, Truth(FIRST, ranks, lost=1, names=("rank 0", "since step 7")))
 
 

@@ -90,7 +90,7 @@ def test_when_one_rank_leaves_in_a_window_both_save_their_part(launch, event, re
 def test_when_one_rank_dies_between_two_windows_nothing_is_lost(launch):
     job = launch(rank=0, at="between", event="SIGKILL")
     assert job.ended() != 0
-    job.holds(Truth(FIRST, {0: Rank("dead", None, 5, recovered=5), 1: Rank("ended", PEER_DIED, 5)}))
+    job.holds(Truth(FIRST, {0: Rank("dead", None, 5), 1: Rank("ended", PEER_DIED, 5)}))
 
 
 def test_a_hang_is_reported_and_the_recording_saved_when_the_job_ends(launch):
@@ -118,7 +118,7 @@ def test_an_attempt_that_died_and_the_one_that_torchrun_starts_after_it_each_hav
     job = launch(restarts=1, rank=1, at="second window", event="SIGKILL")
     assert job.ended() == 0, job.words
     windows = {**FIRST, (0, 8): Window((7, 8), PEER_DIED, is_complete=False)}
-    ranks = {0: Rank("ended", PEER_DIED, 8), 1: Rank("dead", None, 8, recovered=8)}
+    ranks = {0: Rank("ended", PEER_DIED, 8), 1: Rank("dead", None, 8, recovered=3)}
     job.holds(Truth(windows, ranks, lost=1, names=("rank 1",)))
     job.holds(Truth({**FIRST, **SECOND}, {rank: Rank("ended", "end", 12) for rank in range(2)}), run="job.1")
 

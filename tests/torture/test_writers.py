@@ -68,7 +68,7 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(server, tmp_path, phase
     assert "rank 0: " in output
     assert "rank 0: dead" not in output
     assert "rank 0: ended" not in output
-    slow = rf"rank 0: (running|silent), {STEPS[phase]} steps, step {STEPS[phase]} since [0-9]+ s, usually [0-9.e-]+ s, "
+    slow = rf"rank 0: (running|silent), {STEPS[phase]} steps(, recording)?, step {STEPS[phase]} since [0-9]+ s, usually [0-9.e-]+ s, "
     wait_for(lambda: re.search(slow, run_command("status", job.run).out))
     os.kill(job.pid, signal.SIGCONT)
     assert job.ended() == 0, job.words

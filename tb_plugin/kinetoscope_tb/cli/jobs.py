@@ -96,7 +96,7 @@ def _state_of(rank: RankStatus) -> str:
     recording = ", recording" if rank.is_recording else "" if rank.records else ", doesn't record"
     heard = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
     recovered = ", recovered" if rank.is_recovered else ""
-    return f"rank {rank.rank}: {rank.state}{ended}, {step}{slow}{recording}{heard}{recovered}, {rank.host} {rank.pid}"
+    return f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{slow}{heard}{recovered}, {rank.host} {rank.pid}"
 
 
 @click.command()
