@@ -29,18 +29,22 @@ def listed(server):
     return {run["name"] for run in runs["runs"]} | {problem["path"].partition("/")[0] for problem in runs["problems"]}
 
 
+FILES = hostile.DATABASES | hostile.JSON
+
+
 def test_other_recordings_are_listed_and_answer(server):
     logdir, running, before = server
-    for name, maker in hostile.DATABASES.items():
+    for name, maker in FILES.items():
         (logdir / name).mkdir()
-        maker(logdir / name / "rank0.sqlite")
-    wait_for(lambda: listed(running), is_right=lambda names: names == {"good", *hostile.DATABASES})
+        maker(logdir / name / ("rank0.sqlite" if name in hostile.DATABASES else "rank0.1.pt.trace.json"))
+    wait_for(lambda: listed(running), is_right=lambda names: names == {"good", *FILES})
     assert answers(running) == before
-    for name in hostile.DATABASES.keys() - {"shared_schema"}:
-        assert running.settled("state", run=name, worker="rank0", span="default").json["state"] in ("ready", "failed")
+    for name in FILES.keys() - {"shared_schema"}:
+        span = "default" if name in hostile.DATABASES else "1"
+        assert running.settled("state", run=name, worker="rank0", span=span).json["state"] in ("ready", "failed")
     assert answers(running) == before
     (problem,) = running.plugin("runs").json["problems"]
-    assert "This SQLite database is damaged: page 2 is used twice." in problem["reason"]
+    assert "The schema of this SQLite database can't be read: page 2 is used twice." in problem["reason"]
 
 
 def test_the_command_line_names_the_bad_file_and_lists_the_others(server, kinetoscope):

@@ -145,7 +145,9 @@ def _head_of_database(path: str) -> Head:
         try:
             schema = database.schema()
         except DamagedDatabase as error:
-            return Head(problem=f"This SQLite database is damaged: {error}. Copy or export the file again.")
+            return Head(
+                problem=f"The schema of this SQLite database can't be read: {error}. Copy or export the file again."
+            )
     names = schema.tables.keys() | schema.unreadable.keys()
     return Head(is_trace=_NSIGHT_TEXTS in names and bool(_NSIGHT_EVENTS & names))
 

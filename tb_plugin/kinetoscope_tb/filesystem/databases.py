@@ -172,7 +172,7 @@ class Database:
                 on_damage(str(error))
                 continue
             if most is not None and (most := most - 1) < 0:
-                on_damage("it is too large")
+                on_damage("it has more pages than any that is read")
                 return
             if not is_inner:
                 yield number, page

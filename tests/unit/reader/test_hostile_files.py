@@ -74,7 +74,7 @@ def test_what_is_left_out_is_named(maker, ranges, problem, tmp_path):
 
 def test_a_schema_whose_pages_are_shared_is_refused(tmp_path):
     path = hostile.shared_schema(tmp_path / "rank0.sqlite")
-    with pytest.raises(NotATrace, match="is damaged: page 2 is used twice"):
+    with pytest.raises(NotATrace, match="schema of this SQLite database can't be read: page 2 is used twice"):
         read(path)
     assert "page 2 is used twice" in Heads().head(entry_at(str(path))).problem
 

@@ -129,7 +129,7 @@ def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tup
             found = database.schema()
         except DamagedDatabase as error:
             raise NotATrace(
-                path, f"this SQLite database is damaged: {error}. Copy or export the file again."
+                path, f"the schema of this SQLite database can't be read: {error}. Copy or export the file again."
             ) from error
         _check(path, found)
         return _ingest(_Export(database, found), path, progress)
