@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .distributed import Ranks
     from .trace import Diagnostic, Trace
     from .trace.meta import Meta
+    from .view import Recorded, View
 
 
 class Profile:
@@ -112,8 +113,11 @@ class Profile:
             raise NotFound("view", name, EVERY_VIEW)
         view = EVERY_VIEW[name]
         arguments = view.arguments({key: str(value) for key, value in parameters.items()})
-        recorded = self._trace if view.scope == "recording" else self._ranks(view.scope)
-        return _frame(name, merge_run_notes(view, compute(view, recorded, arguments), self._file))
+        return _frame(name, merge_run_notes(view, compute(view, self._recorded(view), arguments), self._file))
+
+    def _recorded(self, view: View) -> Recorded:
+        """What a view is about: the recording, or all recordings of its span or run."""
+        return self._trace if view.scope == "recording" else self._ranks(view.scope)
 
     def _ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)
@@ -153,10 +157,11 @@ class Profile:
             BadParameter: The view or a column can't be compared, or doesn't take the parameter.
             MissingData: Neither recording has data for the view.
         """
-        if view not in VIEWS:
-            raise NotFound("view", view, VIEWS)
-        arguments = VIEWS[view].arguments({key: str(value) for key, value in parameters.items()})
-        result = compute_comparison(VIEWS[view], base._trace, self._trace, arguments, columns)
+        if view not in EVERY_VIEW:
+            raise NotFound("view", view, EVERY_VIEW)
+        compared = EVERY_VIEW[view]
+        arguments = compared.arguments({key: str(value) for key, value in parameters.items()})
+        result = compute_comparison(compared, base._recorded(compared), self._recorded(compared), arguments, columns)
         return _frame(view, result if isinstance(result, Missing) else result.frame)
 
     def __getattr__(self, name: str) -> pl.DataFrame:

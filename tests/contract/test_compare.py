@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+import kinetoscope_tb
 from contract.running import put
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
 
 
@@ -178,3 +179,33 @@ def test_a_question_that_cannot_be_answered_says_why(server, change, status, cod
     query = {name: value for name, value in ({"view": "kernels"} | SIDES | change).items() if value is not None}
     answer = server.settled("compare", **query)
     assert (answer.status, answer.json["code"]) == (status, code)
+
+
+def test_ranks_are_compared_with_those_of_another_run(kinetoscope, cases):
+    runs = (str(cases / "20_slow_rank_two_gloo"), "--base-run", "slowjob", "--new-run", "slower")
+    columns = ("--view", "rank_steps", "--columns", "without_waiting_ns", "--format", "json")
+    status, out, err = kinetoscope("compare", *runs, *columns)
+    answer = json.loads(out)
+    assert (status, err, answer["key"]) == (0, "", ["worker"])
+    assert answer["data"]["worker"] == ["rank1", "rank0"]
+    steps = json.loads(kinetoscope("view", "rank_steps", runs[0], "--run", "slower", "--format", "json")[1])["data"]
+    own = [own for own, worker in zip(steps["without_waiting_ns"], steps["worker"], strict=True) if worker == "rank1"]
+    assert answer["data"]["new_without_waiting_ns"][0] == sum(own) // len(own)
+    assert answer["data"]["without_waiting_ns_verdict"] == ["real", "not certain"]
+    status, out, _ = kinetoscope("compare", *runs, "--view", "stragglers", "--fail-if", "rank_steps.total_ns>5%")
+    assert status == 2
+    assert "BROKEN: rank_steps.total_ns>5%" in out
+    assert kinetoscope("compare", *runs, "--fail-if", "step>5%")[0] == 0  # of rank0 alone it isn't certain
+
+
+@pytest.mark.parametrize("view", [name for name, view in EVERY_VIEW.items() if view.scope != "recording"])
+def test_every_view_of_a_run_is_compared_with_itself_or_refused(kinetoscope, cases, view):
+    runs = (str(cases / "20_slow_rank_two_gloo"), "--base-run", "slowjob", "--new-run", "slower")
+    status, out, _ = kinetoscope("compare", *runs, "--view", view, "--format", "json")
+    assert (status, json.loads(out).get("code")) in [(0, None), (1, "bad_parameter")]
+
+
+def test_a_profile_compares_its_run(cases):
+    base, new = (kinetoscope_tb.open(cases / "20_slow_rank_two_gloo", run=run) for run in ("slowjob", "slower"))
+    frame = new.compare(base, "rank_steps")
+    assert frame.select("worker", "without_waiting_ns_verdict").row(0) == ("rank1", "real")

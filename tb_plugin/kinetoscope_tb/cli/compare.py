@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import shlex
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import BadParameter, NotFound
 from .completion import complete_path
-from .traces import LEVELS, capture_option, chosen, communication_option, listed, opened
+from .traces import LEVELS, capture_option, chosen, communication_option, listed, opened, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..compare import ChangeList, Comparison, Rule, Verdict
-    from ..discovery import TraceFile
+    from ..discovery import Listing, TraceFile
     from ..table import Column
     from ..trace import Trace
-    from ..view import View
+    from ..view import Recorded, View
     from .text_table import TextColumn
 
 BROKEN = 2  # the exit status when a rule is broken
@@ -65,34 +67,63 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_
     from ..compare import CHANGES, parse_rule
     from ..engine import compute_changes
     from ..measures.calls.kernel_names import labels_of_kernels
-    from ..views import EVERY_VIEW, VIEWS
+    from ..views import EVERY_VIEW
 
     is_of_all = view_id in (None, CHANGES)
     rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
-    if rows_of not in VIEWS:
-        raise NotFound("view", rows_of, [CHANGES, *VIEWS])
-    view = VIEWS[rows_of]
-    rules = [parse_rule(rule, VIEWS, rows_of) for rule in options["rules"]]
+    if rows_of not in EVERY_VIEW:
+        raise NotFound("view", rows_of, [CHANGES, *EVERY_VIEW])
+    view = EVERY_VIEW[rows_of]
+    rules = [parse_rule(rule, EVERY_VIEW, rows_of) for rule in options["rules"]]
     arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
     if is_of_all and (arguments or columns):
         raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
     with ExitStack() as both:
         captures = [options[f"{side}_captures"] for side in SIDES]
-        files = zip(_files(base, new, options), captures, strict=True)
-        sides = [both.enter_context(opened(file, captures=its_own)) for file, its_own in files]
-        verdicts = _verdicts(rules, VIEWS, sides, ignores_noise=ignore_noise)
-        labels = labels_of_kernels(*sides)
+        chosen_files = _files(base, new, options, is_of_run=view.scope != "recording")
+        sides = [_Side(both, *place, its_own) for place, its_own in zip(chosen_files, captures, strict=True)]
+        verdicts = _verdicts(rules, EVERY_VIEW, sides, ignores_noise=ignore_noise)
         if is_of_all:
-            _print_changes(compute_changes(EVERY_VIEW, *sides), verdicts, form, labels)
+            traces = [side.trace for side in sides]
+            _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels_of_kernels(*traces))
         else:
+            labels = labels_of_kernels(*(side.trace for side in sides)) if view.scope == "recording" else {}
             _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels)
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
 
 
-def _files(base: str, new: str | None, options: Mapping[str, Any]) -> list[TraceFile]:
-    """The files of both sides.
+@dataclass
+class _Side:
+    """One side: its trace, and its ranks for views of whole runs, each read when it is first needed.
+
+    Args:
+        stack: Closes what is opened.
+        listing: The recordings under its path.
+        file: The chosen one.
+        captures: Recordings that say what its graphs launch.
+    """
+
+    stack: ExitStack
+    listing: Listing
+    file: TraceFile
+    captures: Sequence[str]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The trace in the chosen file."""
+        return self.stack.enter_context(opened(self.file, captures=self.captures))
+
+    def recorded(self, view: View) -> Recorded:
+        """What the view is about."""
+        return self.trace if view.scope == "recording" else side_by_side(self.listing, self.file, view.scope)
+
+
+def _files(
+    base: str, new: str | None, options: Mapping[str, Any], *, is_of_run: bool
+) -> list[tuple[Listing, TraceFile]]:
+    """The listings and the files of both sides.
 
     Raises:
         BadParameter: Both are the same file, though only one path is given.
@@ -103,8 +134,10 @@ def _files(base: str, new: str | None, options: Mapping[str, Any]) -> list[Trace
         newest, choices = paths[0].newest(**places[0])
         if newest.path == paths[0].newest(**places[1])[0].path:
             raise BadParameter(_two_are_needed(base, choices))
+    levels = ("run", "span") if is_of_run else LEVELS
     return [
-        chosen(paths[place], places[i], f"{side}-") for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
+        (paths[place], chosen(paths[place], places[i], f"{side}-", levels))
+        for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
     ]
 
 
@@ -129,14 +162,14 @@ def _settings(settings: Sequence[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in settings)
 
 
-def _compared(view: View, sides: Sequence[Trace], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
+def _compared(view: View, sides: Sequence[_Side], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
     from ..engine import compute_comparison
 
-    return compute_comparison(view, sides[0], sides[1], arguments, columns)
+    return compute_comparison(view, sides[0].recorded(view), sides[1].recorded(view), arguments, columns)
 
 
 def _verdicts(
-    rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[Trace], *, ignores_noise: bool
+    rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[_Side], *, ignores_noise: bool
 ) -> list[Verdict]:
     """The verdict of each rule, from a comparison of its own column."""
     from ..compare import compared_column, judge

@@ -13,6 +13,7 @@ comparison  the joined table
 changes     what changed most, of any kind
 headline    how the average step changed, in a sentence
 shares      what can be compared if only one side marks steps
+runs        the view of one run, by rank
 sides       the view of one trace's steps, and their spread
 statistics  how much means of few steps differ by chance
 tree_paths  rows of a tree by their path
@@ -22,7 +23,7 @@ table       the schema of a comparison
 
 from .changes import ID as CHANGES
 from .changes import ChangeList, Changes, changes
-from .comparison import Basis, Comparison, compare
+from .comparison import Basis, Comparison, compare, compare_runs
 from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
 from .sides import frame_of
 
@@ -36,6 +37,7 @@ __all__ = [
     "Verdict",
     "changes",
     "compare",
+    "compare_runs",
     "compared_column",
     "frame_of",
     "judge",

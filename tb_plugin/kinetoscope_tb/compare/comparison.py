@@ -13,13 +13,15 @@ from ..errors import BadParameter
 from ..pictures import charted_columns, parent_column
 from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
-from ..view import View
+from ..view import Recorded, View
+from .runs import side_of_run, without_steps
 from .shares import comparable_columns, share_columns, stepless_side, weights, with_shares
 from .sides import Side, identity, side, why_not_per_step
 from .statistics import Spread, margin
 from .table import SIDE, compared_table
 from .tree_paths import labels, parents, shown_names
 
+_NUMBER = "number"  # of a row, which says nothing about another run
 _ROUNDED = (DURATION, BYTES, FLOP)
 
 
@@ -129,6 +131,42 @@ def compare(
         return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
         sides = _paired(sides)
+    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(stepless))
+
+
+def compare_runs(
+    view: View,
+    base: Recorded,
+    new: Recorded,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    columns: Sequence[str] = (),
+) -> Comparison:
+    """Compare a view of the run `new`, or of one span of all its ranks, with the same view of the run `base`.
+
+    Args:
+        view: The view to compare.
+        base: The run to compare with.
+        new: The run that may have changed.
+        arguments: Of the view, for both sides.
+        columns: Names of columns to compare; by default as in `compare`.
+
+    Raises:
+        BadParameter: The view can't be compared, or has no such column to compare.
+    """
+    if _NUMBER in view.table.key:
+        raise BadParameter(f"The view {view.id!r} can't be compared: its rows don't occur in other runs.")
+    of_ranks = without_steps(view)
+    chosen = _chosen(of_ranks, columns)
+    sides = [side_of_run(view, of_ranks, ranks, arguments or {}, chosen) for ranks in (base, new)]
+    return _comparison(of_ranks, chosen, sides, "" if sides[0].samples else "this view covers whole runs")
+
+
+def _comparison(
+    view: View, chosen: Sequence[Column], sides: Sequence[Side], why_not: str, *, is_of_shares: bool = False
+) -> Comparison:
+    """The sides, joined; values are per step unless there is a reason why not."""
+    per_step = not why_not
     joined = _joined(view, sides, chosen)
     table = compared_table(view, chosen, is_per_step=per_step)
     parts = [_part(column, joined, sides, is_per_step=per_step) for column in chosen]
@@ -145,7 +183,7 @@ def compare(
         new_samples=latest.samples,
         is_base_missing=old.is_missing,
         is_new_missing=latest.is_missing,
-        is_of_shares=bool(stepless) and has_numbers,
+        is_of_shares=is_of_shares and has_numbers,
     )
     return Comparison(view, tuple(chosen), table, table.of(frame.select(table.schema().names())), basis)
 

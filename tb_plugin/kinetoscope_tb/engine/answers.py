@@ -133,15 +133,20 @@ def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile)
 
 
 def compute_comparison(
-    view: View, base: Trace, new: Trace, arguments: Mapping[str, object], columns: Sequence[str] = ()
+    view: View, base: Recorded, new: Recorded, arguments: Mapping[str, object], columns: Sequence[str] = ()
 ) -> Comparison | Missing:
-    """The view of both traces, compared.
+    """The view of both traces, or of both runs if it is about all ranks, compared.
 
     Raises:
         BadParameter: The view, or a column of it, can't be compared.
     """
-    from ..compare import compare
+    from ..compare import compare, compare_runs
+    from ..trace import Trace
 
+    if not (isinstance(base, Trace) and isinstance(new, Trace)):
+        if view.is_missing(base) and view.is_missing(new):
+            return Missing(view.hint)
+        return compare_runs(view, base, new, arguments=arguments, columns=columns)
     if view.comparable_columns and view.is_missing(base) and view.is_missing(new):
         return Missing(view.hint_for(base))
     return compare(view, base, new, arguments=arguments, columns=columns)
