@@ -94,7 +94,7 @@ def _picture(rows: Sequence[Row]) -> str:
             points = " ".join(f"{x:.1f},{_TOP + _HEIGHT * (1 - size / peak):.1f}" for x, size in edge)
             areas.append(f'<polygon points="{points}" fill="{color}"><title>{name}</title></polygon>')
         floor = top
-    head = f'<svg viewBox="0 0 {_LEFT + _WIDTH + 20} {_TOP + _HEIGHT + 40}" role="img" aria-label="Memory by category">'
+    head = f'<svg viewBox="0 0 {_LEFT + _WIDTH + 50} {_TOP + _HEIGHT + 40}" role="img" aria-label="Memory by category">'
     return f"{head}{''.join(areas)}{_axes(span_us, peak)}</svg>"
 
 
