@@ -304,7 +304,8 @@ class RankInfo:
     def __init__(self, rank, folder, attempt):
         self.rank, self.folder, self.attempt, self.selection = rank, folder, attempt, Selection()
 
-    def rank_and_folder(self):
+    @property
+    def known_rank_and_folder(self):
         return rank_info.RankInfo(self.rank, 2, self.rank), self.folder
 
 
