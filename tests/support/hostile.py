@@ -137,7 +137,7 @@ def shared_name(path: Path, rows: int = 30_000) -> Path:
     return pages.write(path, [(STRINGS, strings), (RANGES, pages.table(ranges))])
 
 
-def overlapping_rows(path: Path, leaves: int = 60) -> Path:
+def overlapping_rows(path: Path, leaves: int = 12) -> Path:
     """Rows whose texts are the rows behind them in their page."""
     pages = Pages(1 << 16)
     numbers = []
@@ -201,7 +201,7 @@ DATABASES = {
 }
 
 
-def empty_lists(path: Path, before: bytes, after: bytes, count: int = 7_000_000) -> Path:
+def empty_lists(path: Path, before: bytes, after: bytes, count: int = 4_000_000) -> Path:
     """A compressed list of so many lists, a thousandth of its text in size."""
     path.write_bytes(gzip.compress(before + b"[]," * count + b"[]" + after, 6))
     return path
