@@ -171,7 +171,8 @@ def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[st
     yield f"{f'Top {kind}s':<{room + 2}}{measure:>13}{'share':>9}{'calls':>10}"
     for row in rows:
         name = _cut(visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]), room)
-        share, calls = 100 * row["share_frac"], "" if row["calls"] is None else text.digits(row["calls"])
+        share = 100 * row["share_frac"]
+        calls = "" if row["calls"] is None else text.often(row["calls"] / max(1, _counted(trace)))
         yield f"  {name:<{room}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
     yield ""
 

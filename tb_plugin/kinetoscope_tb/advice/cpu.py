@@ -239,7 +239,8 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     step = host["step"].to_numpy()
     counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
     counted &= ~host["is_communication"].to_numpy()
-    rows = host.select("name", "dur_ns", "self_ns", "input_shapes", "step").filter(pl.Series(counted))
+    rows = host.select("name", "dur_ns", "self_ns", "input_shapes", "step", "parent").with_row_index("row")
+    rows = rows.filter(pl.Series(counted))
     family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
     rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
     rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))
@@ -282,7 +283,10 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         if spent >= _MENTIONED * total
         else f"{rows['name'].n_unique()} operators"
     )
-    in_all = f"; {text.often(rows.height / facts.count)} calls {facts.per} in all" if rows.height > calls else ""
+    innermost = int(
+        (~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum()
+    )  # others wrap one of the family
+    in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if innermost > calls else ""
     is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
     return Advice(
         "host_operator",
