@@ -43,6 +43,8 @@ def test_other_recordings_are_listed_and_answer(server):
         span = "default" if name in hostile.DATABASES else "1"
         assert running.settled("state", run=name, worker="rank0", span=span).json["state"] in ("ready", "failed")
     assert answers(running) == before
+    (logdir / "shared_schema/rank0.sqlite").rename(logdir / "shared_schema/any name.sqlite")
+    wait_for(lambda: "any name" in running.plugin("runs").json["problems"][0]["path"])
     (problem,) = running.plugin("runs").json["problems"]
     assert "The schema of this SQLite database can't be read: page 2 is used twice." in problem["reason"]
 

@@ -145,9 +145,8 @@ def _head_of_database(path: str) -> Head:
         try:
             schema = database.schema()
         except DamagedDatabase as error:
-            return Head(
-                problem=f"The schema of this SQLite database can't be read: {error}. Copy or export the file again."
-            )
+            problem = f"The schema of this SQLite database can't be read: {error}. Copy or export the file again."
+            return Head(is_trace=True, problem=problem)  # it may be one: an export has any name
     names = schema.tables.keys() | schema.unreadable.keys()
     return Head(is_trace=_NSIGHT_TEXTS in names and bool(_NSIGHT_EVENTS & names))
 

@@ -163,7 +163,7 @@ class _Collector:
             head = self._head(entry, name)
             problem = head.problem
         if problem:
-            if name.looks_right:
+            if name.looks_right or head.is_trace:
                 self._problems.append(Problem(printable(shown), problem))
         elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
             run, name = run_and_name(folder, name)
