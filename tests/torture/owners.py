@@ -152,6 +152,8 @@ def training_thread(logdir, *, stops):
     def train():
         with tracer:
             while not is_stopped.is_set():
+                if not stops and kinetoscope.current() is None:  # Python ends daemon threads, which aborts inside torch
+                    is_stopped.wait()
                 work()
                 time.sleep(0.01)
                 tracer.step()
