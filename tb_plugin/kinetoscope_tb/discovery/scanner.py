@@ -88,7 +88,7 @@ def list_path(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> Listi
 
 
 def _similar(place: str) -> str:
-    """The name beside a missing path that was probably meant."""
+    """The name next to a missing path that was probably meant."""
     folder, _, name = place.replace("\\", "/").rstrip("/").rpartition("/")
     near = get_close_matches(name, names_in(folder or "/"), 1)
     return f" Did you mean {near[0]}?" if near else ""
@@ -205,7 +205,7 @@ class _Collector:
 
 
 def _merged_apart(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """The candidates; files into which others were merged are runs by themselves, not workers beside their parts."""
+    """The candidates; files into which others were merged are runs by themselves, not workers among their parts."""
     return [replace(c, run=run_of_file(c.run, c.shown)) if c.head.has_own_run else c for c in candidates]
 
 

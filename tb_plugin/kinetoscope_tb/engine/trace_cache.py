@@ -378,7 +378,7 @@ class TraceCache:
                 entry.future.set_result(self._complete(file, entry, trace))
                 if self._entries.room() < entry.held_bytes:
                     break
-        except Exception:  # the processes that are left are read again when they are wanted, and fail by themselves
+        except Exception:  # the processes that are left are read again when they are requested, and fail by themselves
             logger.info("The other processes of a file can't be used", exc_info=True)
         for _, entry in entries.values():
             entry.future.set_exception(Abandoned("This process of the file wasn't built. Open it again."))

@@ -86,7 +86,7 @@ def test_a_file_that_only_names_its_gpu_isn_t_headed_cpu():
 def test_a_training_on_the_cpu_of_a_machine_with_a_gpu_is_judged_as_one(name):
     trace = training(name, **A100).build()
     assert unrecorded_device(trace) is None
-    assert fact(trace) == "CPU, beside NVIDIA A100-SXM4-80GB"
+    assert fact(trace) == "CPU (the machine has NVIDIA A100-SXM4-80GB)"
     assert "device_not_recorded" not in [row["rule"] for row in advice(trace)]
 
 

@@ -4,8 +4,8 @@ A process is one that has operators, or without any operator in the file, calls 
 (of GPUs, "Spans", helpers of a loader) belong to one of these: in a file that was appended from several, to the one in
 whose section they are; else to the one whose launches they continue.
 
-Sections end with kineto's "Record Window End", so that even two processes with one number are told apart: in containers
-that is common.
+Sections end with kineto's "Record Window End", so that even two processes with one number can be distinguished, as
+is common in containers.
 """
 
 from __future__ import annotations

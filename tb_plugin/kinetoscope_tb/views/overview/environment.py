@@ -58,7 +58,7 @@ def _unused_device(trace: Trace) -> str | None:
     device, names = unrecorded_device(trace), device_names(trace)
     if device is not None:
         return f"{names or 'GPU'} (not recorded)"
-    return f"CPU, beside {names}" if names else "CPU"
+    return f"CPU (the machine has {names})" if names else "CPU"
 
 
 def job_facts(meta: Meta) -> list[tuple[str, object]]:

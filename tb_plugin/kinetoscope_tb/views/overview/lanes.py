@@ -6,9 +6,15 @@ on what its events mean.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from ...arrays.gather import group_rows, number_alike
+from ...arrays.intervals import Intervals, merge, union
 from ...measures.recording.vendor import device_noun
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -16,6 +22,7 @@ from ...trace.row_filters import Events, Key
 from ...view import Slices, Tab, View
 
 _OF_THREADS = ("host_events", "launches", "python_calls")
+_FRAMES = (*_OF_THREADS, "others")
 _KEY = ("process", "lane")
 
 
@@ -39,46 +46,60 @@ class Lanes(Table):
 
 def lanes(trace: Trace) -> pl.DataFrame:
     """The lanes, the busiest first."""
-    rows = pl.concat([_on_threads(trace), _on_streams(trace)])
     length = trace.window[1] - trace.window[0]
-    names = rows.group_by(*_KEY, "name").agg(pl.col("dur_ns").sum().alias("largest_ns"))
-    largest = names.sort("largest_ns", "name", descending=[True, False]).group_by(_KEY, maintain_order=True).first()
-    reached = pl.col("end").cum_max().shift(1).over(_KEY).fill_null(pl.col("start_ns"))
-    alone = pl.col("end") - pl.max_horizontal("start_ns", reached)
-    busy = (
-        rows.with_columns(end=pl.col("start_ns") + pl.col("dur_ns"))
-        .sort(*_KEY, "start_ns")
-        .with_columns(alone=alone.clip(0))
-        .group_by(_KEY)
-        .agg(pl.len().cast(pl.Int64).alias("events"), pl.col("alone").sum().alias("busy_ns"))
+    rows = [*_of_lanes(_threads(trace), _on_threads(trace)), *_of_lanes(*_on_streams(trace))]
+    table = pl.DataFrame(rows, list(Lanes.schema()), orient="row").with_columns(
+        busy_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64)
     )
-    table = busy.join(largest, on=_KEY).with_columns(
-        busy_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64),
-        largest_name=pl.col("name"),
-    )
-    return Lanes.of(table.select(list(Lanes.schema())).sort("busy_ns", *_KEY, descending=[True, False, False]))
+    return Lanes.of(table.cast(Lanes.schema()).sort("busy_ns", *_KEY, descending=[True, False, False]))
 
 
-def _on_threads(trace: Trace) -> pl.DataFrame:
-    threads = _threads(trace)
+def _of_lanes(labels: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> Iterator[tuple[object, ...]]:
+    """The row of each lane with events.
+
+    Args:
+        labels: Process and lane, in words.
+        parts: The events by frame: the number of their lane in `labels`, name, start and duration.
+    """
+    by_name = [
+        part.group_by("number", "name").agg(pl.len(), pl.col("dur_ns").sum()).cast({"name": pl.String})
+        for part in parts
+    ]
+    totals = pl.concat(by_name).group_by("number", "name").agg(pl.col("len", "dur_ns").sum())
+    largest = totals.sort("dur_ns", "name", descending=[True, False]).group_by("number").first().sort("number")
+    counts = dict(totals.group_by("number").agg(pl.col("len").sum()).iter_rows())
+    busy = _busy_ns(parts)
+    for number, name, _, total in largest.iter_rows():
+        yield *labels.row(number), counts[number], busy[number], None, name, total
+
+
+def _busy_ns(parts: Sequence[pl.DataFrame]) -> dict[int, int]:
+    """How long at least one event of each lane runs."""
+    intervals = defaultdict[int, list[Intervals]](list)
+    for part in parts:
+        number_of_row, start, dur = (part[name].to_numpy() for name in ("number", "start_ns", "dur_ns"))
+        rows, first = group_rows(number_of_row)
+        for of_lane in np.split(rows, first[1:]) if rows.size else []:
+            begin = start[of_lane]
+            intervals[int(number_of_row[of_lane[0]])].append(union(begin, begin + dur[of_lane]))
+    united = {number: merge(of_frames) for number, of_frames in intervals.items()}
+    return {number: int((end - start).sum()) for number, (start, end) in united.items()}
+
+
+def _on_threads(trace: Trace) -> list[pl.DataFrame]:
     names = [*_OF_THREADS, *(["others"] if trace.meta.foreign_writer is not None else [])]
     frames: list[pl.DataFrame] = [getattr(trace, name) for name in names]
-    ranges = [
-        frame.filter(pl.col("dur_ns") >= 0).select(
-            "thread", pl.col("name").cast(pl.String), "start_ns", pl.col("dur_ns").cast(pl.Int64)
-        )
-        for frame in frames
-    ]
-    return pl.concat(ranges).join(threads, on="thread", how="left").select(*_KEY, "name", "start_ns", "dur_ns")
+    return [_events(frame.lazy().filter(pl.col("dur_ns") >= 0), pl.col("thread")) for frame in frames]
+
+
+def _events(frame: pl.LazyFrame, number: pl.Expr) -> pl.DataFrame:
+    return frame.select(number.alias("number"), "name", "start_ns", pl.col("dur_ns").cast(pl.Int64)).collect()
 
 
 def _threads(trace: Trace) -> pl.DataFrame:
     """The lane of each thread, in words."""
-    table = trace.threads.with_row_index("thread").with_columns(pl.col("thread").cast(pl.Int32))
-    return table.select(
-        "thread",
-        process=_numbered("process", "process", "pid"),
-        lane=_numbered("name", "thread", "tid"),
+    return trace.threads.select(
+        _numbered("process", "process", "pid"), _numbered("name", "thread", "tid").alias("lane")
     )
 
 
@@ -88,26 +109,30 @@ def _numbered(name: str, noun: str, number: str) -> pl.Expr:
     return pl.when(known.str.contains(pl.col(number), literal=True)).then(known).otherwise(known + " " + pl.col(number))
 
 
-def _on_streams(trace: Trace) -> pl.DataFrame:
-    noun = device_noun(trace)
-    return trace.device_events.select(
-        process=pl.format("{} {}", pl.lit(noun), "device"),
-        lane=pl.when(pl.col("stream") >= 0).then(pl.format("stream {}", "stream")).otherwise(pl.lit("all streams")),
-        name=pl.col("name").cast(pl.String),
-        start_ns="start_ns",
-        dur_ns="dur_ns",
-    )
+def _streams(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int32]]:
+    """(the lane of each stream, in words; the number of each event's)."""
+    device, stream = (trace.device_events[name].to_numpy().astype(np.int64) for name in ("device", "stream"))
+    first, number = number_alike(device << 32 | stream & 0xFFFFFFFF)
+    lane = pl.when(pl.col("stream") >= 0).then(pl.format("stream {}", "stream")).otherwise(pl.lit("all streams"))
+    frame = pl.DataFrame({"device": device[first], "stream": stream[first]})
+    return frame.select(
+        pl.format("{} {}", pl.lit(device_noun(trace)), "device").alias("process"), lane.alias("lane")
+    ), number
+
+
+def _on_streams(trace: Trace) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    labels, number = _streams(trace)
+    return labels, [_events(trace.device_events.lazy(), pl.lit(pl.Series(number)))]
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The events of the lane."""
-    of_lane = (_threads(trace)["process"] == key["process"]) & (_threads(trace)["lane"] == key["lane"])
-    threads = np.flatnonzero(of_lane.to_numpy())
-    frames = [*_OF_THREADS, "others"]
-    on_threads = {name: np.flatnonzero(np.isin(getattr(trace, name)["thread"].to_numpy(), threads)) for name in frames}
-    streams = _on_streams(trace)
-    on_stream = (streams["process"] == key["process"]) & (streams["lane"] == key["lane"])
-    return {**on_threads, "device_events": np.flatnonzero(on_stream.to_numpy())}
+    is_lane = pl.all_horizontal(pl.col(name) == key[name] for name in _KEY)
+    threads = _threads(trace).select(pl.arg_where(is_lane)).to_series().to_numpy()
+    labels, number = _streams(trace)
+    streams = labels.select(pl.arg_where(is_lane)).to_series().to_numpy()
+    on_threads = {name: np.flatnonzero(np.isin(getattr(trace, name)["thread"].to_numpy(), threads)) for name in _FRAMES}
+    return {**on_threads, "device_events": np.flatnonzero(np.isin(number, streams))}
 
 
 VIEW = View(
