@@ -54,7 +54,8 @@ class TraceError(KinetoscopeError):
     status = 200  # an answer about this file, not a fault of the request
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
+        printable = path.encode(errors="backslashreplace").decode()  # it may not be UTF-8, but its message is
+        super().__init__(f"{printable}: {problem}")
         self.path, self.problem = path, problem
 
     def __reduce__(self) -> tuple[type[TraceError], tuple[str, str]]:

@@ -124,7 +124,7 @@ class Heads:
 def _unread(path: str, error: TraceError) -> Head:
     """A file without read permission; not cached, because its stamp doesn't change with its permissions."""
     may_come = is_url(path) or isinstance(error.__cause__, FileNotFoundError)  # try again in the next listing
-    return UNKNOWN if may_come else Head(problem=str(error).removeprefix(f"{path}: "))
+    return UNKNOWN if may_come else Head(problem=error.problem)
 
 
 def _head_of(path: str) -> Head:

@@ -66,7 +66,7 @@ def sidecar_summaries(
         except BrokenEntry as error:
             on_problem(f"{shown} can't be used: {error}.")
         except TraceError as error:
-            on_problem(f"{shown} can't be read: {str(error).removeprefix(f'{error.path}: ')}")
+            on_problem(f"{shown} can't be read: {error.problem}")
 
 
 def _name(file: TraceFile) -> str:

@@ -117,13 +117,13 @@ def _keys(place: Ints, section: Ints, offset: Ints) -> list[tuple[int, int]]:
 
     A single operator is none: its number may be damaged.
     """
-    firsts: dict[tuple[int, int], int] = {}
-    for at in np.unique(place).tolist():
-        mine = np.flatnonzero(place == at)
-        sections, first, count = np.unique(section[mine], return_index=True, return_counts=True)
-        for nth, row in zip(sections[count > 1].tolist(), first[count > 1].tolist(), strict=True):
-            firsts[at, nth if sections.size > 1 else NONE] = int(offset[mine[row]])
-    return sorted(firsts, key=firsts.__getitem__)
+    width = int(section.max(initial=0)) + 1
+    codes, first, count = np.unique(place * np.int64(width) + section, return_index=True, return_counts=True)
+    at, nth = np.divmod(codes, width)
+    nth[np.bincount(at)[at] == 1] = NONE
+    several = np.flatnonzero(count > 1)
+    in_order = several[np.argsort(offset[first[several]], kind="stable")]
+    return list(zip(at[in_order].tolist(), nth[in_order].tolist(), strict=True))
 
 
 def _offset(rows: Rows) -> Ints:
@@ -165,14 +165,20 @@ class _Assignment:
 
     def _by_number(self, frame: str) -> Ints:
         """The process whose number an event has, else NONE."""
-        owner = np.full(self._place[frame].size, NONE, np.int32)
-        offset = self._offset(frame)
-        for index, (place, section) in enumerate(self._keys):
-            mine = self._place[frame] == place
-            if section != NONE:
-                mine &= np.searchsorted(self._ends, offset) == section if offset.size == mine.size else False
-            owner[mine] = index
-        return owner
+        place, offset = self._place[frame], self._offset(frame)
+        keys = np.array(self._keys, np.int64)
+        owner_of = np.full(len(self._pids), NONE, np.int32)
+        whole = np.flatnonzero(keys[:, 1] == NONE)
+        owner_of[keys[whole, 0]] = whole
+        owner: Ints = owner_of[place]
+        if whole.size == len(keys) or offset.size != place.size:  # other formats have names outside of their events
+            return owner
+        width = len(self._ends) + 1
+        codes = np.where(keys[:, 1] == NONE, NONE, keys[:, 0] * width + keys[:, 1])
+        order = np.argsort(codes)
+        code = place * np.int64(width) + np.searchsorted(self._ends, offset)
+        index = order[np.minimum(np.searchsorted(codes[order], code), order.size - 1)]
+        return np.where(codes[index] == code, index, owner).astype(np.int32)
 
     def _by_label(self) -> Ints:
         """For each pid the only process with the same label, else NONE."""

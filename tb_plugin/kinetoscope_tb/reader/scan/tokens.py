@@ -16,7 +16,7 @@ from ..input.encodings import decoded, whole_characters
 
 _ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _BARE_SHAPES = re.compile(r"[\d,;\s]*")
-_LONGEST = 1 << 20  # bytes: the longest real ones are some KiB
+_LONGEST_LIST = 1 << 20  # characters: the longest real ones are some KiB
 _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
 
 
@@ -25,10 +25,14 @@ def text_of(token: bytes) -> str:
 
     A string is without quotes and escapes, a list has one space after each comma, anything else is unchanged. Bytes
     that aren't UTF-8 (kineto#80) are decoded as cp1252 or replaced, lone surrogates are replaced; a backslash that
-    escapes nothing (kineto#336: Windows paths) stands for itself. A token of over 1 MiB is cut.
+    escapes nothing (kineto#336: Windows paths) stands for itself. A list of over 1 MiB is cut, also in a string, since
+    an object per item takes many times its text.
     """
-    if len(token) > _LONGEST:
-        return whole_characters(decoded(token[:_LONGEST])).removeprefix('"')
+    text = _decoded(token)
+    return text[:_LONGEST_LIST] if text[:1] == "[" else text
+
+
+def _decoded(token: bytes) -> str:
     text = decoded(token)
     if text[:1] == "[":
         return _list_text(text)
@@ -45,6 +49,8 @@ def text_of(token: bytes) -> str:
 
 def _list_text(text: str) -> str:
     """Normalize spaces in lists, in which writers differ."""
+    if len(text) > _LONGEST_LIST:
+        return whole_characters(text)
     try:
         return whole_characters(json.dumps(json.loads(text, strict=False), ensure_ascii=False))
     except (ValueError, RecursionError):
