@@ -56,10 +56,13 @@ _LONGEST = 1024  # characters of a name that are looked at
 _WORK = tuple((work, re.compile(pattern, re.IGNORECASE if work == "memcpy" else 0)) for work, pattern in _PATTERNS)
 
 
-@lru_cache(maxsize=1 << 14)
 def device_work(name: str) -> Work | None:
     """What an event of this name is; None if its name doesn't tell."""
-    start = name[:_LONGEST]
+    return _work_of_start(name[:_LONGEST])
+
+
+@lru_cache(maxsize=1 << 14)
+def _work_of_start(start: str) -> Work | None:
     if _OF_HOST.match(start):
         return None
     template = _TEMPLATE.match(start)

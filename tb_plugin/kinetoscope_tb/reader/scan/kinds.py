@@ -99,6 +99,7 @@ _BY_NAME: dict[Work | None, Kind] = {
 }
 """Of events without a category."""
 
+_SHOWS_KIND = 1 << 12  # bytes of a text
 _IN_A_LUMP = {"event_wait": Kind.OTHER, "event_record": Kind.OTHER, "dma_request": Kind.MEMCPY}
 
 
@@ -181,9 +182,12 @@ def _kind_in_a_lump(name: bytes) -> Kind:
 
 
 def _looked_up(codes: NDArray[Any], tokens: Sequence[bytes], kind_of: Callable[[bytes], Kind]) -> NDArray[np.int8]:
-    """The function's value for each code, computed once per code that occurs; for code -1, that of an empty text."""
+    """The function's value for each code, computed once per code that occurs; for code -1, that of an empty text.
+
+    Kinds show in how a text begins, so that no cache has to store whole texts of any length.
+    """
     kind_by_code = np.zeros(len(tokens) + 1, np.int8)  # the last place is that of code -1
     for code in used(codes, len(tokens)):
-        kind_by_code[code] = kind_of(tokens[code] if code >= 0 else b"")
+        kind_by_code[code] = kind_of(tokens[code][:_SHOWS_KIND] if code >= 0 else b"")
     kind_of_each: NDArray[np.int8] = kind_by_code[codes]
     return kind_of_each
