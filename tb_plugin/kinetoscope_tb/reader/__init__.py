@@ -68,7 +68,7 @@ def read(path: str | os.PathLike[str], process: str | None = None, **options: An
     """The trace of one process of a file, by default of the first, which most often is the only one: see `read_each`.
 
     Raises:
-        TraceError: The file can't be read, or has no such process.
+        TraceError: The file can't be read, has no such process, or has too many.
         NotATrace: It has no trace events.
     """
     with closing(read_each(path, process, **options)) as traces:
@@ -97,7 +97,7 @@ def read_each(
             reading.
 
     Raises:
-        TraceError: The file can't be read, or has no such process.
+        TraceError: The file can't be read, has no such process, or has too many.
         NotATrace: It has no trace events.
     """
 
@@ -186,7 +186,7 @@ def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
     """
     reading.report("linking", None)
     release_free_memory()  # here and below: what the stage before needed
-    held = contents(reading.ingested)
+    held = contents(reading.ingested, reading.path)
     places = held.in_turn(first)
     if not places:
         raise TraceError(reading.path, "the process of this recording isn't in the file any more. List it again.")

@@ -15,6 +15,7 @@ from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.export.merge import merge
 from kinetoscope_tb.names.processes import Process
 from kinetoscope_tb.reader import read, read_blocks, read_each
+from kinetoscope_tb.reader.processes.ownership import MOST_PROCESSES
 from kinetoscope_tb.trace.model import COLLECTED
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
@@ -256,6 +257,12 @@ def test_helpers_belong_to_the_process_before_them():
         )
     first, second = traces_in(*parts)
     assert [trace.threads["tid"].to_list() for trace in (first, second)] == [["1", "0"], ["1", "1"]]
+
+
+def test_more_processes_than_events_can_be_compared_with_are_refused():
+    ranks = [rank(10 + nth, "k") for nth in range(MOST_PROCESSES + 1)]
+    with pytest.raises(TraceError, match=r"operators of 257 processes .* Merge at most 256"):
+        traces_in(*ranks)
 
 
 def test_a_process_that_left_the_file_is_named():

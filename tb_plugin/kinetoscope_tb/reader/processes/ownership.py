@@ -11,14 +11,15 @@ is common in containers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, rows_by_id
+from ...arrays.gather import NONE, group_rows, rows_by_id
+from ...errors import TraceError
 from ..frames.threads import text_places
 from ..scan.kinds import Kind
 from ..scan.rows import LAYOUTS, Rows, Sorted
@@ -27,7 +28,9 @@ from ..scan.tokens import Texts, used
 Ints = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-MOST_PROCESSES = 4096
+MOST_PROCESSES = 256
+"""In a file. An event may be compared with each of them, so that this limits the work for an event."""
+
 ALL = -2
 """The owner of what every process has: the name of a GPU that several use."""
 
@@ -78,8 +81,12 @@ class Owners:
         return bool((self.of_rows["device_events"] == nth).any())
 
 
-def owners_of(events: Sorted, texts: Texts) -> Owners | None:
-    """The processes of a file; None if it holds at most one."""
+def owners_of(events: Sorted, texts: Texts, path: str) -> Owners | None:
+    """The processes of a file; None if it holds at most one.
+
+    Raises:
+        TraceError: They are more than MOST_PROCESSES.
+    """
     ends = _ends_of_sections(events.frames["others"], texts)
     on_host = {code for name in ("host_events", "launches") for code in used(events.frames[name]["pid"], len(texts))}
     if len({texts[code] for code in on_host}) < 2 and len(ends) < 2:
@@ -93,7 +100,10 @@ def owners_of(events: Sorted, texts: Texts) -> Owners | None:
     if (section == len(ends)).any():  # these marks don't end the sections
         section = np.zeros_like(section)
     keys = _keys(place, section, offset)
-    if not 2 <= len(keys) <= MOST_PROCESSES:
+    if len(keys) > MOST_PROCESSES:
+        advice = f"Merge at most {MOST_PROCESSES} into a file, or open the files that were merged."
+        raise TraceError(path, f"operators of {len(keys)} processes are in this file. {advice}")
+    if len(keys) < 2:
         return None
     return _Assignment(events, texts, places, ends, keys).owners()
 
@@ -221,17 +231,18 @@ class _Assignment:
 
     def _is_launched_by(self, owner: Ints) -> bool:
         """Whether the launches of device work belong to the process that has the work, as far as they are there."""
-        is_known = self._distances(np.arange(owner.size)) < _FAR_NS
-        is_own = is_known[owner, np.arange(owner.size)]
-        return bool((is_known.any(axis=0) & ~is_own).sum() <= _LEAST_SHARE * is_known.any(axis=0).sum())
+        is_known, is_own = np.zeros(owner.size, bool), np.zeros(owner.size, bool)
+        for index, distance in self._distances(np.arange(owner.size)):
+            is_near = distance < _FAR_NS
+            is_known |= is_near
+            is_own |= is_near & (owner == index)
+        return bool((is_known & ~is_own).sum() <= _LEAST_SHARE * is_known.sum())
 
     def _by_links(self) -> dict[str, Ints]:
         """The process of each event, from the launches that device work continues, where events alternate."""
         of_rows = {name: self._own[name].copy() for name in _PLACED}
-        of_pid = np.where(self._labels == NONE, NONE, self._labels)
-        for place in range(len(self._pids)):
-            if of_pid[place] == NONE:
-                of_pid[place] = self._assign_work(place, of_rows["device_events"])
+        of_pid = self._labels.copy()
+        self._assign_work(of_pid, of_rows["device_events"])
         for name in _PLACED:
             owner = of_rows[name]
             is_open = owner < 0
@@ -239,32 +250,43 @@ class _Assignment:
         self._assign_rest(of_rows)
         return of_rows
 
-    def _assign_work(self, place: int, owner: Ints) -> int:
-        """The process whose launches a GPU's work continues; if several use the GPU, each work gets its own."""
-        rows = np.flatnonzero((self._place["device_events"] == place) & (owner < 0))
-        if not rows.size:
-            return NONE
-        distance = self._distances(rows)
-        is_known = distance < _FAR_NS
-        alone = is_known[:, is_known.sum(axis=0) == 1].sum(axis=1)
-        likely = np.flatnonzero(alone > _LEAST_SHARE * alone.max())
-        if likely.size < 2:
-            return int(likely[0] if likely.size else distance.sum(axis=1).argmin())
-        owner[rows] = distance.argmin(axis=0)
-        return NONE
+    def _assign_work(self, of_pid: Ints, owner: Ints) -> None:
+        """Assign each GPU to the process whose launches its work continues; if several use it, each work to its own.
 
-    def _distances(self, rows: Ints) -> Ints:
-        """How long each work begins after the launch with its correlation, by process; _FAR_NS without one."""
+        Args:
+            of_pid: The process of each number, which is set for GPUs of one process.
+            owner: The process of each work, which is set for GPUs of several.
+        """
+        place = self._place["device_events"]
+        rows = np.flatnonzero((owner < 0) & (of_pid[place] == NONE))
+        nearest, known = np.zeros(rows.size, np.int32), np.zeros(rows.size, np.int32)
+        least = np.full(rows.size, _FAR_NS)
+        for index, distance in self._distances(rows):
+            nearest[distance < least] = index
+            known += distance < _FAR_NS
+            np.minimum(least, distance, out=least)
+        of_work, first = group_rows(place[rows])
+        for work in np.split(of_work, first[1:]) if rows.size else []:
+            alone = np.bincount(nearest[work[known[work] == 1]], minlength=1)
+            likely = np.flatnonzero(alone > _LEAST_SHARE * alone.max())
+            if likely.size > 1:
+                owner[rows[work]] = nearest[work]
+            else:
+                of_pid[place[rows[work[0]]]] = likely[0] if likely.size else np.bincount(nearest[work]).argmax()
+
+    def _distances(self, rows: Ints) -> Iterator[tuple[int, Ints]]:
+        """For each process how long each work begins after the launch with its correlation; _FAR_NS without one."""
         work, launches = self._frames["device_events"], self._frames["launches"]
         correlation, ts = work["correlation"][rows].astype(np.int64), work["ts"][rows]
-        distance = np.full((len(self._keys), rows.size), _FAR_NS)
-        for index in range(len(self._keys)):
-            mine = np.flatnonzero(self._own["launches"] == index)
+        of_process, first = group_rows(self._own["launches"] + 1)  # those of no process are the first, if there are any
+        for mine in np.split(of_process, first[1:]) if of_process.size else []:
+            index = int(self._own["launches"][mine[0]])
+            if index < 0:
+                continue
             row = rows_by_id(launches["correlation"][mine].astype(np.int64), np.where(correlation, correlation, NONE))
-            after = ts - launches["ts"][mine][row] if mine.size else ts
+            after = ts - launches["ts"][mine][row]
             is_launched = (row >= 0) & (np.abs(after) < _FAR_NS // _BACKWARD_COST)
-            distance[index][is_launched] = np.where(after < 0, -_BACKWARD_COST * after, after)[is_launched]
-        return distance
+            yield index, np.where(is_launched, np.where(after < 0, -_BACKWARD_COST * after, after), _FAR_NS)
 
     def _assign_rest(self, of_rows: dict[str, Ints]) -> None:
         """Assign what is left: arrows' ends to their work, others by time or to the process of the event before."""
@@ -297,10 +319,13 @@ class _Assignment:
             np.minimum.at(begin, owner[mine], frame["ts"][mine])
             np.maximum.at(end, owner[mine], frame["ts"][mine] + np.maximum(frame["dur"][mine].astype(np.int64), 0))
         start, dur = others["ts"][rows], np.maximum(others["dur"][rows].astype(np.int64), 0)
-        from_begin, from_end = np.abs(start - begin[:, None]), np.abs(start + dur - end[:, None])
-        distance = np.where(dur > 0, from_begin // 2 + from_end // 2, np.minimum(from_begin, from_end))
-        owner_of_each: Ints = distance.argmin(axis=0)
-        return owner_of_each
+        nearest, least = np.zeros(rows.size, np.int32), np.full(rows.size, np.iinfo(np.int64).max)
+        for index in range(len(self._keys)):
+            from_begin, from_end = np.abs(start - begin[index]), np.abs(start + dur - end[index])
+            distance = np.where(dur > 0, from_begin // 2 + from_end // 2, np.minimum(from_begin, from_end))
+            nearest[distance < least] = index
+            np.minimum(least, distance, out=least)
+        return nearest
 
 
 def _places_in_time(rows: Rows, place: Ints, chosen: Ints | None = None) -> list[tuple[int, int, int]]:

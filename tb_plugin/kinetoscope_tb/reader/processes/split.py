@@ -58,14 +58,18 @@ class Contents:
         return sorted(places, key=lambda nth: nth not in chosen)
 
 
-def contents(ingested: Ingested) -> Contents:
-    """What a file holds: one process, as profilers write it, or several, as tools merge them."""
+def contents(ingested: Ingested, path: str) -> Contents:
+    """What a file holds: one process, as profilers write it, or several, as tools merge them.
+
+    Raises:
+        TraceError: They are too many.
+    """
     outside = metadata(ingested.head, ingested.tail)
     texts = Texts(ingested.events.tokens)
     workers = merged_workers(outside)
     if workers:
         return _recorded(ingested, texts, workers)
-    owners = owners_of(ingested.events, texts)
+    owners = owners_of(ingested.events, texts, path)
     if owners is None:
         return Contents((), lambda _: Share(ingested, outside))
     return _recognized(ingested, texts, owners, outside)
