@@ -246,28 +246,29 @@ export function openTrace(place: Address) {
 
 const spanSteps = signal<Record<string, string>>({});
 
+const keyOf = ({ run, worker, span }: Address) => JSON.stringify([run, worker, span]);
+
 /** A span's label, with its steps once they are loaded. */
 export function spanLabel(run: string, worker: string, { name, label }: Span): string {
-  const steps = spanSteps.value[JSON.stringify([run, worker, name])];
+  const steps = spanSteps.value[keyOf({ run, worker, span: name })];
   return steps ? `${label === name ? shorten(label, 8) : label} · ${steps}` : label;
 }
 
 /** Goes on with the first process of a file that turned out to hold several: they are a run of their own. */
-async function follow(moved: Address, run = "", worker = "", span = "") {
+async function follow(moved: Address, query: Query) {
   await refresh();
-  const { run: shownRun, worker: shownWorker, span: shownSpan } = address.value;
-  if (shownRun === run && shownWorker === worker && shownSpan === span) go(moved);
+  if (keyOf(address.value) === keyOf(query)) go(moved);
 }
 
-function remember(answer: TraceState, { query: { run, worker, span } }: ApiRequest) {
+function remember(answer: TraceState, { query }: ApiRequest) {
   if (answer.state !== "ready") return;
-  if (answer.moved) void follow(answer.moved, run, worker, span);
+  if (answer.moved) void follow(answer.moved, query);
   addKernelLabels(answer.labels);
   if (!answer.steps.length) return;
   const [first, last] = [answer.steps[0]!, answer.steps.at(-1)!];
   if (!/^\d+$/.test(first)) return; // without steps there is one row for the whole, called "all"
   const steps = `${answer.step_noun}${first === last ? "" : "s"} ${first}${first === last ? "" : `–${last}`}`;
-  spanSteps.value = { ...spanSteps.peek(), [JSON.stringify([run, worker, span])]: steps };
+  spanSteps.value = { ...spanSteps.peek(), [keyOf(query)]: steps };
 }
 
 /** Whether the page is about the trace itself. Views of a run need its summaries only, and must not wait for it. */
@@ -276,17 +277,19 @@ const isTraceView = computed(() => openTab.value?.scope === "recording");
 const traceStates = resources<TraceState>(() => {
   const { version: _, ...query } = trace.value;
   const request = { route: "state", query, version: String(attempt.value) };
-  return { [traceKey.value]: query.span && isTraceView.value ? request : null };
+  return { [traceKey.value]: query.worker && query.span && isTraceView.value ? request : null };
 }, { onAnswer: remember });
 
 /** The state of the selected trace; null before the first answer. */
 export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
 
+const readyState = computed(() => traceState.value?.state === "ready" ? traceState.value : null);
+
+/** The program that wrote the trace, if it wasn't torch.profiler. */
+export const foreignWriter = computed(() => readyState.value?.foreign_writer);
+
 /** What a step of the trace is called. */
-export const foreignWriter = computed(() =>
-  traceState.value?.state === "ready" ? traceState.value.foreign_writer : null
-);
-export const stepWord = computed(() => traceState.value?.state === "ready" ? traceState.value.step_noun : "step");
+export const stepWord = computed(() => readyState.value?.step_noun ?? "step");
 
 /** Whether the views that the trace lacks are still those of the trace before. */
 export const isFindingViews = computed((): boolean => {
@@ -299,7 +302,7 @@ let lastMissing: Record<string, string> = {};
 
 /** What would record the views that the trace lacks; while a trace loads, those that the one before lacked. */
 export const missing = computed((): Record<string, string> => {
-  if (traceState.value?.state === "ready") lastMissing = traceState.value.missing;
+  if (readyState.value) lastMissing = readyState.value.missing;
   return lastMissing;
 });
 
@@ -338,7 +341,7 @@ export function start() {
   onReload(retry);
   traceStates.start();
   effect(() => {
-    if (traceState.value?.state === "ready") matrixUnits.value = traceState.value.matrix_units;
+    if (readyState.value) matrixUnits.value = readyState.value.matrix_units;
   });
   effect(normalizeAddress);
   void pollListing();

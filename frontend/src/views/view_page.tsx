@@ -285,6 +285,16 @@ export function Heads() {
   );
 }
 
+/** A view with its title, below others. */
+export function Part({ entry }: { entry: ViewEntry }) {
+  return (
+    <section class="part" aria-label={entry.title}>
+      <h2 data-tip={entry.doc}>{entry.title}</h2>
+      <View entry={entry} />
+    </section>
+  );
+}
+
 /** The page of a tab: the view, and its parts below it. */
 export function ViewPage() {
   const [main, ...parts] = pageOf(openTab.value!);
@@ -292,12 +302,7 @@ export function ViewPage() {
     <>
       <PageParameters views={[main!, ...parts]} />
       <View key={main!.id} entry={main!} />
-      {parts.filter(({ id }) => !(id in missing.value)).map((part) => (
-        <section key={part.id} class="part" aria-label={part.title}>
-          <h2 data-tip={part.doc}>{part.title}</h2>
-          <View entry={part} />
-        </section>
-      ))}
+      {parts.filter(({ id }) => !(id in missing.value)).map((part) => <Part key={part.id} entry={part} />)}
     </>
   );
 }

@@ -5,9 +5,9 @@ import { deviceNoun, tableOf, useAnswer } from "../../app/answers.ts";
 import { foreignWriter, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
+import { Part } from "../view_page.tsx";
 import { ActivityStrip } from "./activity_strip.tsx";
 import { Breakdown } from "./breakdown.tsx";
-import { BusyLanes } from "./busy_lanes.tsx";
 import { Card, Facts } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
 import { type Unit, unitOf } from "./step_unit.ts";
@@ -85,7 +85,7 @@ export function Overview() {
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
   const unit = unitOfTable(steps);
-  const isForeign = foreignWriter.value !== null;
+  const isForeign = Boolean(foreignWriter.value);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
@@ -105,7 +105,7 @@ export function Overview() {
             <AnswerView shown={advice} title="Advice">
               {(table) => <Verdict table={table} unit={unit} />}
             </AnswerView>
-            {isForeign && <BusyLanes />}
+            {isForeign && <Part entry={viewEntry("lanes")!} />}
             {(!isForeign || gpus.answer?.state === "ready") && (
               <>
                 <ActivityStrip steps={steps} noun={deviceNoun()} />
