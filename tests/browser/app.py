@@ -30,10 +30,11 @@ class App:
     def __init__(self, page: Page) -> None:
         self.page = page
 
-    def open(self, view: str = "overview", *, run: str = "made", span: str = "5", **place: str) -> Page:
-        """Open a place by its address, and wait until nothing is loading."""
+    def open(self, view: str = "overview", *, run: str = "made", **place: str) -> Page:
+        """Open a place by its address, by default of the first recording of `made`; wait until nothing is loading."""
+        place = {"span": "5", **place} if run == "made" else place
         self.page.goto("about:blank")
-        self.page.goto(f"/{ENTRY}{address(view=view, run=run, span=span, **place)}")
+        self.page.goto(f"/{ENTRY}{address(view=view, run=run, **place)}")
         self.settle()
         return self.page
 

@@ -74,9 +74,9 @@ def test_ranks_are_merged_into_a_file_that_opens(kinetoscope, logdir, tmp_path):
 
 def test_a_merged_file_says_whose_clock_nobody_measured(kinetoscope, tmp_path):
     put(tmp_path, "job/rank0.5.pt.trace.json", "job/rank1.5.pt.trace.json", "zoo/rank0.5.pt.trace.json")
-    status, _, err = kinetoscope("merge", str(tmp_path), str(tmp_path / "all.json"))
+    assert "run zoo; choose another with --run: job" in kinetoscope("merge", str(tmp_path), str(tmp_path / "z.json"))[2]
+    status, _, err = kinetoscope("merge", str(tmp_path), str(tmp_path / "all.json"), "--run", "job")
     assert status == 0
-    assert "run job; choose another with --run: zoo" in err
     assert "These clocks weren't measured, so they aren't corrected: rank0, rank1." in err
 
 

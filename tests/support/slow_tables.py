@@ -99,6 +99,8 @@ class Recording:
     def __init__(self, builder: TraceBuilder) -> None:
         rows = [Row(e, e["ts"].ns, e["ts"].ns + (e["dur"].ns if "dur" in e else 0)) for e in builder.events]
 
+        self.rows = rows
+
         def of(*categories: str) -> list[Row]:
             return [row for row in rows if row.event["cat"] in categories]
 
@@ -156,7 +158,7 @@ class Recording:
     def steps(self) -> list[tuple[str, int, int, bool]]:
         """(name, start, end, whether all of it was recorded) of each step's window."""
         marked = [r for r in self.ranges if not r.is_op and step_number(r.name)]
-        everything = [*self.ranges, *self.calls, *self.device]
+        everything = [*self.ranges, *self.calls, *self.device] or self.rows
         if not marked:
             first, last = min((r.start for r in everything), default=0), max((r.end for r in everything), default=0)
             host = [("all", first, last)]

@@ -1,10 +1,11 @@
 """Files of other programs: who wrote them, how long they last, and which of their rows a device ran."""
 
 import json
+import subprocess
+import sys
 
 import polars as pl
 import pytest
-from viztracer import VizTracer
 
 from kinetoscope_tb.diagnostics import diagnose
 from kinetoscope_tb.engine import compute
@@ -111,11 +112,18 @@ def test_lanes_are_busy_while_any_of_their_events_runs() -> None:
 
 
 def test_a_recording_of_viztracer_is_its_own(tmp_path) -> None:
-    tracer = VizTracer(output_file=str(tmp_path / "result.json"), verbose=0)
-    tracer.start()
-    sorted(range(10), key=lambda number: -number)
-    tracer.stop()
-    tracer.save()
+    program = "sorted(range(10), key=lambda number: -number)"
+    command = [
+        sys.executable,
+        "-m",
+        "viztracer",
+        "--quiet",
+        "-o",
+        str(tmp_path / "result.json"),
+        "--cmd_string",
+        program,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
     trace = read(tmp_path / "result.json")
     assert trace.meta.foreign_writer == "VizTracer"
     assert compute(VIEWS["lanes"], trace, {})["busy_ns"].to_list()[0] > 0

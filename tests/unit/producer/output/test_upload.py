@@ -102,7 +102,7 @@ def test_the_training_does_not_wait_for_a_slow_place(s3, tmp_path, scratch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the writer process")
 @pytest.mark.parametrize("has_arrived", [False, True])
-def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, has_arrived):
+def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, scratch, has_arrived):
     arrived, free = threading.Event(), threading.Event()
 
     def hold(request):
@@ -117,7 +117,8 @@ def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, h
     s3.answer = hold
     recorded(tmp_path, timeout_s=0.2)
     assert arrived.wait(LIMIT_S)
-    (writer,) = (int(pid) for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split())
+    children = [pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()]
+    (writer,) = (int(pid) for pid in children if os.fsencode(scratch) in Path(f"/proc/{pid}/cmdline").read_bytes())
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
     free.set()
