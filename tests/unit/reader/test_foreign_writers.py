@@ -150,6 +150,12 @@ def test_torch_s_own_recordings_have_lanes_too() -> None:
     assert [row[1:] for row in rows] == [(3, 55), (1, 10)]
 
 
+def test_no_lane_is_busy_longer_than_the_recording() -> None:
+    trace = TraceBuilder().op("a", 50, 10).python("main.py(1): main", 0, 100).build()
+    assert trace.window == (50, 60)
+    assert compute(VIEWS["lanes"], trace, {})["busy_frac"].to_list() == [1]
+
+
 def test_counters_alone_have_a_length() -> None:
     counters = [{"ph": "C", "name": "load", "pid": 1, "ts": at, "args": {"value": at}} for at in (10, 500)]
     trace = opened(json.dumps(counters))

@@ -39,19 +39,27 @@ class Lanes(Table):
     lane = Column(TEXT, "Thread with its number, or the stream.")
     events = Column(COUNT, "Events with a duration.")
     busy_ns = Column(DURATION, "Time during which at least one of them runs; nested ones count once.", adds_up=False)
-    busy_frac = Column(FRACTION, "Busy time / length of the recording.")
+    busy_frac = Column(FRACTION, "Busy time / time from the first event of the recording to the end of the last.")
     largest_name = Column(TEXT, "The name with the largest total.")
     largest_ns = Column(DURATION, "Sum of the durations of the events of that name.")
 
 
 def lanes(trace: Trace) -> pl.DataFrame:
     """The lanes, the busiest first."""
-    length = trace.window[1] - trace.window[0]
-    rows = [*_of_lanes(_threads(trace), _on_threads(trace)), *_of_lanes(*_on_streams(trace))]
+    on_threads, (streams, on_streams) = _on_threads(trace), _on_streams(trace)
+    length = _length_ns(trace, [*on_threads, *on_streams])
+    rows = [*_of_lanes(_threads(trace), on_threads), *_of_lanes(streams, on_streams)]
     table = pl.DataFrame(rows, list(Lanes.schema()), orient="row").with_columns(
         busy_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64)
     )
     return Lanes.of(table.cast(Lanes.schema()).sort("busy_ns", *_KEY, descending=[True, False, False]))
+
+
+def _length_ns(trace: Trace, parts: Sequence[pl.DataFrame]) -> int:
+    """How long the recording is with the events that begin before its window, or end after it, as Python calls may."""
+    ends = [(part["start_ns"].min(), (part["start_ns"] + part["dur_ns"]).max()) for part in parts if part.height]
+    firsts, lasts = zip(trace.window, *ends, strict=True)
+    return int(max(lasts) - min(firsts))
 
 
 def _of_lanes(labels: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> Iterator[tuple[object, ...]]:
