@@ -1,0 +1,99 @@
+"""Names are nouns and verbs: no bare participles, and no words that could mean anything.
+
+A name that is one word says what a value is (`gaps`) or what a function does (`merge`). A participle alone says
+neither: `parsed` needs its noun (`events`, `parsed_rows`), or its verb (`parse`).
+
+`names_to_change.txt` lists the names of each module that don't follow the rule yet. It only gets shorter.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = (ROOT / "producer" / "kinetoscope", ROOT / "tb_plugin" / "kinetoscope_tb")
+LIST = Path(__file__).with_name("names_to_change.txt")
+
+FIELD = (ast.Assign, ast.AnnAssign)  # in the body of a class
+
+VAGUE = {"each", "every", "everyone", "everything", "nothing", "one", "place", "places", "some", "thing", "things"}
+IRREGULAR = (
+    "begun|bought|broken|brought|built|caught|chosen|done|drawn|driven|fallen|felt|forgotten|found|given|gone|"
+    "grown|heard|held|hidden|kept|known|laid|led|lent|lost|made|meant|met|paid|rewritten|said|seen|sent|shown|shut|"
+    "sold|spelt|spent|spoken|spun|stuck|sunk|taken|thought|thrown|told|torn|understood|unknown|unseen|unsent|"
+    "unwritten|withheld|won|worn|written"
+)
+NOUNS_AND_VERBS = (
+    "bed|beginning|ceiling|docstring|elapsed|embed|embedding|encoding|ending|feed|heading|lightning|listing|mapping|"
+    "matching|meaning|missing|need|padding|pending|ping|reading|recording|ring|saving|seed|setting|sibling|spacing|"
+    "speed|spelling|spring|string|throttling|timing|tracing|training|warning"
+)
+UNCLEAR = re.compile(rf"_*(?!(?:{NOUNS_AND_VERBS})_*$)(?:{'|'.join(VAGUE)}|{IRREGULAR}|[a-z]{{2,}}(?:ed|ing))_*")
+
+
+def is_unclear(name: str) -> bool:
+    """Whether a name is a participle alone, or could stand for anything."""
+    return UNCLEAR.fullmatch(name[:1].lower() + name[1:]) is not None
+
+
+def names_given(source: str) -> set[str]:
+    """What a module calls its functions, classes, variables and arguments; fields are read behind their objects' names."""
+    names, fields = set(), set()
+    for node in ast.walk(ast.parse(source)):  # a class before what it holds
+        match node:
+            case ast.ClassDef(name=name, body=body):
+                names.add(name)
+                fields |= {id(target) for item in body if isinstance(item, FIELD) for target in ast.walk(item)}
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) if id(node) not in fields:
+                names.add(name)
+    return names
+
+
+@cache
+def unclear_names() -> dict[str, set[str]]:
+    """The names of each module that don't follow the rule."""
+    paths = (path for package in PACKAGES for path in sorted(package.rglob("*.py")))
+    found = {
+        path.relative_to(ROOT).as_posix(): set(filter(is_unclear, names_given(path.read_text(encoding="utf-8"))))
+        for path in paths
+    }
+    return {path: names for path, names in found.items() if names}
+
+
+@cache
+def allowed_names() -> dict[str, set[str]]:
+    """The list: a module a line, with its names."""
+    lines = (line.split(": ") for line in LIST.read_text(encoding="utf-8").splitlines())
+    return {path: set(names.split()) for path, names in lines}
+
+
+def beyond(names: dict[str, set[str]], others: dict[str, set[str]]) -> list[str]:
+    """What only the first has, a line per module."""
+    rest = ((path, names[path] - others.get(path, set())) for path in names)
+    return [f"{path}: {' '.join(sorted(names))}" for path, names in rest if names]
+
+
+def test_names_are_nouns_and_verbs():
+    if new := "\n".join(beyond(unclear_names(), allowed_names())):
+        raise AssertionError(
+            f"Name what these are (`gaps`, `parsed_rows`) or do (`parse`), instead of a participle or `one` alone:\n{new}"
+        )
+
+
+def test_the_list_of_names_to_change_only_gets_shorter():
+    if gone := "\n".join(beyond(allowed_names(), unclear_names())):
+        raise AssertionError(f"These names are gone. Remove them from {LIST.name}:\n{gone}")
+
+
+def test_the_rule_knows_participles_from_nouns_and_verbs():
+    assert [name for name in ("named", "_kept", "Postponed", "waiting", "one", "place") if not is_unclear(name)] == []
+    clear = ("gaps", "seed", "string", "recording", "parse", "named_rows", "WindowClosed")
+    assert [name for name in clear if is_unclear(name)] == []
+
+
+def test_fields_are_no_names_of_their_own():
+    source = "class Row:\n    shared: int = 0\n    def parsed(self, told): (held, x), *rest = told; return [one for one in x]"
+    assert names_given(source) == {"Row", "parsed", "self", "told", "held", "x", "rest", "one"}
