@@ -2,17 +2,14 @@
 
 diagnose(trace) returns what reading repaired or lost, and what the rules find; each is a count with its consequence:
 
-device        device rows and the calls that launched them
+device        device rows and the calls that launched them; clocks of GPUs that fell while kernels ran
 physics       what can't have happened, and which numbers that undermines
 clocks        the machine's clock, and the window that was recorded
-throttling    clocks of GPUs that fell while kernels ran
 steps         steps that were cut off, missing or idle
-autograd      sequence numbers, which link backward to forward
-syncs         waits, and the events that they wait for
-names         names that the profiler lost
+links         from backward to forward operators, and from waits to the events that they wait for
 stack_overlaps  annotations that begin or end in the middle of Python calls
 distributed   the worker's rank, and the metadata of collectives
-recording     the profiler's own code, and options that were off
+recording     the profiler's own code, names that it lost, and options that were off
 writers       files of other programs
 captures      what says which operators graphs replay
 
@@ -27,29 +24,12 @@ from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
 from ..trace.memo import once_per_trace
-from . import (
-    autograd,
-    captures,
-    clocks,
-    device,
-    distributed,
-    names,
-    physics,
-    recording,
-    stack_overlaps,
-    steps,
-    syncs,
-    throttling,
-    writers,
-)
+from . import captures, clocks, device, distributed, links, physics, recording, stack_overlaps, steps, writers
 
 __all__ = ["LEVELS", "diagnose"]
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (
-    *(device, physics, clocks, throttling, steps, autograd, syncs, names, stack_overlaps),
-    *(distributed, recording, captures),
-)
+_RULES = (device, physics, clocks, steps, links, stack_overlaps, distributed, recording, captures)
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:

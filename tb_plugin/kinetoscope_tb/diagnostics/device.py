@@ -1,12 +1,15 @@
-"""Device rows and the calls that launched them: which of the two is missing, and why."""
+"""Device rows and the calls that launched them: which of the two is missing, and why. And clocks that fell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import polars as pl
 
+from ..measures.recording.hardware_counters import HardwareCounter, hardware_counters
+from ..measures.recording.throttling import LOW, Throttling, is_sm_clock, throttling
 from ..measures.recording.unrecorded_device import unrecorded_device
 from ..measures.time.breakdown import intervals_of
 from ..names import text
@@ -14,10 +17,12 @@ from ..trace import Diagnostic, Trace
 from .physics.losses import kernel_launches
 
 _AGREES = 0.01  # of the time
+_NOTICEABLE = 0.01  # of the time in which kernels ran
+_CAUSES = {"Power": "power", "Temperature": "temperature"}
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Missing links between host and device."""
+    """Missing links between host and device, then clocks."""
     if trace.device_events.is_empty():
         yield from _without_device_rows(trace)
         return
@@ -25,6 +30,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     yield from _outside_operators(trace)
     yield from _of_ai_cpus(trace)
     yield from _overlap_analysis(trace)
+    yield from _throttled_clocks(trace)
 
 
 def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
@@ -131,3 +137,34 @@ def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
             "graph; operator tables show their time as unattributed.",
             level="note",
         )
+
+
+def _throttled_clocks(trace: Trace) -> Iterator[Diagnostic]:
+    """One for each device whose clock fell while kernels ran, as far as samples prove it."""
+    by_device: defaultdict[int, list[HardwareCounter]] = defaultdict(list)
+    for counter in hardware_counters(trace):
+        by_device[counter.device].append(counter)
+    for device, counters in sorted(by_device.items()):
+        rows = trace.device_events
+        kernels = intervals_of(rows, ((rows["kind"] == "kernel") & (rows["device"] == device)).to_numpy())
+        for clock in filter(is_sm_clock, counters):
+            slow = throttling(clock, kernels)
+            if slow and slow.share >= _NOTICEABLE:
+                yield Diagnostic(
+                    "clock_throttled", slow.start.size, _throttling_words(device, slow, counters), level="note"
+                )
+
+
+def _throttling_words(device: int, slow: Throttling, counters: Sequence[HardwareCounter]) -> str:
+    means = [(counter, counter.mean(slow.start, slow.end)) for counter in counters if counter.name in _CAUSES]
+    causes = [f"{_CAUSES[c.name]} {mean:,.0f} {c.unit}" for c, mean in means if mean is not None]
+    then = f" Then, on average: {text.listed(causes)}." if causes else ""
+    clocks = f"from {slow.highest_mhz:,.0f} to {slow.lowest_mhz:,.0f} MHz"
+    low = f"{100 * LOW:.0f} % of its earlier value for {text.time(slow.length_ns)}"
+    kernels = f"{text.time(slow.kernel_ns)} of kernel time ({text.percent(slow.share)})"
+    return (
+        f"The SM clock of device {device} fell {clocks} while kernels ran. It was below {low}, first at "
+        f"{text.time(int(slow.start[0]))}; {kernels} fell there.{then} A limit of power or heat, or a setting, lowers "
+        "the clock: `nvidia-smi -q -d PERFORMANCE` names it during a run. Compare kernel times only between "
+        "recordings with equal clocks."
+    )

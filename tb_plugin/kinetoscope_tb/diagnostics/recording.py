@@ -1,9 +1,10 @@
-"""The profiler's own code in steps, and options that were off."""
+"""What the profiler cost, lost or was told to leave out: its own code in steps, names, options that were off."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from ..arrays.gather import map_categories
@@ -14,6 +15,7 @@ from ..trace import Diagnostic, Trace
 from . import threads
 
 _NOTICEABLE = 0.01  # of the recording
+_LOST_NAMES = ("unknown", "")
 _REMEDIES = {  # by the writers whose files have other options than torch's
     NSIGHT: "Nsight Systems has them if the steps run inside torch.autograd.profiler.emit_nvtx(record_shapes=True) or "
     "under `nsys profile --pytorch=autograd-shapes-nvtx`.",
@@ -22,7 +24,7 @@ _REMEDIES = {  # by the writers whose files have other options than torch's
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Recovery, then options."""
+    """Recovery, steps, threads and names, then options."""
     if trace.meta.producer.get("is_recovered") is True:
         yield Diagnostic(
             "recovered",
@@ -31,6 +33,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         )
     yield from _steps_counted_twice(trace)
     yield from threads.diagnose(trace)
+    yield from _lost_names(trace)
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
     remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")
@@ -62,6 +65,21 @@ def _steps_counted_twice(trace: Trace) -> Iterator[Diagnostic]:
             count,
             "The training calls step() in a loop over steps(), which counts the batches itself. The recorder counted "
             "each batch once, so the steps are right. Remove one of the two calls.",
+        )
+
+
+def _lost_names(trace: Trace) -> Iterator[Diagnostic]:
+    """Events with the name `unknown`, or an empty one."""
+    frames = (trace.host_events, trace.python_calls, trace.device_events)
+    masks = (map_categories(frame["name"], lambda name: name in _LOST_NAMES, missing=True) for frame in frames)
+    offsets = np.concatenate([frame["offset"].to_numpy()[mask] for frame, mask in zip(frames, masks, strict=True)])
+    if offsets.size:
+        yield Diagnostic(
+            "names_lost",
+            int(offsets.size),
+            "The profiler wrote `unknown` or nothing instead of a name; since torch 2.7 it does so for every name with "
+            "a non-ASCII character (kineto 7ae1ce85). Use ASCII in record_function and in file names.",
+            int(offsets.min()),
         )
 
 

@@ -11,7 +11,6 @@ compiled_code     what torch.compile writes: compilation, compiled regions and g
 collectives       kinds of collectives, their message sizes and bus factors
 tensor_cores      which kernels use tensor cores, and which operators could
 matrix_work       FLOPs and bytes of an operator's call, from its shapes
-memory_work       bytes that memory-bound operators move, from their shapes
 device_peaks      peak FLOPS and memory bandwidth of devices
 text              numbers in sentences: few digits, with a unit
 """

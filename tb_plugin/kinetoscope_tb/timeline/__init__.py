@@ -1,6 +1,6 @@
 """The timeline: every slice of a trace, ready to be drawn at any zoom.
 
-core      what is drawn: model, tracks, lanes, levels of detail
+core      what is drawn: model, tracks, levels of detail
 search    slices by text, by values, by rows of views
 area      slices in a range of time on some tracks: by group, as a flame graph; statistics of counters there
 details   one slice: timing, links, arrows, statistics
@@ -10,9 +10,8 @@ critical_path  critical paths, of one worker and across ranks
 As a file for other viewers: `export/chrome_json`.
 """
 
-from .core.activity import activity
 from .core.build import timeline
-from .core.model import CATEGORIES, FRAMES, Labels, Timeline, Track
+from .core.model import CATEGORIES, FRAMES, Labels, Timeline, Track, activity
 from .core.pyramid import BUCKETS, Levels, Pyramid, Rows, Tile
 
 __all__ = [

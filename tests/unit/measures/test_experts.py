@@ -7,8 +7,8 @@ import json
 import polars as pl
 import pytest
 
+from kinetoscope_tb.measures.calls.memory_work import NO_EXPERTS
 from kinetoscope_tb.measures.serving.experts import expert_call
-from kinetoscope_tb.names.memory_work import NO_EXPERTS
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 

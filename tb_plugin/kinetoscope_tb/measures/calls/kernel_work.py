@@ -20,9 +20,9 @@ from ...names.calls import launches_graph
 from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
 from ...names.matrix_work import FORMULAS, Unknown, matrix_work
-from ...names.memory_work import NO_MODEL, memory_work
 from ...trace.model import Trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
+from .memory_work import NO_MODEL, memory_work
 from .roofline import Limits, roof
 
 FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")

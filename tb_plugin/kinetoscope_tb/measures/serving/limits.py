@@ -13,8 +13,8 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...arrays.intervals import Ints
-from ...names.memory_work import NO_EXPERTS
 from ...trace.model import Trace
+from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..graphs.attribution import with_replayed_calls
 from .attention import attention_work, request_lengths

@@ -1,6 +1,7 @@
-"""Anomalies in the texts of a trace, found in its distinct texts, which are few, after all of it is read.
+"""Anomalies in the texts and numbers of events, found after all of a trace is read.
 
-A backslash that kineto replaced with a slash (2.1 and later) can't be detected.
+Those of texts are found in its distinct texts, which are few. A backslash that kineto replaced with a slash (2.1 and
+later) can't be detected. Impossible numbers are sizes whose sums could exceed 64 bits, and ranks that no job has.
 """
 
 from __future__ import annotations
@@ -11,9 +12,31 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.gather import NONE
+from ...trace.meta import MOST_RANKS
 from ...trace.model import Diagnostic
 from ..input.encodings import is_cp1252
-from ..scan.rows import LAYOUTS, NO_NAME, Noted, Sorted
+from ..scan.rows import LAYOUTS, NO_NAME, Noted, Rows, Sorted
+
+_MOST_OF_AN_AMOUNT = 2**50
+"""Bytes or numbers: a petabyte."""
+
+_MOST_OF_COLUMN = {
+    **dict.fromkeys(
+        (
+            "bytes",
+            "shared_memory_bytes",
+            "memory_bytes",
+            "total_allocated",
+            "total_reserved",
+            "in_elements",
+            "out_elements",
+        ),
+        _MOST_OF_AN_AMOUNT,
+    ),
+    "nth": 2**60,
+    **dict.fromkeys(("group_size", "rank", "source_rank", "target_rank"), MOST_RANKS),
+}
 
 _CONTROL = re.compile(rb"[\0-\x1f]")
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
@@ -89,3 +112,28 @@ def _named(events: Sorted, codes: Sequence[int]) -> Noted:
             rows = events.frames[frame]
             noted.add_where(np.isin(rows["name"], codes), rows["offset"])
     return noted
+
+
+def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
+    """Replace such numbers with missing values, and count them."""
+    noted, columns = Noted(), list[str]()
+    for rows in events.frames.values():
+        for name, most in _MOST_OF_COLUMN.items():
+            if name in rows and _drop_beyond(rows, name, most, noted):
+                columns.append(name)
+    if not noted.count:
+        return []
+    names = ", ".join(dict.fromkeys(columns)).replace("_", " ")
+    words = f"Arguments of events have impossible numbers ({names}); they count as unknown."
+    return [Diagnostic("impossible_number", noted.count, words, noted.first)]
+
+
+def _drop_beyond(rows: Rows, name: str, most: int, noted: Noted) -> bool:
+    """Drop the values of a column beyond a limit; return whether there were any."""
+    values = rows[name]
+    if np.iinfo(values.dtype).max <= most:
+        return False
+    odd = np.flatnonzero((values > most) | (values < -most))
+    noted.add(int(odd.size), int(rows["offset"][odd[0]]) if odd.size else None)
+    rows.put(name, odd, np.full(odd.size, NONE, np.int64))
+    return bool(odd.size)

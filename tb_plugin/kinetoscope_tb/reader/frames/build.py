@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+import polars as pl
 
 from ...trace.assemble import Parts
 from ...trace.meta import Meta, WriterFingerprint
@@ -13,11 +16,9 @@ from ..scan.counters import counters, with_samples
 from ..scan.damage import damage_outside_events, truncation
 from ..scan.ingest import Ingested
 from ..scan.kinds import Kind
-from ..scan.rows import Sorted
+from ..scan.rows import Rows, Sorted
 from ..scan.tokens import Texts, used
-from .amounts import without_impossible_numbers
-from .anomalies import text_diagnostics
-from .arrows import arrows
+from .anomalies import text_diagnostics, without_impossible_numbers
 from .ascend import sort_ascend_rows
 from .begin_end import close_begin_end
 from .event_frames import collectives, frame
@@ -26,6 +27,9 @@ from .plausible_times import plausible_times, profiler_spans, without_impossible
 from .threads import threads_of
 from .uncategorized import sort_uncategorized_rows
 
+_FROM_OPERATORS = ("cpu_to_", "async_npu")
+_FROM_CALLS = ("HostToDevice",)
+_END = ["pid", "tid", "ts"]  # where an arrow ends; of several rows, the first belongs to the first arrow
 _NO_THREADS = np.empty(0, np.int32)
 
 
@@ -70,7 +74,7 @@ def build_parts(
     earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
     spans = profiler_spans(events.frames["others"], texts)
     window = (min(spans)[0] - earliest, max(end for _, end in spans) - earliest) if spans else None
-    links = arrows(events.frames, texts)
+    links = _device_links(events.frames, texts)
     threads_by_frame, threads = threads_of(events.frames, texts)
     frames = {
         name: frame(name, events.frames.pop(name), texts, earliest, threads_by_frame.pop(name, _NO_THREADS))
@@ -114,3 +118,41 @@ def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
     if not ingested.events.events:
         diagnostics.append(Diagnostic("no_events", 1, "The trace has no events. Check that the profiler was running."))
     return diagnostics
+
+
+def _device_links(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
+    """The device rows at which an arrow ends, by their offsets: `device`.
+
+    An arrow from an operator, or a call, to its device work links the two if, and only if, there is no correlation. The
+    autograd profiler's own exporter draws `cpu_to_cuda` (torch/autograd/profiler_util.py); torch_npu draws `async_npu`
+    from an operator, and `HostToDevice` from CANN's call (its _cann_file_parser.py).
+
+    `begin` is the offset of an operator's arrow; `launch` that of the call which an arrow of CANN comes from.
+    """
+    of_operators = _links(frames, texts, _FROM_OPERATORS).select("device", "begin", launch=pl.lit(None, pl.Int64))
+    calls = pl.DataFrame({n: frames["launches"][n] for n in ("tid", "ts", "offset")}).select(
+        pl.col("tid", "ts").cast(pl.Int64), launch=pl.col("offset").cast(pl.Int64)
+    )
+    of_calls = _links(frames, texts, _FROM_CALLS).join(calls.unique(["tid", "ts"], keep="first"), ["tid", "ts"])
+    return pl.concat([of_operators, of_calls.select("device", begin=pl.lit(None, pl.Int64), launch="launch")])
+
+
+def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]) -> pl.DataFrame:
+    """For each device row at which an arrow of such a category ends: where the arrow begins (begin, tid, ts)."""
+    flows = frames["flows"]
+    links = [c for c in used(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
+    columns = ("category", "phase", "id", "pid", "tid", "ts", "offset")
+    ends = pl.DataFrame({n: flows[n] for n in columns}).cast(dict.fromkeys(columns, pl.Int64))
+    ends = ends.filter(pl.col("category").is_in(links))
+    starts = {code for code in used(flows["phase"], len(texts)) if texts[code] == "s"}
+    begins = ends.filter(pl.col("phase").is_in(starts)).unique(["category", "id"], keep="first", maintain_order=True)
+    begins = begins.select("category", "id", begin="offset", begin_tid="tid", begin_ts="ts")
+    work = pl.DataFrame({n: frames["device_events"][n] for n in (*_END, "offset")})
+    work = work.cast(dict.fromkeys((*_END, "offset"), pl.Int64)).select(*_END, nth=_nth(_END), device="offset")
+    ends = ends.filter(~pl.col("phase").is_in(starts)).with_columns(nth=_nth(["category", *_END]))
+    pairs = ends.join(begins, ["category", "id"])
+    return work.join(pairs, [*_END, "nth"]).select("device", "begin", tid="begin_tid", ts="begin_ts")
+
+
+def _nth(columns: list[str]) -> pl.Expr:
+    return pl.int_range(pl.len()).over(columns)

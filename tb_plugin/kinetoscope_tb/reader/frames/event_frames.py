@@ -18,7 +18,6 @@ from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
 from ..scan.rows import LAYOUTS, OPEN, Rows
 from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
-from .copies import with_kinds
 
 Ints = NDArray[Any]
 
@@ -27,6 +26,15 @@ _AI_CPU = ("AI_CPU", "KERNEL_AICPU")  # types of tasks of msprof
 _IN_TID = -2
 _MOST_BLOCKS = 2**50  # per multiprocessor: more is damage
 _DEFAULT_SHARED_MEMORY = 48 * 2**10  # bytes of a block, unless its kernel asks for more (CUDA C++ Programming Guide)
+_ROUTES = ("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+_COPIES = {str(number): name for number, name in enumerate(_ROUTES, start=1)}
+"""CUpti_ActivityMemcpyKind: the writers have no name for 9, so it is a number in their files."""
+
+_MEMORY_KINDS = ("Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static")
+"""CUpti_ActivityMemoryKind, in kineto's words (cupti_strings.cpp, memoryKindString)."""
+
+_MEMORY_OF_TEXT = {kind.lower().replace(" ", "_"): kind for kind in _MEMORY_KINDS}
+
 _NESTED = ("host_events", "launches", "python_calls")
 """In the order thread, start, longest first, file; the others in the order start, file."""
 
@@ -351,8 +359,45 @@ def _concrete_inputs(frame: Frame, name: pl.Series) -> pl.Series:
 
 def _work_names(frame: Frame) -> pl.Series:
     copy, source, target = (frame.text(arg) for arg in ("copy_kind", "source_kind", "target_kind"))
-    names = with_kinds(frame.text("name"), copy, source, target, frame.integer("memory_kind"))
+    names = _with_kinds(frame.text("name"), copy, source, target, frame.integer("memory_kind"))
     return _with_unit(names, frame.text("task_type"), frame.height)
+
+
+def _with_kinds(
+    names: pl.Series, copy: pl.Series, source: pl.Series, target: pl.Series, memory: NDArray[np.signedinteger[Any]]
+) -> pl.Series:
+    """The names; for copies and fills whose kinds are arguments, those that kineto gives them.
+
+    CUPTI's in-process writers (`_cupti_monitor` of torch 2.13, `_cupti` of 2.14, `_cuspy` of 2.15) call all of them
+    "Memcpy" and "Memset", and write the direction and the memory as arguments. kineto's names say both:
+    "Memcpy HtoD (Pinned -> Device)", "Memset (Device)".
+
+    Args:
+        names: Of kernels, copies and fills; any of these columns may have one text for all of them.
+        copy: The direction of each copy, such as HtoD; null where it isn't an argument.
+        source, target: The memory that it reads and writes, such as pinned.
+        memory: The kind of memory that a fill writes: CUPTI's number, or NONE.
+    """
+    if copy.null_count() == copy.len() and (memory < 0).all():
+        return names
+    rows = frame_of({"name": names, "copy": copy, "source": source, "target": target, "memory": memory}, memory.size)
+    name = pl.col("name").cast(pl.String)
+    route = pl.col("copy").cast(pl.String).replace(_COPIES)
+    ends = [
+        pl.col(end).cast(pl.String).replace_strict(_MEMORY_OF_TEXT, default="Unknown") for end in ("source", "target")
+    ]
+    of_copy = pl.format("Memcpy {} ({} -> {})", route, *ends)
+    of_fill = pl.format(
+        "Memset ({})", pl.col("memory").replace_strict(dict(enumerate(_MEMORY_KINDS)), default="Unknown")
+    )
+    full = rows.select(
+        pl.when((name == "Memcpy") & route.is_not_null())
+        .then(of_copy)
+        .when((name == "Memset") & (pl.col("memory") >= 0))
+        .then(of_fill)
+        .otherwise(name)
+    ).to_series()
+    return full.cast(pl.Enum(full.unique(maintain_order=True).drop_nulls())).alias(names.name)
 
 
 def _with_unit(names: pl.Series, task_type: pl.Series, height: int) -> pl.Series:

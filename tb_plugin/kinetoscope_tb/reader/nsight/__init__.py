@@ -3,7 +3,6 @@
 schema   its tables, and which of their columns are read
 scan     rows of a table → numbers and texts, in batches
 events   batches → events sorted into frames
-ranges   NVTX ranges → operators and annotations
 metrics  samples of the devices' counters
 ingest   a file → sorted events
 event    one row as JSON, for the details of a row

@@ -20,7 +20,6 @@ from ..scan.columns import ARG_AT, EVENT_CODES
 from ..scan.counters import CounterLines
 from ..scan.rows import Part, sorted_out
 from . import schema
-from .ranges import recorded_functions
 from .scan import Batch
 
 Ints = NDArray[np.int64]
@@ -35,6 +34,11 @@ _DRIVER = re.compile(r"cu[A-Z]")
 _MEMORY = ("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static", "unknown")
 """CUDA_MEMOPR_MEMORY_KIND: CUPTI's numbers less one, and unknown last."""
 _PEERS = 10  # CUDA_MEMCPY_KIND_PTOP
+_RANGE_TEXT = (
+    r"(?s)^(?P<name>.*?)(?:, seq = (?P<sequence>\d{1,18}))?(?P<id>, op_id = \d+)?"
+    r"(?P<sizes>, sizes = \[[\[\]0-9, -]*\])?(?:, input_op_ids = \[[()0-9, -]*\])?$"
+)
+_OPERATOR_NAME = r"^[A-Za-z_][\w.]*::"  # with a namespace: aten::add, autograd::engine::evaluate_function: AddBackward0
 _WAIT_KINDS = ("Unknown", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 """CUpti_ActivitySynchronizationType, in kineto's words."""
 
@@ -302,7 +306,26 @@ def _functions(events: Events) -> tuple[pl.DataFrame, Ints]:
     )
     has_own = own.is_not_null().to_numpy()
     place = np.where(has_own, listed.size + np.cumsum(has_own) - 1, np.where(is_named, at, len(texts) - 1))
-    return recorded_functions(texts), place
+    return _recorded_functions(texts), place
+
+
+def _recorded_functions(texts: pl.Series) -> pl.DataFrame:
+    """The parts of each range's text: name, sequence, shapes (as JSON has them), and whether it is an operator's.
+
+    `torch.autograd.profiler.emit_nvtx` (and `nsys profile --pytorch=autograd-nvtx`, which turns it on) pushes a range
+    per RecordFunction: its name, then `, seq = N`, `, op_id = N`, `, sizes = [[4, 8], []]` and
+    `, input_op_ids = [(1, 0)]`, each if it is known (getNvtxStr in torch/csrc/profiler/util.cpp). These are operators
+    if torch names them so; all other ranges are annotations, whichever program wrote them.
+    """
+    parts = pl.DataFrame({"text": texts}).select(pl.col("text").str.extract_groups(_RANGE_TEXT)).unnest("text")
+    has_inputs = pl.any_horizontal(pl.col("sequence", "sizes").is_not_null())  # record_function's ranges have none
+    is_named = pl.col("id").is_not_null() & pl.col("name").str.contains(_OPERATOR_NAME)
+    return parts.select(
+        "name",
+        pl.col("sequence").cast(pl.Int64),
+        pl.col("sizes").str.strip_prefix(", sizes = ").alias("shapes"),
+        (has_inputs | is_named | pl.col("name").str.starts_with("aten::")).fill_null(value=False).alias("is_operator"),
+    )
 
 
 _FILL: Mapping[str, Callable[[Events], None]] = {

@@ -10,14 +10,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import factorize, gather, map_categories
+from ...arrays.native import Array, Function
 from ...arrays.nesting import nest
+from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...names.kernels import is_data_loading, step_number
 from ...trace import Trace
-from .lanes import by_row, lanes
 from .model import CATEGORIES, FRAMES, Labels, Part, Timeline, Track
-from .projected import projected_annotations
 from .pyramid import Pyramid, Rows
 from .tracks import PARTS, Axes, axes, order
+
+_lanes = Function("lanes")
+_sort_by_row = Function("sort_by_row")
 
 _CODE = {name: code for code, name in enumerate(CATEGORIES)}
 _DEVICE_KINDS = {"kernel": "Kernel", "memcpy": "Memcpy", "memset": "Memset"}
@@ -57,10 +60,10 @@ def timeline(trace: Trace) -> Timeline:
     order_in = np.lexsort((-dur, start, track))
     start, dur, track, event = start[order_in], dur[order_in], track[order_in], event[order_in]
     parent, _, _ = nest(track, start, start + dur)
-    lane = lanes(track, start, start + dur, parent)
+    lane = _lanes_of(track, start, start + dur, parent)
     tracks, row, first = _rows(tracks, track, lane)
-    place, by_start = by_row(row, first[:-1])
-    parent = gather(place, parent)[by_start]
+    position, by_start = _by_row(row, first[:-1])
+    parent = gather(position, parent)[by_start]
     event = event[by_start]
     rows = Rows(start[by_start], dur[by_start], label[event], first)
     end = int((start + dur).max(initial=trace.window[0]))
@@ -91,8 +94,16 @@ def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
 
 
 def _projected(trace: Trace, all_axes: Axes) -> _Part:
-    """The GPU spans of annotations as slices."""
-    frame = projected_annotations(trace)
+    """Annotations on streams as slices: from the first to the last GPU event launched inside each of them.
+
+    Torch writes such spans since 1.13 (`gpu_user_annotation`). Names that it wrote are left out, so that no range is
+    drawn twice; other writers' ranges and those of older recordings have no others.
+    """
+    spans = AnnotationRanges.of(trace).stream_spans(trace)
+    names = trace.host_events["name"].gather(spans["row"])
+    is_span = pl.col("category").cast(pl.String).str.to_lowercase() == "gpu_user_annotation"
+    torch_names = trace.others.filter(is_span)["name"].cast(pl.String).unique()
+    frame = spans.with_columns(name=names).filter(~names.cast(pl.String).is_in(torch_names.implode()))
     key = _of_streams(frame, all_axes) * len(PARTS) + PARTS.index("projected")
     return _Part(frame, key, _all("Annotation")(frame))
 
@@ -196,3 +207,35 @@ def _rows(
     row = firsts[track] + lane if track.size else np.empty(0, np.int64)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=first_row))])
     return with_rows, row, first
+
+
+def _lanes_of(track: Array, start: Array, end: Array, parent: Array) -> Array:
+    """Return the lane of each slice, so that no two of a lane overlap.
+
+    A slice takes the first lane below the slice around it that is free. Where all slices nest, the lane is the depth;
+    a slice that begins in another and outlasts it goes to a lane further down, and nothing is dropped.
+
+    A tree of minima (a segment tree) stores until when each lane is occupied, so a slice costs the logarithm of the
+    lanes even if all slices of a track are open at once.
+
+    Args:
+        track, start, end: Of slices sorted by track, start, longest first.
+        parent: The slice around each, or -1.
+    """
+    lane = np.empty(start.size, np.int32)
+    leaves = np.array([16])
+    until = np.zeros(2 * leaves[0], np.int64)  # node k: the least of nodes 2k and 2k + 1; lane i is node leaves + i
+    i = 0
+    while (i := _lanes(track, start, end, parent, i, leaves, until, lane)) < start.size:
+        until = np.resize(until, 2 * until.size)  # all lanes are occupied: double them
+    return lane
+
+
+def _by_row(row: Array, first: Array) -> tuple[Array, Array]:
+    """Return (the position of each slice when sorted by row, the order that sorts them); a stable counting sort.
+
+    `first` is where each row begins.
+    """
+    position, order = np.empty(row.size, np.int32), np.empty(row.size, np.int32)
+    _sort_by_row(row, first.copy(), position, order)
+    return position, order

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
+from ...arrays.intervals import length_within, union
 from .pyramid import Pyramid
 
 Part = Literal["annotations", "projected", "calls", "work", "waits", "python", "other"]
@@ -36,6 +37,8 @@ CATEGORIES = (
     "Wait",
     "Other",
 )
+
+_ACTIVITY_BINS = 512
 
 FRAMES = ("host_events", "launches", "device_events", "python_calls", "syncs", "others")
 """The frames of a trace whose rows become slices. Records of memory become counters, ends of arrows become arrows."""
@@ -174,3 +177,26 @@ class Timeline:
         first = self.pyramid.rows.first
         rows = self.tracks[track]
         return slice(int(first[rows.first_row]), int(first[rows.first_row + rows.lanes]))
+
+
+def activity(timeline: Timeline) -> dict[str, list[float] | None]:
+    """The busy share of all devices, and of the busiest thread, in each of 512 equal parts of the window.
+
+    The strip above the timeline draws them. None if the trace has no such track.
+    """
+    work = [i for i, track in enumerate(timeline.tracks) if track.part == "work"]
+    calls = [i for i, track in enumerate(timeline.tracks) if track.part == "calls"]
+    busiest = sorted(calls, key=lambda i: -timeline.tracks[i].slices)[:1]
+    return {"device": _busy(timeline, work), "host": _busy(timeline, busiest)}
+
+
+def _busy(timeline: Timeline, tracks: list[int]) -> list[float] | None:
+    if not tracks:
+        return None
+    start = np.concatenate([timeline.start_ns[timeline.slices_on(track)] for track in tracks])
+    dur = np.concatenate([timeline.dur_ns[timeline.slices_on(track)] for track in tracks])
+    first, last = timeline.window
+    edges = first + (last - first) * np.arange(_ACTIVITY_BINS + 1, dtype=np.int64) // _ACTIVITY_BINS
+    lasts = np.maximum(np.diff(edges), 1)
+    shares = length_within(union(start, start + dur), edges[:-1], edges[1:]) / lasts
+    return [round(share, 4) for share in shares.tolist()]

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .collectives import element_bytes
-from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown
+from ...names.collectives import element_bytes
+from ...names.matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown
 
 NO_MODEL = "No model of its work exists."
 NO_TYPE = "The number format of its tensors isn't recorded."

@@ -1,4 +1,7 @@
-"""Stream and event waits, as torch's validator checks them."""
+"""What links events, as torch's validator checks it.
+
+Autograd's sequence numbers link a backward operator to its forward operator, waits name the event that they wait for.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,41 @@ import polars as pl
 from ..arrays.gather import NONE, map_categories, rows_by_id
 from ..trace import Diagnostic, Trace
 
+_BACKWARD = "autograd::engine::evaluate_function: "
 _FOR_EVENTS = ("Stream Wait Event", "Event Sync")
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """Waits without a target, for a later record, or that overlap with what they wait for."""
+    """Sequence numbers of several operators; waits without a target, or that can't have been."""
+    yield from _shared_sequences(trace)
     if trace.syncs.is_empty():
         return
     yield from _waits_for_events(trace)
     yield from _waits_for_streams(trace)
+
+
+def _shared_sequences(trace: Trace) -> Iterator[Diagnostic]:
+    """No two different backward operators have one sequence number.
+
+    Each forward thread counts its own numbers.
+    """
+    host = trace.host_events
+    is_backward = map_categories(host["name"], lambda name: name.startswith(_BACKWARD))
+    backward = host.select("name", "sequence", "fwd_thread", "offset").filter(
+        pl.Series(is_backward) & (pl.col("sequence") >= 0)
+    )
+    numbers = backward.group_by("sequence", "fwd_thread").agg(
+        names=pl.col("name").n_unique(), offset=pl.col("offset").min()
+    )
+    ambiguous = numbers.filter(pl.col("names") > 1)
+    if ambiguous.height:
+        yield Diagnostic(
+            "backward_shares_sequence",
+            ambiguous.height,
+            "Different backward operators have the same sequence number, so their forward operators are ambiguous, and "
+            "their time may be shown at the wrong module. Their own times are right.",
+            int(ambiguous["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+        )
 
 
 def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
