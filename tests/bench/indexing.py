@@ -107,6 +107,7 @@ def main() -> None:
     from kinetoscope_tb.engine.cache.summary_entry import packed
     from kinetoscope_tb.views import RUN_VIEWS
     from kinetoscope_tb.web import encode
+    from kinetoscope_tb.web.json_text import json_text
     from support.simulated import Truth, simulated, summary_of
 
     folder, count, cache = Path(sys.argv[1]), int(sys.argv[2]), configured()
@@ -123,7 +124,7 @@ def main() -> None:
     files = files_of(listing, listing.files[0], "span")
     run = ranks_of(listing, files[0], files, load_summaries(files, cache, local_executors(1)))
     for name, view in (("opened_s", "rank_steps"), ("stragglers_s", "stragglers"), ("clocks_s", "clocks")):
-        encode.text(encode.view_answer(RUN_VIEWS[view], compute(RUN_VIEWS[view], run, {})))
+        json_text(encode.view_answer(RUN_VIEWS[view], compute(RUN_VIEWS[view], run, {})))
         figures[name] = time.perf_counter() - begun
         begun = time.perf_counter()
     print(json.dumps(figures))

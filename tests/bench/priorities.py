@@ -70,9 +70,10 @@ def ask(engine: Any, file: Any) -> Asked:
     """Ask for a warm view."""
     from kinetoscope_tb.views import VIEWS
     from kinetoscope_tb.web import encode
+    from kinetoscope_tb.web.json_text import json_text
 
     scheduled, began = scheduled_ms(), time.perf_counter()
-    encode.text(encode.view_answer(VIEWS[VIEW], engine.frame(VIEWS[VIEW], file, {})))
+    json_text(encode.view_answer(VIEWS[VIEW], engine.frame(VIEWS[VIEW], file, {})))
     ms = (time.perf_counter() - began) * 1e3
     return Asked(ms, max(0.0, ms - (scheduled_ms() - scheduled)))
 

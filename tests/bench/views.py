@@ -13,6 +13,7 @@ from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_traces
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.json_text import json_text
 
 AGAIN = 5
 
@@ -37,7 +38,7 @@ def again(engine: Engine, view, file) -> dict[str, float | int | None]:
         begun = time.perf_counter()
         frame = engine.frame(view, file, {})
         asked.append(time.perf_counter() - begun)
-        encode.text(encode.view_answer(view, frame))
+        json_text(encode.view_answer(view, frame))
         written.append(time.perf_counter() - begun - asked[-1])
     rows = None if isinstance(frame, Missing) else frame.height
     return {"rows": rows, "again_ms": 1000 * min(asked), "json_ms": 1000 * min(written)}

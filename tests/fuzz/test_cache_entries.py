@@ -18,6 +18,7 @@ from kinetoscope_tb.timeline.details.slice_summary import slice_summary
 from kinetoscope_tb.timeline.search.search import search
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.json_text import json_text
 from support.apart import run_apart
 from support.build import TraceBuilder
 from support.entries import made_up
@@ -84,7 +85,7 @@ def look_at(trace):
     """Make every view, and the timeline."""
     with np.errstate(all="ignore"):
         for view in VIEWS.values():
-            encode.text(encode.view_answer(view, compute(view, trace, {})))
+            json_text(encode.view_answer(view, compute(view, trace, {})))
         for one in counters(trace):
             one.tile(10, 0)
         timeline(trace)
@@ -96,7 +97,7 @@ def look_at_timeline(opened):
     for level in (0, 3, 8, 9, 12, 20, 40):
         for index in (0, 1, 7):
             opened.pyramid.tile(0, rows, level, index)
-    encode.text([encode.track(track) for track in opened.tracks])
+    json_text([encode.track(track) for track in opened.tracks])
     activity(opened)
     everywhere = range(len(opened.tracks))
     area(opened, groups(TRACE, opened, "name"), 0, 300_000, everywhere)

@@ -18,6 +18,7 @@ from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
 from kinetoscope_tb.engine.cache.values import BrokenEntry
 from kinetoscope_tb.views import RUN_VIEWS
 from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.json_text import json_text
 from support.apart import run_apart
 from support.entries import LENGTHS, NUMBERS, change_a_field, damaged, made_up
 from support.fuzzing import ODD_VALUES, case_numbers
@@ -95,7 +96,7 @@ def look_at(summary):
     ranks = Ranks("run", tuple(members))
     with np.errstate(all="ignore"):
         for view in RUN_VIEWS.values():
-            encode.text(encode.view_answer(view, compute(view, ranks, {})))
+            json_text(encode.view_answer(view, compute(view, ranks, {})))
 
 
 def odd_summary(numbers):

@@ -89,7 +89,7 @@ def test_a_logdir_that_becomes_read_only_costs_nothing(server, tmp_path, goes_el
     assert job.ended() == 0, job.words
     assert "Permission denied" in job.words
     assert "kinetoscope recover" in job.words
-    command = [sys.executable, "-c", "from kinetoscope_tb.cli.commands import main; main()", "recover", str(job.run)]
+    command = [sys.executable, "-c", "from kinetoscope_tb.cli import main; main()", "recover", str(job.run)]
     environ = {**ENVIRON, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(job.scratch)}
 
     def recover(*more):

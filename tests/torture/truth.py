@@ -20,7 +20,7 @@ from pathlib import Path
 
 import kinetoscope_tb
 from kinetoscope.naming import parse
-from kinetoscope_tb.cli.commands import main
+from kinetoscope_tb.cli import main
 from support.processes import steps_of, traces_in
 
 LIMIT_S = 60

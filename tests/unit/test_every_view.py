@@ -16,6 +16,7 @@ from kinetoscope_tb.timeline import FRAMES, timeline
 from kinetoscope_tb.view import catalogue
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
 
 
@@ -300,7 +301,7 @@ def test_a_parameter_of_any_value_chooses_rows(odd, subtests):
 def assert_answers(view, trace):
     if view.is_missing(trace):
         assert view.hint.endswith(".")
-        encode.text(encode.view_answer(view, Missing(view.hint)))
+        json_text(encode.view_answer(view, Missing(view.hint)))
         return
     frame = view.table.of(view.run(trace))
     assert frame.height or view.id in MAY_BE_EMPTY or view.hint
@@ -329,7 +330,7 @@ def assert_sound(view, frame):
             assert values.min() >= 0, column.name
         if column.kind is FRACTION and values.len():
             assert values.max() <= 1 + 1e-9, column.name
-    json.loads(encode.text(encode.view_answer(view, frame)).encode())
+    json.loads(json_text(encode.view_answer(view, frame)).encode())
     lines = aligned(text_columns(view.table.columns, frame)).splitlines()
     assert len(lines) == frame.height + 1
     assert all(line.isprintable() for line in lines)

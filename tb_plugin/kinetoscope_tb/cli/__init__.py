@@ -1,9 +1,13 @@
-"""The command line: `kinetoscope`. A command is one file; `commands` lists them.
+"""The command line: `kinetoscope`. `commands` lists the commands; the module of each is imported when it is called.
 
-traces       options that select a recording, and progress while it is read
-text_table   tables as text      streams   standard output and error      output_file   files that commands write
+process      streams, failures and exit status of a command
+options      options that several commands share         traces        the recording that they choose
+ranks        all recordings of a run                     progress      bars while they are read
+text_table   tables as text                              streams       standard output and error
+output_file  files that commands write                   row_options   rows and columns of a printed table
+view         the commands of the views                   view_answer   what these print
 """
 
-from .commands import leave, main
+from .process import leave, main
 
 __all__ = ["leave", "main"]

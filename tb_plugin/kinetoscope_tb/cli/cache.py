@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..engine.cache import configured
+from ..names.text import file_size, times, visible
+from ..web.json_text import json_text
+
 if TYPE_CHECKING:
     from ..engine.cache import Cache
 
@@ -19,13 +23,9 @@ def cache(clear: bool, form: str) -> None:
 
     KINETOSCOPE_CACHE names another folder, or is `off`; KINETOSCOPE_CACHE_SIZE sets its size limit, such as 20G.
     """
-    from ..engine.cache import configured
-    from ..names.text import file_size
-    from ..web import encode
-
     disk_cache = configured()
     if disk_cache is None:
-        click.echo(encode.text({"folder": None}) if form == "json" else "The cache is off.")
+        click.echo(json_text({"folder": None}) if form == "json" else "The cache is off.")
         return
     problem = disk_cache.problem()
     freed = disk_cache.clear() if clear and not problem else 0
@@ -37,7 +37,7 @@ def cache(clear: bool, form: str) -> None:
             "freed_bytes": freed,
             "unfinished_bytes": disk_cache.unfinished_bytes(),
         }
-        click.echo(encode.text({"folder": str(disk_cache.folder), "problem": problem, **sizes, "traces": listed}))
+        click.echo(json_text({"folder": str(disk_cache.folder), "problem": problem, **sizes, "traces": listed}))
         return
     if problem:
         click.echo(f"{disk_cache.folder} isn't used: {problem}.")
@@ -48,8 +48,6 @@ def cache(clear: bool, form: str) -> None:
 
 
 def _print(disk_cache: Cache) -> None:
-    from ..names.text import file_size, times, visible
-
     entries = disk_cache.entries()
     used_bytes = sum(entry.bytes for entry in entries)
     of_at_most = f"{file_size(used_bytes)} of at most {file_size(disk_cache.capacity_bytes())}"

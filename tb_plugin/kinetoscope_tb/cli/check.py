@@ -8,16 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinetoscope.journal.status import unwritable_runs
+from kinetoscope.journal.unfinished_windows import unfinished_windows
+
+from ..diagnostics.verification import run_problems, verdict
+from ..discovery import Listing, Logdir, list_path
+from ..discovery.jobs import run_folders
+from ..engine import FileProcesses
+from ..engine.cache import configured
 from ..errors import LogdirError, NotFound, TraceError
 from ..filesystem import is_url
+from ..names.text import visible
+from ..web.json_text import json_text
 from .completion import complete_path
+from .traces import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..diagnostics.verification import Verdict
-    from ..discovery import Listing, TraceFile
-    from ..engine import FileProcesses
+    from ..discovery import TraceFile
 
 
 @click.command()
@@ -30,11 +40,6 @@ def check(path: str, run: str | None, strict: bool, form: str) -> None:
 
     Files of other programs than torch.profiler fail, too. The exit status is 0 if they are, and 1 if not.
     """
-    from ..diagnostics.verification import run_problems, verdict
-    from ..discovery import list_path
-    from ..engine import FileProcesses
-    from ..engine.cache import configured
-
     try:
         listing = list_path(path)
     except LogdirError as error:  # all traces may be lost
@@ -69,12 +74,6 @@ def _trace_problems(listing: Listing, run: str, *, strict: bool) -> list[str]:
 
 def _unfinished(path: str, files: Sequence[TraceFile]) -> dict[str, list[str]]:
     """Losses and unfinished files by run on this disk, with traces or without, that no process could report."""
-    from kinetoscope.journal.status import unwritable_runs
-    from kinetoscope.journal.unfinished_windows import unfinished_windows
-
-    from ..discovery import Logdir
-    from ..discovery.jobs import run_folders
-
     folders = {} if is_url(path) else dict(run_folders([Logdir(str(Path(path).absolute()))]))
     with suppress(OSError):  # `kinetoscope recover` says why this user's recordings aren't trusted
         folders |= {folder.name: folder for folder in ([] if is_url(path) else unwritable_runs(Path(path)))}
@@ -94,9 +93,6 @@ def _files(listing: Listing, run: str | None) -> list[TraceFile]:
 
 def _traces(files: Sequence[TraceFile], known: FileProcesses) -> Iterator[tuple[TraceFile, Any]]:
     """Each recording with its trace or its error; of a file that turns out to hold several processes, each."""
-    from ..discovery import Listing
-    from .traces import opened
-
     for file in files:
         try:
             with opened(file, is_quiet=True) as trace:
@@ -109,8 +105,6 @@ def _traces(files: Sequence[TraceFile], known: FileProcesses) -> Iterator[tuple[
 
 
 def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unusable: Sequence[str]) -> None:
-    from ..names.text import visible
-
     for one in verdicts:
         worker = "" if one.file.process is None else f" · {one.file.worker}"
         click.echo(f"{one.state:10}  {visible(one.file.shown + worker)}")
@@ -132,8 +126,6 @@ def _print_text(verdicts: Sequence[Verdict], problems: dict[str, list[str]], unu
 def _print_json(
     verdicts: Sequence[Verdict], problems: dict[str, list[str]], unusable: Sequence[str], *, is_whole: bool
 ) -> None:
-    from ..web import encode
-
     traces = [
         {
             "run": one.file.run,
@@ -151,4 +143,4 @@ def _print_json(
         }
         for one in verdicts
     ]
-    click.echo(encode.text({"whole": is_whole, "traces": traces, "runs": problems, "unusable": list(unusable)}))
+    click.echo(json_text({"whole": is_whole, "traces": traces, "runs": problems, "unusable": list(unusable)}))

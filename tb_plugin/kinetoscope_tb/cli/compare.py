@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..compare import CHANGES, compared_column, judge, parse_rule
+from ..engine import Missing, compute_changes, compute_comparison
 from ..errors import BadParameter, NotFound
+from ..measures.calls.kernel_names import labels_of_kernels
+from ..names.text import visible
+from ..views import EVERY_VIEW
+from ..web import encode
+from ..web.json_text import json_text
 from .completion import complete_path
-from .traces import LEVELS, capture_option, chosen, communication_option, listed, opened, side_by_side
+from .options import capture_option, communication_option
+from .ranks import side_by_side
+from .text_table import MISSING, TextColumn, print_table, text_column, text_columns
+from .traces import LEVELS, chosen, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +35,6 @@ if TYPE_CHECKING:
     from ..table import Column
     from ..trace import Trace
     from ..view import Recorded, View
-    from .text_table import TextColumn
 
 BROKEN = 2  # the exit status when a rule is broken
 MANIFOLD = 10  # a larger ratio is no percentage
@@ -64,11 +73,6 @@ def _options() -> list[click.Parameter]:
 
 
 def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_noise: bool, **options: Any) -> None:
-    from ..compare import CHANGES, parse_rule
-    from ..engine import compute_changes
-    from ..measures.calls.kernel_names import labels_of_kernels
-    from ..views import EVERY_VIEW
-
     is_of_all = view_id in (None, CHANGES)
     rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
     if rows_of not in EVERY_VIEW:
@@ -163,8 +167,6 @@ def _settings(settings: Sequence[str]) -> dict[str, str]:
 
 
 def _compared(view: View, sides: Sequence[_Side], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
-    from ..engine import compute_comparison
-
     return compute_comparison(view, sides[0].recorded(view), sides[1].recorded(view), arguments, columns)
 
 
@@ -172,9 +174,6 @@ def _verdicts(
     rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[_Side], *, ignores_noise: bool
 ) -> list[Verdict]:
     """The verdict of each rule, from a comparison of its own column."""
-    from ..compare import compared_column, judge
-    from ..engine import Missing
-
     verdicts = []
     for rule in rules:
         view = views[rule.view]
@@ -188,14 +187,9 @@ def _verdicts(
 def _print(
     view: View, result: Any, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
 ) -> None:  # Comparison | Missing
-    from ..engine import Missing
-    from ..names.text import visible
-    from ..web import encode
-    from .text_table import print_table
-
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
-        click.echo(encode.text(encode.comparison(view, result) | verdict_values))
+        click.echo(json_text(encode.comparison(view, result) | verdict_values))
         return
     if isinstance(result, Missing):
         click.echo(f"{view.title}: nothing to compare. {result.hint}", err=True)
@@ -209,13 +203,9 @@ def _print(
 
 
 def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
-    from ..names.text import visible
-    from ..web import encode
-    from .text_table import print_table
-
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
-        click.echo(encode.text(encode.changes(result) | verdict_values))
+        click.echo(json_text(encode.changes(result) | verdict_values))
         return
     if form == "csv":
         click.echo(encode.csv(result.frame), nl=False)
@@ -228,9 +218,6 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
 
 def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[TextColumn]:
     """Kind, base, new, difference and growth, and the name; all times or shares in one unit."""
-    from ..names.text import visible
-    from .text_table import TextColumn, text_column
-
     unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
     values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}
     every = [value for part in values.values() for value in part]
@@ -249,8 +236,6 @@ def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[Text
 
 def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
     """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
-    from .text_table import TextColumn, text_column, text_columns
-
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
     shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
     texts = text_columns([by_name[name] for name in shown], frame, labels)
@@ -274,8 +259,6 @@ def _with_values(columns: Sequence[TextColumn]) -> list[TextColumn]:
 
 def _growth(ratio: float | None) -> str:
     """Such as +1.9 %, or ×12.3 where percents are hard to read."""
-    from .text_table import MISSING
-
     if ratio is None or not math.isfinite(ratio):
         return MISSING
     return f"×{ratio:.1f}" if ratio >= MANIFOLD else f"{100 * (ratio - 1):+.1f} %"
@@ -283,8 +266,6 @@ def _growth(ratio: float | None) -> str:
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values."""
-    from ..web import encode
-
     values = encode.without_nan(verdict.broken).rows(named=True)
     return {"rule": verdict.rule.text, "is_broken": bool(values), "rows": values, "in_noise": verdict.in_noise}
 
@@ -303,8 +284,6 @@ def _lines(verdict: Verdict) -> list[str]:
 
 def _change(column: Column, row: Mapping[str, Any]) -> str:
     """A change as text, in one unit, with its noise."""
-    from .text_table import text_column
-
     values = [row[f"{part}_{column.name}"] for part in ("base", "new", "delta", "noise")]
     shown = text_column("", column.kind.name if column.kind.suffix else "number", values)
     base, new, delta, uncertainty = shown.cells

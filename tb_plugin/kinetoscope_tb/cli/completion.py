@@ -6,14 +6,11 @@ The script calls `kinetoscope` at each Tab with the line so far in variables, as
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete, shell_complete
 
 from ..errors import KinetoscopeError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 SHELLS = ("bash", "zsh", "fish")
 _PROGRAM = "kinetoscope"
@@ -22,8 +19,6 @@ _VARIABLE = "_KINETOSCOPE_COMPLETE"
 
 def complete_path(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Let the shell complete a file or a folder."""
-    from click.shell_completion import CompletionItem
-
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -32,8 +27,6 @@ def answer_shell(commands: click.Command) -> int | None:
     instruction = os.environ.get(_VARIABLE)
     if not instruction:
         return None
-    from click.shell_completion import shell_complete
-
     try:
         return shell_complete(commands, {}, _PROGRAM, _VARIABLE, instruction)
     except KinetoscopeError:  # the line names no command or no view: nothing completes it
@@ -49,7 +42,5 @@ def completion(ctx: click.Context, shell: str) -> None:
     In ~/.bashrc or ~/.zshrc: eval "$(kinetoscope completion bash)", or zsh. For fish: kinetoscope completion fish >
     ~/.config/fish/completions/kinetoscope.fish
     """
-    from click.shell_completion import BashComplete, FishComplete, ZshComplete
-
     scripts = {script.name: script for script in (BashComplete, FishComplete, ZshComplete)}
     click.echo(scripts[shell](ctx.find_root().command, {}, _PROGRAM, _VARIABLE).source())

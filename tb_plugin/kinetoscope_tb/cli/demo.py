@@ -1,4 +1,4 @@
-"""The demo: records a real training and shows it in TensorBoard."""
+"""`kinetoscope demo`: records a real training and shows it in TensorBoard."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from ..errors import KinetoscopeError
 
 if TYPE_CHECKING:
@@ -24,6 +26,22 @@ STARTS_WITHIN_S = 90
 
 class DemoError(KinetoscopeError):
     """The demo can't be recorded or shown."""
+
+
+@click.command()
+@click.option("--logdir", default="runs", show_default=True, help="Folder for the recording.")
+@click.option("--host", default="localhost", show_default=True, help="The address that TensorBoard listens on.")
+@click.option("--port", type=int, help="The port that TensorBoard listens on; by default a free one from 6006.")
+@click.option("--record-only", is_flag=True, help="Record, and don't start TensorBoard.")
+def demo(logdir: str, host: str, port: int | None, record_only: bool) -> None:
+    """Record a real training on two processes and show it in TensorBoard."""
+    record(logdir)
+    if record_only:
+        click.echo(f"To see it: tensorboard --logdir {logdir}")
+        return
+    with tensorboard(logdir, host, port) as (address, process):
+        click.echo(f"\n  {address}\n\nCtrl-C stops it.")
+        process.wait()
 
 
 def record(logdir: str) -> None:

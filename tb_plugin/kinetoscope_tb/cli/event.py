@@ -6,20 +6,21 @@ import json
 
 import click
 
-from .traces import chosen, listed, opened, where
+from ..engine import event_in
+from ..names.text import visible
+from ..reader.event import EventTexts
+from ..web import encode
+from ..web.json_text import json_text
+from .options import where
+from .traces import chosen, listed, opened
 
 
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
-    from ..engine import event_in
-    from ..names.text import visible
-    from ..reader.event import EventTexts
-    from ..web import encode
-
     file = chosen(listed(path), {"run": run, "worker": worker, "span": span})
     with opened(file) as trace:
         event = event_in(file, trace, offset, EventTexts())
         if form == "json":
-            click.echo(encode.text(encode.event(event)))
+            click.echo(json_text(encode.event(event)))
             return
         if event.problem:
             click.echo(event.problem, err=True)

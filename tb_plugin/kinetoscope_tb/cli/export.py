@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import BadParameter, NotFound
+from ..export.chrome_json.writer import EXTRAS, Source, Window, exported, slices_in
+from ..names import text
+from ..names.text import file_size
+from ..timeline import timeline
 from .completion import complete_path
+from .options import communication_option, where
 from .output_file import saved
-from .traces import chosen, communication_option, listed, opened, where
-
-if TYPE_CHECKING:
-    from ..export.chrome_json.writer import Source, Window
+from .traces import chosen, listed, opened
 
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -33,10 +34,6 @@ def _write(
     include: tuple[str, ...],
     communication: tuple[str, ...],
 ) -> None:
-    from ..export.chrome_json.writer import EXTRAS, Source, exported, slices_in
-    from ..names.text import file_size
-    from ..timeline import timeline
-
     listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = [first, *(listing.same_span_of_others(first) if every else [])]
@@ -61,8 +58,6 @@ def _write(
 
 def _nothing_in(window: Window, first: Source) -> str:
     """Why nothing is exported, and from when to when the first recording has slices."""
-    from ..names import text
-
     drawn = first.timeline
     if not len(drawn.start_ns) or (window.from_ns, window.to_ns) == (None, None):
         return "The recording has no slices to export."
@@ -77,8 +72,6 @@ def _window(first: Source, begin: int | None, end: int | None, step: str | None)
         NotFound: There is no such step.
         BadParameter: Both a step and a range are given.
     """
-    from ..export.chrome_json.writer import Window
-
     if step is None:
         return Window(begin, end)
     if begin is not None or end is not None:

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..engine import executors, load_summaries
+from ..engine.cache import configured
+from ..engine.sidecar_summaries import SidecarWriter
 from ..errors import BadParameter, KinetoscopeError, NotFound
+from ..names.text import visible
 from .completion import complete_path
-from .traces import communication_option, counted, listed
+from .options import communication_option
+from .progress import counted
+from .traces import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +52,6 @@ def index(
     With --beside the summaries are also written into the folders of the recordings, as kinetoscope.summaries, local or
     remote: others then open the run without reading its recordings, as long as these don't change.
     """
-    from ..engine import executors, load_summaries
-    from ..engine.cache import configured
-    from ..engine.sidecar_summaries import SidecarWriter
-
     cache = configured()
     if cache is None and not is_sidecar:
         raise BadParameter("Summaries are stored in the cache, which is off. Set KINETOSCOPE_CACHE to a folder.")
@@ -85,8 +87,6 @@ def _print_outcome(
     seconds: float,
     notes: Sequence[str],
 ) -> None:
-    from ..names.text import visible
-
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
     click.echo(f"{read}, {len(files) - len(broken):,} of them summarized, in {seconds:.1f} s.")
     for note in notes[:MOST_PRINTED]:

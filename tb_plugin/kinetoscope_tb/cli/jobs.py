@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kinetoscope.journal.recover import finish_spools, recover_journals
+from kinetoscope.journal.status import is_writable, recover_command
+from kinetoscope.journal.unfinished_windows import unfinished_windows
+
+from ..discovery.jobs import ask, job_in, ranks_in
 from ..errors import BadParameter, KinetoscopeError
+from ..names.text import visible
+from ..web.json_text import json_text
 
 if TYPE_CHECKING:
     from kinetoscope.journal.recover import FinishedSpool
@@ -36,8 +43,6 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 
     The job accepts the request within a second; several ranks begin together some seconds later.
     """
-    from ..discovery.jobs import ask, job_in, ranks_in
-
     job = job_in(run)
     options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
     ranks = None if numbers["ranks"] is None else ranks_in(numbers["ranks"])
@@ -52,16 +57,9 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
 @_format
 def status(run: Path, form: str) -> None:
     """Show what each rank of the job that records into the folder RUN is doing, or did last."""
-    from kinetoscope.journal.status import recover_command
-    from kinetoscope.journal.unfinished_windows import unfinished_windows
-
-    from ..discovery.jobs import job_in
-    from ..names.text import visible
-    from ..web import encode
-
     job = job_in(run)
     if form == "json":
-        click.echo(encode.text(job.to_json()))
+        click.echo(json_text(job.to_json()))
         return
     for rank in job.ranks:
         click.echo(visible(_state_of(rank)))
@@ -117,12 +115,6 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
     them, by the user who did. If a recording was never saved, its steps, markers and counters become a trace. Copies
     are uploaded only below a URL that --remote names.
     """
-    from kinetoscope.journal.recover import finish_spools, recover_journals
-    from kinetoscope.journal.status import is_writable, recover_command
-
-    from ..discovery.jobs import job_in
-    from ..names.text import visible
-
     if not all(places):
         raise BadParameter("--remote needs a URL.")
     folder = job_in(run).folder
@@ -148,8 +140,6 @@ def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]
 
 def _tell_of(process: FinishedSpool) -> None:
     """Print the outcome for the unfinished recordings of one process."""
-    from ..names.text import visible
-
     for window in process.windows:
         click.echo(visible(f"{window['file']}: {window['state']}"))
     for url in process.pending_copies:
@@ -181,9 +171,6 @@ def _wait(run: Path, request: str, deadline: float) -> None:
     Raises:
         KinetoscopeError: They didn't arrive.
     """
-    from ..discovery.jobs import job_in
-    from ..names.text import visible
-
     while time.monotonic() < deadline:
         job = job_in(run)
         plan = job.plan_of(request)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, cast
 
 import click
+from isal import igzip
 
+from ..discovery import list_path
+from ..export.merge import merge as write_merged
+from ..names.text import times, visible
 from .completion import complete_path
 from .output_file import saved
+from .traces import with_known_processes
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
@@ -25,13 +30,6 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
     clocks if the recorder measured them. Processes and arrows are renumbered because ranks use the same numbers. The
     page's timeline shows ranks side by side without a merge.
     """
-    from isal import igzip
-
-    from ..discovery import list_path
-    from ..export.merge import merge as write_merged
-    from ..names.text import times, visible
-    from .traces import with_known_processes
-
     listing = with_known_processes(list_path(path))
     first, choices = listing.newest(run=run, worker=None, span=span)
     for level in ("run", "span"):
@@ -54,6 +52,4 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
 
 
 def _note(file: TraceFile) -> None:
-    from ..names.text import visible
-
     click.echo(visible(file.shown), err=True)

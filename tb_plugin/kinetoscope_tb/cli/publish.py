@@ -7,6 +7,8 @@ from collections import Counter
 import click
 
 from ..errors import KinetoscopeError
+from ..export.publish import publish as publish_all
+from ..names.text import visible
 from .completion import complete_path
 
 
@@ -21,9 +23,6 @@ def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:
     On the same disk the new file is a hard link, so nothing is copied or changed. Repeated calls are safe: existing
     files stay, new ones are added.
     """
-    from ..export.publish import publish as publish_all
-    from ..names.text import visible
-
     done = publish_all(path, logdir, run=run, always_copy=always_copy)
     for one in done:
         arrow = visible(f"{one.source} -> {one.target}")

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import KinetoscopeError, TraceError
+from ..names.text import file_size, times
+from ..views import EVERY_VIEW, VIEWS
+from ..web.report import report as report_page
+from ..web.report import workers_of
 from .completion import complete_path
+from .options import communication_option, device_option, where
 from .output_file import saved
-from .traces import chosen, communication_option, device_option, listed, opened, side_by_side, where
+from .ranks import side_by_side
+from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,15 +36,11 @@ def _write(
     rows: int,
     communication: Sequence[str],
 ) -> None:
-    from ..names.text import file_size, times
-    from ..views import EVERY_VIEW, VIEWS
-    from ..web.report import report, workers_of
-
     listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     is_run = len({file.worker for file in files}) > 1
-    text = report(
+    text = report_page(
         _recordings(files, device, is_alone=not every),
         len(files),
         EVERY_VIEW if is_run else VIEWS,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import polars as pl
 
 from ..errors import BadParameter
+from ..timeline.search.text_query import texts_with
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..table import Column, Table
 
 _DIRECTIONS = ("asc", "desc")
@@ -108,10 +108,6 @@ def _heading(column: Column) -> str:
 
 
 def _matches(table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str], words: str) -> Any:
-    import polars as pl
-
-    from ..timeline.search.text_query import texts_with
-
     columns = [frame[c.name].to_list() for c in table.columns if c.kind.name in ("text", "stack", "prose")]
     texts = [
         "\n".join(text for value in row if value for text in (value, labels.get(value, "")))

@@ -7,13 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
+import polars as pl
 
 from ..docstrings import docstring
-from .traces import capture_option, chosen, communication_option, device_option, listed, opened, side_by_side, where
+from ..engine import compute
+from ..names.text import visible
+from ..summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
+from ..views import EVERY_VIEW
+from ..web import encode
+from ..web.json_text import json_text
+from .options import capture_option, communication_option, device_option, where
+from .ranks import side_by_side
+from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..discovery import Listing, TraceFile
     from ..engine import Missing
     from ..trace import Trace
@@ -49,20 +56,11 @@ def _answers_of_run(listing: Listing, file: TraceFile) -> Answers:
 
 def _answers(recorded: Recorded, scope: str) -> dict[str, pl.DataFrame | Missing]:
     """The answers of the views that the summary is made of, or why there is none."""
-    from ..engine import compute
-    from ..summary import OF_RECORDING, OF_RUN
-    from ..views import EVERY_VIEW
-
     views = OF_RUN if scope == "run" else OF_RECORDING
     return {view: compute(EVERY_VIEW[view], recorded, {}) for view in views}
 
 
 def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: Answers) -> Iterator[str]:
-    import polars as pl
-
-    from ..names.text import visible
-    from ..summary import WIDTH, environment_line, recording_lines, run_lines, waiting_for
-
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     frames = {view: answer for view, answer in {**run, **own}.items() if isinstance(answer, pl.DataFrame)}
     workers = len(listing.runs[file.run])
@@ -78,11 +76,8 @@ def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: A
 
 def _json(file: TraceFile, answers: Answers) -> str:
     """The answers, each as `kinetoscope view --format json` has it."""
-    from ..views import EVERY_VIEW
-    from ..web import encode
-
     place = {"state": "ready", "run": file.run, "worker": file.worker, "span": file.span}
-    return encode.text(
+    return json_text(
         {**place, "answers": {name: encode.view_answer(EVERY_VIEW[name], answer) for name, answer in answers.items()}}
     )
 

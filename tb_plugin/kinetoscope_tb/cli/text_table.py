@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.cells import cell_len
 
 from ..names.text import visible
 
@@ -66,8 +67,6 @@ class TextColumn:
     @property
     def width(self) -> int:
         """The width of the widest cell, in characters of a terminal."""
-        from rich.cells import cell_len
-
         return max(map(cell_len, [self.header, *self.cells]))
 
     @property
@@ -205,7 +204,7 @@ def _fitting(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list
 
 def _draw(columns: Sequence[TextColumn], widths: Sequence[int]) -> None:
     """Print columns side by side; cells that are wider than their column end in an ellipsis."""
-    from rich.console import Console
+    from rich.console import Console  # takes 30 ms, which a pipe doesn't need
     from rich.table import Table
     from rich.text import Text
 

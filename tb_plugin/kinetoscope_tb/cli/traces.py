@@ -9,38 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..discovery import list_path, span_labels
+from ..engine import FileProcesses, open_or_read, with_captures, with_chosen_captures, write_to_cache
+from ..engine.cache import configured
 from ..errors import BadParameter, TraceError
-from .completion import complete_path
+from ..measures.recording.device_properties import name_devices
+from ..names.communication_patterns import FILE_NAME, parse_patterns
+from ..names.device_peaks import device_peaks
+from ..names.text import visible
+from .progress import reading_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..discovery import Listing, TraceFile
-    from ..distributed import Ranks
     from ..names.processes import Process
-    from ..reader import Progress
     from ..trace import Trace
-
-
-def where() -> list[click.Parameter]:
-    """The argument and options that select a trace."""
-    return [
-        click.Argument(["path"], shell_complete=complete_path),
-        click.Option(["--run"], help="Which run of the logdir; by default the newest."),
-        click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
-        click.Option(["--span"], help="Which recording of the worker; by default the newest."),
-    ]
-
-
-def communication_option() -> click.Option:
-    """The option with users' own patterns of communication."""
-    return click.Option(
-        ["--communication-pattern", "communication"],
-        metavar="REGEX",
-        multiple=True,
-        help="Count kernels with such names as communication; with `range:` in front, operators and annotations, and "
-        "the kernels that they launch. Repeatable.",
-    )
 
 
 def listed(path: str, communication: Sequence[str] = ()) -> Listing:
@@ -50,10 +34,6 @@ def listed(path: str, communication: Sequence[str] = ()) -> Listing:
         BadParameter: A pattern of the command can't be used, or the path is standard input.
         LogdirError: There is no such path, or it holds no trace.
     """
-    from ..discovery import list_path
-    from ..names.communication_patterns import FILE_NAME, parse_patterns
-    from ..names.text import visible
-
     if path == "-":
         raise BadParameter(_STANDARD_INPUT)
     patterns, bad = parse_patterns(communication)
@@ -72,9 +52,6 @@ _traces_read: dict[tuple[str, str | None], tuple[Trace, bool]] = {}
 
 def with_known_processes(listing: Listing) -> Listing:
     """The listing with the processes of files that hold several; of a single file that is known from reading it."""
-    from ..engine import FileProcesses
-    from ..engine.cache import configured
-
     known = FileProcesses(configured())
     files = known.expand(listing).files
     if len(files) == 1 and files[0].process is None:
@@ -91,7 +68,6 @@ _STANDARD_INPUT = (
     "Standard input can't be read, because a trace is read at several places. Write it to a file first: "
     "… > trace.json.gz, and give that."
 )
-_BAR = 20  # characters of a progress bar
 
 
 def chosen(
@@ -120,32 +96,8 @@ def chosen(
 
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:
     """The names to choose from, with their display names."""
-    from ..discovery import span_labels
-    from ..names.text import visible
-
     labels = span_labels(names) if level == "span" else {}
     return [visible(name if labels.get(name, name) == name else f"{name} ({labels[name]})") for name in names]
-
-
-def device_option() -> click.Option:
-    """The option that names the devices of a trace which doesn't."""
-    return click.Option(
-        ["--device"],
-        metavar="NAME",
-        help="The device that recorded the trace, if the trace doesn't name it: as its driver calls it, such as "
-        "'NVIDIA H100 80GB HBM3' or 'AMD Instinct MI300X'.",
-    )
-
-
-def capture_option(side: str = "") -> click.Option:
-    """The option that names recordings of how the graphs were captured, of the trace or of one side."""
-    return click.Option(
-        [f"--{side}-capture" if side else "--capture", f"{side}_captures" if side else "captures"],
-        metavar="PATH",
-        multiple=True,
-        help=f"A recording of the capture of the graphs that the {side or 'trace'} replays, or of the same work "
-        f"without graphs. By default those next to the {side or 'trace'}. Repeatable.",
-    )
 
 
 def _with_devices(trace: Trace, name: str | None) -> Trace:
@@ -156,9 +108,6 @@ def _with_devices(trace: Trace, name: str | None) -> Trace:
     """
     if name is None:
         return trace
-    from ..measures.recording.device_properties import name_devices
-    from ..names.device_peaks import device_peaks
-
     if device_peaks(name) is None:
         raise BadParameter(
             f"The limits of a device called {name!r} aren't known. Pass the name that its driver reports, such as "
@@ -183,9 +132,6 @@ def opened(
         LogdirError: There is no such capture.
         TraceError: The file or a chosen capture can't be used.
     """
-    from ..engine import with_captures, with_chosen_captures, write_to_cache
-    from ..engine.cache import configured
-
     folder = configured()
     trace, is_new = _traces_read.pop(file.key) if file.key in _traces_read else _read(file)
     if file.process is None and trace.meta.processes and not is_quiet:
@@ -200,73 +146,13 @@ def opened(
 
 def _read(file: TraceFile) -> tuple[Trace, bool]:
     """The trace in a file, and whether it was read, not opened from the cache."""
-    from ..engine import open_or_read
-    from ..engine.cache import configured
-
-    with _progress_bar(file) as note:
+    with reading_bar(file) as note:
         return open_or_read(file, configured(), note)
 
 
 def note_processes(file: TraceFile, processes: Sequence[Process]) -> None:
     """Report that a file holds several processes, and remember it, so that the next command lists them."""
-    from ..engine import FileProcesses
-    from ..engine.cache import configured
-    from ..names.text import visible
-
     FileProcesses(configured()).note(file, processes)
     names = ", ".join(process.worker for process in processes[:5]) + (", …" if len(processes) > 5 else "")
     words = f"{file.shown} holds {len(processes)} workers, a run of their own: {names}. This is {processes[0].worker}."
     click.echo(visible(words), err=True)
-
-
-def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
-    """All recordings of a file's span, or of its run; summaries that were computed are written to the cache."""
-    from ..engine import FileProcesses, HoldsSeveral, files_of, load_summaries, local_executors, ranks_of
-    from ..engine.cache import configured
-
-    files = files_of(listing, file, scope)
-    notes: list[str] = []
-    with counted(len(files), "recordings") as on_progress:
-        summaries = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
-        outcomes = list(summaries)
-    for other, outcome in outcomes:
-        if isinstance(outcome, HoldsSeveral):
-            FileProcesses(configured()).note(other, outcome.processes)
-    return ranks_of(listing, file, files, outcomes, notes)
-
-
-@contextmanager
-def counted(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
-    """A callback that draws the number done so far, if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(of_what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(of_what, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-@contextmanager
-def _progress_bar(file: TraceFile) -> Iterator[Callable[[Progress], None] | None]:
-    """A callback that draws the reader's progress (share, rate and time left), if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bar
-    from rich.table import Column
-
-    from ..names.text import visible
-
-    words = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-    columns = (words, BarColumn(_BAR), TaskProgressColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    name = escape(visible(file.shown))
-    with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
-        task = bar.add_task(f"opening {name}", total=file.bytes or None)
-        yield lambda progress: bar.update(task, completed=progress.read_bytes, description=f"{progress.stage} {name}")

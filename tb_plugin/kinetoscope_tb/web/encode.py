@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..discovery import newest_span, run_labels, span_labels
 from ..engine import LoadingProgress, Missing, Partial
-from ..errors import KinetoscopeError, Postponed
+from ..errors import Postponed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..view import View
 
 
-_OUR_FAULT = "This failed because of a bug in Kinetoscope."
 _ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
 _ONLY_RANK = "The job ran as one rank, so there are no others to compare it with."
 
@@ -231,15 +230,6 @@ def track(one: Track) -> dict[str, Any]:
     return fields
 
 
-def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
-    """An error as JSON; for bugs of ours, without details."""
-    if isinstance(error, KinetoscopeError):
-        code, message = error.code, str(error)
-    else:
-        code, message = "internal_error", f"{_OUR_FAULT} See TensorBoard's log for details, and please report it."
-    return {"state": "failed", **({} if view is None else {"view": view}), "code": code, "message": message}
-
-
 def column_values(frame: pl.DataFrame) -> dict[str, list[Any]]:
     """The columns as lists."""
     return without_nan(frame).to_dict(as_series=False)
@@ -272,9 +262,3 @@ def csv(frame: pl.DataFrame) -> str:
         for name, text in zip(names, texts, strict=True)
     ]
     return without_nan(frame).with_columns(inert).write_csv()
-
-
-def text(value: object) -> str:
-    """JSON without spaces; texts as they are, but half a surrogate pair as JSON escapes it, since UTF-8 has none."""
-    spelled = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return spelled.encode(errors="backslashreplace").decode()

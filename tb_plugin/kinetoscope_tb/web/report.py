@@ -21,6 +21,7 @@ from ..names import text
 from ..pictures import Lines, parent_column
 from . import encode
 from .assets import asset
+from .json_text import failure, json_text
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
@@ -67,7 +68,7 @@ def report(
                 answers["answers"] += of_ranks[scope, place]
         traces.append({"run": file.run, "worker": file.worker, "span": file.span, **answers})
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
-    return _page(encode.text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
+    return _page(json_text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
 
 
 def _trace_answers(
@@ -76,7 +77,7 @@ def _trace_answers(
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
         error = trace.renamed(file.shown) if isinstance(trace, TraceError) else trace
-        return {"state": encode.failure(error), "answers": []}
+        return {"state": failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = _answers(file, trace, views, most_rows, "recording")
     return {"state": encode.state(trace, file.shown, views, health, is_alone=is_alone), "answers": answers}

@@ -15,6 +15,7 @@ from ..engine import Engine, LoadingProgress, NotReady
 from ..errors import KinetoscopeError, Postponed, TraceError
 from . import encode
 from .assets import asset, compressed_asset
+from .json_text import failure, json_text
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def _failure(request: Request, error: Exception) -> Response:
     if not isinstance(error, KinetoscopeError):
         logger.error("%.500r failed", request.full_path, exc_info=error)
     status = error.status if isinstance(error, KinetoscopeError) else 500
-    return _respond(request, encode.failure(error, request.args.get("view")), status)
+    return _respond(request, failure(error, request.args.get("view")), status)
 
 
 def _respond(request: Request, value: object, status: int = 200) -> Response:
@@ -101,7 +102,7 @@ def _respond(request: Request, value: object, status: int = 200) -> Response:
         return _bytes(request, value)
     if isinstance(value, Download):
         return _download(value)
-    content = encode.text(value)
+    content = json_text(value)
     response: Response = http_util.Respond(request, content, "application/json; charset=utf-8", code=status)
     response.headers["Cache-Control"] = "no-store"  # a trace may grow, and another may replace it
     return response

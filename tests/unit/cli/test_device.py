@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kinetoscope_tb.cli.commands import main
+from kinetoscope_tb.cli import main
 from kinetoscope_tb.views import EVERY_VIEW
 from support.machine import US, Machine
 

@@ -26,7 +26,7 @@ def drawn(monkeypatch, terminal):
                 note(Progress(stage, read_bytes, file.bytes))
         return TRACE, False
 
-    monkeypatch.setattr("kinetoscope_tb.engine.open_or_read", slowly)
+    monkeypatch.setattr("kinetoscope_tb.cli.traces.open_or_read", slowly)
     monkeypatch.setattr(sys, "stderr", terminal)
     for name, value in {"COLUMNS": "120", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)

@@ -14,6 +14,7 @@ from kinetoscope_tb.pictures import Lines
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
+from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder, same
 from support.simulated import Truth, run_of, simulated, summary_of
 
@@ -81,7 +82,7 @@ def test_a_view_answers_or_says_what_to_record(view, run):
         run = Ranks(run.run, tuple(member for member in run.members if member.place == run.place))
     for given in [{}, *({p.name: value} for p in view.parameters for value in p.choices)]:
         frame = compute(view, run, view.arguments(given))
-        encode.text(encode.view_answer(view, frame))
+        json_text(encode.view_answer(view, frame))
         if isinstance(frame, Missing):
             assert view.hint.endswith(".")
             continue

@@ -58,7 +58,7 @@ def test_a_fault_that_is_small_for_the_steps_is_for_trace_health_alone():
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
 def test_the_command_prints_the_note_above_the_rows(tmp_path, capsys, form):
-    from kinetoscope_tb.cli.commands import main
+    from kinetoscope_tb.cli import main
 
     file = tmp_path / "rank0.pt.trace.json"
     file.write_text(recording().text()[:-200])

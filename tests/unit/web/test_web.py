@@ -25,6 +25,7 @@ from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.app import routes
 from kinetoscope_tb.web.assets import asset, compressed_asset
+from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 from support.reading import one_process
@@ -61,7 +62,7 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
         "busy_frac": [0.1, math.nan, math.inf],
     }
     answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
-    data = json.loads(encode.text(answer))["data"]
+    data = json.loads(json_text(answer))["data"]
     assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
 
 

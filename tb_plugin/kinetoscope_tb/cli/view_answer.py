@@ -1,0 +1,82 @@
+"""The answer of `kinetoscope view`: the rows of one view, as text, JSON or CSV."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..engine import Missing, compute, merge_run_notes
+from ..engine.doubts import doubt
+from ..measures.calls.kernel_names import labels_of_kernels
+from ..web import encode
+from ..web.json_text import json_text
+from .ranks import side_by_side
+from .row_options import RowOptions
+from .text_table import print_rows
+from .traces import chosen, listed, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from ..view import View
+
+
+def print_view(
+    view: View,
+    path: str,
+    run: str | None,
+    worker: str | None,
+    span: str | None,
+    communication: Sequence[str],
+    form: str,
+    device_name: str | None,
+    **options: Any,
+) -> None:
+    """Print the view of the chosen recording, or of its run.
+
+    Raises:
+        BadParameter: An option, a parameter or a column that the view doesn't have.
+    """
+    rows = RowOptions(*(options.pop(name) for name in ("words", "sort", "top", "columns")))
+    rows.of(view.table)  # refuses unknown columns before a trace is read
+    parameters: dict[str, str | None] = options
+    captures: Sequence[str] = options.pop("captures", ())
+    arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
+    listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
+    if view.scope == "recording":
+        file = chosen(listing, names)
+        with opened(file, device_name, captures) as trace:
+            result = merge_run_notes(view, compute(view, trace, arguments), file)
+            _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(view, trace))
+    else:
+        ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
+        _print_answer(view, compute(view, ranks, arguments), form, rows, {})
+
+
+def _print_answer(
+    view: View, result: pl.DataFrame | Missing, form: str, rows: RowOptions, labels: Mapping[str, str], note: str = ""
+) -> None:
+    if isinstance(result, Missing):
+        if form == "json":
+            click.echo(json_text(encode.view_answer(view, result)))
+        else:
+            click.echo(f"{view.title}: nothing to show. {result.hint}", err=True)
+        return
+    columns = rows.with_values(view.table, result) if form == "text" else rows.of(view.table)
+    frame = rows.rows(view.table, result, labels).select(column.name for column in columns)
+    if form == "json":
+        click.echo(json_text(encode.answer(view, columns, frame, note)))
+        return
+    if note:
+        click.echo(note, err=form == "csv")
+    if form == "csv":
+        click.echo(encode.csv(frame), nl=False)
+    else:
+        print_rows(columns, frame, labels, weight=view.table.weight, is_limited=rows.top is not None)
+    if result.is_empty() and view.hint:
+        click.echo(f"{view.title}: no rows. {view.hint}", err=True)
+    elif frame.is_empty() and rows.words:
+        click.echo("No row matches the filter.", err=True)

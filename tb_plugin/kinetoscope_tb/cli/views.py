@@ -1,0 +1,59 @@
+"""`kinetoscope views`: the catalogue of views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import polars as pl
+
+from ..view import catalogue
+from ..views import EVERY_VIEW
+from ..web import encode
+from ..web.json_text import json_text
+from .text_table import TextColumn, print_table
+
+PLACES = {
+    "tab": "Tab *{label}*.",
+    "head": "Shown above the tabs.",
+    "part": "Shown below `{of}`.",
+    "detail": "Shown in an opened row of `{of}`.",
+}
+
+
+@click.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv", "markdown"]), default="text", show_default=True
+)
+def views(form: str) -> None:
+    """List the views; as markdown, with the definition of every column."""
+    described = catalogue(EVERY_VIEW.values())
+    rows = [{**view, "entry": view["entry"]["title"]} for view in described]
+    names = ("entry", "id", "title", "doc")
+    if form == "json":
+        click.echo(json_text(described))
+    elif form == "csv":
+        click.echo(encode.csv(pl.DataFrame({n: [row[n] for row in rows] for n in names})), nl=False)
+    elif form == "markdown":
+        click.echo(_markdown(described), nl=False)
+    else:
+        print_table([TextColumn(n, [row[n].splitlines()[0] for row in rows]) for n in names])
+
+
+def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
+    """The Markdown page of all definitions."""
+    lines = ["# Views and columns", "", "Written by `make docs` from the definitions in the code."]
+    entry = None
+    for view in described:
+        if view["entry"] != entry:
+            entry = view["entry"]
+            lines += ["", f"## {entry['title']}", "", entry["question"]]
+        lines += ["", f"### {view['title']} (`{view['id']}`)", "", view["doc"], ""]
+        lines += [f"{view['hint']}", ""] if view["hint"] else []
+        lines += [PLACES[view["place"]["kind"]].format_map(view["place"]) + "\n"]
+        takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
+        lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
+        lines += ["| column | kind | |", "| --- | --- | --- |"]
+        lines += [f"| `{c['name']}` | {c['kind']} | {c['doc'].replace('|', chr(92) + '|')} |" for c in view["columns"]]
+    return "\n".join(lines) + "\n"
