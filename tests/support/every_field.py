@@ -1,7 +1,7 @@
 """One small trace that holds every field of every kind of event, and the same trace with an odd value in one of them.
 
 `fuzz/fields.json` lists the keys that occur in the real traces, by phase and category; the keys that the reader looks
-for are added from its own table. `FIELDS` has the path of each, those inside lists and objects too.
+for are added from its own table. `fields()` has the path of each, those inside lists and objects too.
 """
 
 from __future__ import annotations
