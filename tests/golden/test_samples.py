@@ -1,10 +1,11 @@
-"""Every view of every sample, as text: one file per view, so that a change of a number shows in a diff.
+"""Every view of every sample, as text: a file per view, so that a change of a number shows in a diff.
 
-`make golden` writes the files anew.
+The samples are the recordings of `samples/`, made without a GPU, and one that is built, in which no view is empty.
+missing.txt lists the views that a sample has nothing for. `make golden` rewrites the files.
 """
 
 import os
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import polars as pl
@@ -15,10 +16,13 @@ from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.build import text
+from support.gpu_sample import gpu_sample
 
 HERE = Path(__file__).parent
-SAMPLES = HERE.parents[1] / "samples"
-TRACES = sorted(SAMPLES.glob("*/*/*.pt.trace.json.gz"))
+FOLDER = HERE.parents[1] / "samples"
+TRACES = sorted(FOLDER.glob("*/*/*.pt.trace.json.gz"))
+RUN = "gloo_2ranks-ddp"
+MISSING = HERE / "missing.txt"
 UPDATES = bool(os.environ.get("UPDATE_GOLDEN"))
 LARGEST = 60  # rows of a table that are compared
 
@@ -26,7 +30,15 @@ read_once = cache(read)
 
 
 def name_of(path):
-    return "-".join(path.relative_to(SAMPLES).parts).removesuffix(".pt.trace.json.gz")
+    return "-".join(path.relative_to(FOLDER).parts).removesuffix(".pt.trace.json.gz")
+
+
+SAMPLES = {**{name_of(path): partial(read_once, path) for path in TRACES}, "gpu": gpu_sample().build}
+
+
+@cache
+def trace_of(sample):
+    return SAMPLES[sample]()
 
 
 def test_there_are_samples():
@@ -34,26 +46,58 @@ def test_there_are_samples():
     assert sum(path.stat().st_size for path in TRACES) <= 3_000_000
 
 
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_views_of_a_sample_say_what_they_said(sample, subtests):
+    for view in VIEWS.values():
+        if not view.is_missing(trace_of(sample)):
+            with subtests.test(view=view.id):
+                assert_golden(golden(sample, view), answer(trace_of(sample), view))
+
+
+def test_the_views_of_a_sample_s_run_say_what_they_said(subtests):
+    for view in RUN_VIEWS.values():
+        if not view.is_missing(sample_run(view.scope)):
+            with subtests.test(view=view.id):
+                assert_golden(golden(RUN, view), answer(sample_run(view.scope), view))
+
+
+def test_what_the_samples_lack_is_what_they_lacked():
+    """A view that suddenly finds nothing, or something, shows here."""
+    lines = []
+    for view in (*VIEWS.values(), *RUN_VIEWS.values()):
+        if samples := samples_without(view):
+            lines += [f"{view.id}: {view.hint}", *(f"    {sample}" for sample in samples), ""]
+    assert_golden(MISSING, "\n".join(lines))
+
+
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-@pytest.mark.parametrize("path", TRACES, ids=name_of)
-def test_a_view_of_a_sample_says_what_it_said(path, view):
-    assert_golden(HERE / name_of(path) / f"{view.id}.txt", answer(read_once(path), view))
-
-
-@pytest.mark.parametrize("view", RUN_VIEWS.values(), ids=RUN_VIEWS)
-def test_a_view_of_a_sample_s_run_says_what_it_said(view):
-    assert_golden(HERE / "gloo_2ranks-ddp" / f"{view.id}.txt", answer(sample_run(view.scope), view))
+def test_each_view_has_rows_in_a_sample(view):
+    assert not view.is_missing(trace_of("gpu"))
+    assert view.run(trace_of("gpu")).height
 
 
 def test_every_file_is_of_a_view_and_a_sample():
-    expected = {HERE / name_of(path) / f"{name}.txt" for path in TRACES for name in VIEWS}
-    expected |= {HERE / "gloo_2ranks-ddp" / f"{name}.txt" for name in RUN_VIEWS} | {HERE / "verdicts.txt"}
-    left_over = set(HERE.rglob("*.txt")) - expected
+    expected = {
+        golden(sample, view) for view in VIEWS.values() for sample in SAMPLES.keys() - set(samples_without(view))
+    }
+    expected |= {golden(RUN, view) for view in RUN_VIEWS.values() if not samples_without(view)}
+    left_over = set(HERE.rglob("*.txt")) - expected - {MISSING, HERE / "verdicts.txt"}
     if UPDATES:
         for path in left_over:
             path.unlink()
     else:
         assert left_over == set()
+
+
+def golden(sample, view):
+    return HERE / sample / f"{view.id}.txt"
+
+
+def samples_without(view):
+    """The samples that lack what a view needs."""
+    if view.id in RUN_VIEWS:
+        return [RUN] if view.is_missing(sample_run(view.scope)) else []
+    return [sample for sample in SAMPLES if view.is_missing(trace_of(sample))]
 
 
 def assert_golden(path, text):
@@ -67,7 +111,7 @@ def assert_golden(path, text):
 @cache
 def sample_run(scope):
     """All recordings of the sample with two ranks, or the first of each."""
-    workers = list_path(str(SAMPLES / "gloo_2ranks")).runs["ddp"]
+    workers = list_path(str(FOLDER / "gloo_2ranks")).runs["ddp"]
     chosen = [
         Member(worker, span, place, summary(read_once(Path(file.path))))
         for worker, spans in workers.items()
@@ -78,8 +122,6 @@ def sample_run(scope):
 
 
 def answer(trace, view):
-    if view.is_missing(trace):
-        return f"missing: {view.hint}\n"
     frame = view.run(trace)
     floats = frame.with_columns(pl.col(pl.Float64).round(9))
     return text(floats.head(LARGEST)) + f"\n{frame.height} rows\n"
