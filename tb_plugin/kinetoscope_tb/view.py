@@ -130,13 +130,19 @@ class Detail:
 Place = Tab | Head | Part | Detail
 
 
+RowOf = Callable[[Any, str, int], Key | None]
+"""`row_of(trace, frame, row)`: the values of the key columns of the view's row that an event is behind, or None."""
+
+
 @dataclass(frozen=True)
 class Slices:
-    """The events of the trace behind a row of a view, which the timeline shows as slices.
+    """The events of the trace behind a row of a view, which the timeline shows as slices, and the row of an event.
 
     Args:
         events: The resolver, a pure function of the trace and the values of the table's key columns. The timeline maps
             the events to slices.
+        row_of: Its reverse: one of the rows that an event is behind. The timeline's drawer links to that row if a text
+            of its key names it. Or a sentence that says why an event doesn't lead to a single row.
         are_highlighted: Whether the page highlights them when it opens a row in the timeline; else it only goes to the
             row's time.
         except_kind: Rows with this value in the column `kind` have none, since they sum up the rest of a table.
@@ -145,6 +151,7 @@ class Slices:
     """
 
     events: Callable[[Any, Key], Events]
+    row_of: RowOf | str
     are_highlighted: bool = True
     except_kind: str | None = None
     category: str | None = None
@@ -318,6 +325,13 @@ class View:
         if self.slices is None:
             raise TypeError(f"The view {self.id!r} has no slices")
         return self.slices.events(trace, {name: values.get(name) for name in self.table.key})
+
+    def row_of_event(self, trace: Any, frame: str, row: int) -> Key | None:
+        """The key of a row that an event is behind, by the event's row in a frame of the trace; None: of none."""
+        if self.slices is None or isinstance(self.slices.row_of, str):
+            return None
+        values = self.slices.row_of(trace, frame, row)
+        return None if values is None else {name: values.get(name) for name in self.table.key}
 
     def _describe_place(self) -> dict[str, Any]:
         label = {"label": self.place.label or self.title} if isinstance(self.place, Tab) else {}

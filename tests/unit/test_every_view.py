@@ -18,6 +18,7 @@ from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
+from support.rows import assert_events_lead_back
 
 
 def for_each_view(rule):
@@ -139,6 +140,14 @@ def test_a_row_stands_for_events_that_the_timeline_has(view):
             assert set(events) <= set(FRAMES)
             for frame, rows in events.items():
                 assert (made.slices_of(frame, rows) >= 0)[rows >= 0].all()
+
+
+@for_each_view
+def test_the_events_behind_a_row_lead_back_to_it_or_the_view_says_why_not(view):
+    if view.slices and isinstance(view.slices.row_of, str):
+        assert view.slices.row_of.endswith(".")
+    elif view.slices:
+        assert_events_lead_back(view, rich())
 
 
 @for_each_view

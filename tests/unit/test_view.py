@@ -1,5 +1,6 @@
 """A view's parameters, and what the catalogue says of it."""
 
+from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -115,8 +116,12 @@ def events_of_row(trace, key):
     return {"host_events": [key["name"]]}
 
 
+def row_of(trace, frame, row):
+    return {"name": f"{frame} {row}", "calls": 3} if row else None
+
+
 def test_a_view_says_what_its_rows_are_in_the_timeline():
-    slices, time = Slices(events_of_row, category="Kernel"), RowTime("at_ns")
+    slices, time = Slices(events_of_row, row_of, category="Kernel"), RowTime("at_ns")
     view = View(rows, table=Rows, title="Rows", entry="Operators", slices=slices, time=time)
     assert view.describe()["slices"] == {
         "are_highlighted": True,
@@ -127,6 +132,10 @@ def test_a_view_says_what_its_rows_are_in_the_timeline():
     assert view.describe()["time"] == {"begin": "at_ns", "length": None, "end": None, "worker": None}
     assert view.events_of_row(None, {"name": "x", "calls": 3}) == {"host_events": ["x"]}
     assert view.events_of_row(None, {}) == {"host_events": [None]}
+    assert view.row_of_event(None, "host_events", 7) == {"name": "host_events 7"}
+    assert view.row_of_event(None, "host_events", 0) is None
+    several = replace(view, slices=Slices(events_of_row, "An event is behind several rows."))
+    assert several.row_of_event(None, "host_events", 7) is None
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,7 @@ def test_a_view_says_what_its_rows_are_in_the_timeline():
     [
         ({"time": RowTime("start_ns")}, "rows has no column 'start_ns' of the kind instant"),
         ({"time": RowTime("at_ns", length="calls")}, "no column 'calls' of the kind duration"),
-        ({"slices": Slices(events_of_row, except_kind="rest")}, "no column 'kind'"),
+        ({"slices": Slices(events_of_row, row_of, except_kind="rest")}, "no column 'kind'"),
     ],
 )
 def test_what_a_view_says_of_the_timeline_is_in_its_table(said, problem):

@@ -7,6 +7,8 @@ outlasts it becomes its sibling and counts as a partial overlap.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from .gather import NONE
@@ -64,6 +66,13 @@ def nearest(is_match: Array, parent: Array) -> Array:
     rows = np.empty(parent.size, np.int32)
     _nearest(is_match, parent, rows)
     return rows
+
+
+def outward(parent: Array, row: int) -> Iterator[int]:
+    """A row and those around it, the innermost first; nothing for NONE."""
+    while row >= 0:
+        yield row
+        row = int(parent[row])
 
 
 def add_up(parent: Array, values: Array) -> Array:

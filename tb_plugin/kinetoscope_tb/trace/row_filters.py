@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,36 @@ def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:
     return frame.select(pl.arg_where(pl.all_horizontal(predicates))).to_series().to_numpy().astype(np.int32)
 
 
+def values_at(frame: pl.DataFrame, row: int, *names: str) -> dict[str, Any]:
+    """The values of a row in some columns, as `rows_where` takes them: None for NONE in a column of integers."""
+    values = {name: frame[name][row] for name in names}
+    is_missing = {name: frame.schema[name].is_integer() and value == NONE for name, value in values.items()}
+    return {name: None if is_missing[name] else value for name, value in values.items()}
+
+
+def calls_of_event(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, int]]:
+    """The event itself, then, of device work, the calls that a graph replays around it, the innermost first."""
+    yield frame, row
+    added = trace.replayed if frame == "device_events" else None
+    call = NONE if added is None else int(added.innermost[row])
+    while added is not None and call >= 0:
+        is_module = bool(added.is_module[call])
+        before = int((added.is_module[:call] == is_module).sum())
+        yield (
+            ("python_calls", added.python_calls + before) if is_module else ("host_events", added.host_events + before)
+        )
+        call = int(added.parent[call])
+
+
 def has_op(trace: Trace, frame: pl.DataFrame, name: str | None) -> NDArray[np.bool_]:
     """Whether each row's operator has this name; None: whether its operator is unknown."""
     op = frame["op"].to_numpy()
     return op < 0 if name is None else (texts(trace.host_events["name"], op) == name).fill_null(value=False).to_numpy()
+
+
+def device_of_work(trace: Trace, frame: str, row: int) -> Key | None:
+    """The device that ran a row of device_events."""
+    return {"device": trace.device_events["device"][row]} if frame == "device_events" else None
 
 
 def device_work(trace: Trace, key: Key) -> Events:

@@ -61,7 +61,8 @@ def _row_facts(trace: Trace, timeline: Timeline, find: str, origins: Origins) ->
     from ..views import VIEWS
 
     key = json.loads(find)
-    return row_facts(timeline, events_of_row(trace, VIEWS[key["view"]], key), origins)
+    shown = [view for view in VIEWS.values() if not view.is_missing(trace)]
+    return row_facts(timeline, events_of_row(trace, VIEWS[key["view"]], key), origins, shown)
 
 
 def _ranks(engine: Engine, request: Request) -> object:

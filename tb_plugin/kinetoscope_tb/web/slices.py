@@ -42,11 +42,7 @@ def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dic
 
     if number >= timeline.size:
         raise BadParameter(f"There is no slice {number}; the trace has {timeline.size}, counted from 0.")
-    answer = details(trace, timeline, number, links)
-    answer["rows"] = [
-        {**row, "title": VIEWS[row["view"]].title} for row in answer["rows"] if not VIEWS[row["view"]].is_missing(trace)
-    ]
-    return answer
+    return details(trace, timeline, number, links, [view for view in VIEWS.values() if not view.is_missing(trace)])
 
 
 def _find(engine: Engine, request: Request) -> object:

@@ -1,13 +1,17 @@
 """What is said of one slice."""
 
+import numpy as np
 import pytest
 
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.table import TEXT, Column, Table
 from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
 from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.row_links import filter_of
+from kinetoscope_tb.view import Slices, View
+from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 
@@ -18,7 +22,9 @@ def details_of(built, name, nth=0):
     made = timeline(trace)
     numbers = [number for number in range(made.size) if made.labels.texts[made.label[number]] == name]
     number = sorted(numbers, key=lambda number: made.start_ns[number])[nth]
-    return details(trace, made, number, Links.of(trace))
+    return details(
+        trace, made, number, Links.of(trace), [view for view in VIEWS.values() if not view.is_missing(trace)]
+    )
 
 
 def names(briefs):
@@ -236,15 +242,44 @@ def test_a_slice_leads_to_the_rows_of_other_views_that_count_it():
     assert rows == [
         ("kernels", "gemm"),
         ("kernels_by_op", "gemm"),
+        ("kernel_efficiency", "aten::mm"),
         ("launches", "cudaLaunchKernel"),
         ("operators", "aten::mm"),
         ("modules", "Linear_0"),
     ]
     of_op = [row["view"] for row in details_of(a_step().memory(64, 170), "aten::mm")["rows"]]
-    assert of_op == ["operators", "operators_by_shape", "operator_efficiency", "memory_by_operator", "modules"]
+    assert of_op == [
+        *("operators", "operators_by_shape", "operator_efficiency"),
+        *("python_calls", "memory_by_operator", "modules"),
+    ]
+    of_module = [(row["view"], row["filter"]) for row in details_of(a_step(), "nn.Module: Linear_0")["rows"]]
+    assert of_module[:2] == [("modules", "Linear_0"), ("modules_by_class", "Linear")]
     graph = TraceBuilder().kernel("k", 0, 5, **{"graph id": 3})
-    assert {"view": "graphs", "filter": "3"} in details_of(graph, "k")["rows"]
+    assert {"view": "graphs", "title": "Graphs", "filter": "3"} in details_of(graph, "k")["rows"]
     assert ("steps", "1") in [(row["view"], row["filter"]) for row in details_of(a_step(), "ProfilerStep#1")["rows"]]
+
+
+class Threads(Table):
+    """A table of a view that nobody knows."""
+
+    key = ("thread",)
+
+    thread = Column(TEXT, "Number of the thread.")
+
+
+def threads(trace):
+    raise NotImplementedError
+
+
+def test_a_slice_leads_to_the_row_of_any_view_that_says_which_row_it_is():
+    trace = a_step().build()
+    made = timeline(trace)
+    slices = Slices(lambda trace, key: {}, lambda trace, frame, row: {"thread": f"{frame} {row}"})
+    view = View(threads, table=Threads, title="Threads", entry="Operators", slices=slices)
+    first = int(made.slices_of("launches", np.array([0], np.int32))[0])
+    rows = details(trace, made, first, Links.of(trace), [view])["rows"]
+    assert rows[0] == {"view": "threads", "title": "Threads", "filter": r"re:launches 0"}
+    assert len(rows) == 3  # its own, its operator's and its module's
 
 
 def test_a_filter_shows_names_that_are_no_plain_words():

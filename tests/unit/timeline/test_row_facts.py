@@ -10,7 +10,7 @@ from support.build import TraceBuilder
 
 def facts_of(trace, view, **key):
     drawn = timeline(trace)
-    return row_facts(drawn, VIEWS[view].events_of_row(trace, key), Origins.of(trace))
+    return row_facts(drawn, VIEWS[view].events_of_row(trace, key), Origins.of(trace), VIEWS.values())
 
 
 def two_layers():
@@ -32,7 +32,9 @@ def test_calls_are_merged_over_instances_and_lines():
     facts = facts_of(two_layers(), "kernels", name="gemm")
     origins = {(one["kind"], one["text"]): one for one in facts["origins"]}
     assert origins["operator", "aten::mm"]["calls"] == 4
+    assert origins["operator", "aten::mm"]["row"] == {"view": "operators", "title": "Operators", "filter": "aten::mm"}
     assert origins["module", "Block"]["instances"] == 2
+    assert origins["module", "Block"]["row"]["view"] == "modules_by_class"
     line = origins["line", "model.py(12): forward"]
     assert (line["calls"], line["stack"].splitlines()[-1]) == (4, "model.py(12): forward")
     assert [one["text"] for one in facts["inputs"] if one["kind"] == "input"] == ["[16, 8] fp32", "[8, 8] fp32"]

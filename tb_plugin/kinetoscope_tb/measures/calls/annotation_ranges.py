@@ -91,6 +91,11 @@ class AnnotationRanges:
         step = ranges["step"].to_numpy()
         return cls(rows, around, code, names, start, dur, step, launching, around_call, around_host)
 
+    def number_of(self, frame: str, row: int) -> int:
+        """The range that an event of a trace's frame is, or NONE."""
+        numbers = np.flatnonzero(self.row == row) if frame == "host_events" else self.row[:0]
+        return int(numbers[0]) if numbers.size else NONE
+
     def tree(self) -> MergedTree:
         """Ranges with the same names around them as one node."""
         return merged(self.parent, self.code)

@@ -19,7 +19,7 @@ from ...arrays.gather import NONE, factorize, gather, map_categories
 from ...arrays.nesting import nearest
 from ...trace.memo import once_per_trace
 from ...trace.model import LIGHTNING, Trace
-from ...trace.row_filters import Events
+from ...trace.row_filters import Events, calls_of_event
 from .backward import forward_ops
 from .call_tree import CallForest, Ints, MergedTree, Rows, merged, path_texts
 
@@ -90,6 +90,16 @@ class ModuleCalls:
     def of_host_rows(self, trace: Trace) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of each host event; annotations have no module."""
         return self.of_rows(self.forest.holding_host_rows(trace.host_events.height))
+
+    def node_of(self, trace: Trace, frame: str, row: int) -> int:
+        """The node of a module's call, or of the innermost one that a graph replays around a device row; else NONE."""
+        forest, python = self.forest, trace.python_calls.height
+        for of, at in calls_of_event(trace, frame, row):
+            number = {"python_calls": at, "host_events": python + at}.get(of, NONE)
+            place = np.flatnonzero(self.is_module & (forest.row == number))
+            if place.size:
+                return int(self.tree.node[place[0]])
+        return NONE
 
     def events_of(self, is_chosen: list[bool]) -> Events:
         """The calls of some nodes; a hook that repeats the call around it doesn't count as a call."""

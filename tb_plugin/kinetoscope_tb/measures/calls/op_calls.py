@@ -17,7 +17,7 @@ from ...arrays.nesting import add_up, nearest, nearest_alike
 from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
-from ...trace.row_filters import Events, Key, rows_where
+from ...trace.row_filters import Events, Key, calls_of_event, rows_where, values_at
 from ..graphs.attribution import joined_sources, provenance, provenance_doc, recorded_events, with_replayed_calls
 from ..graphs.join import SOURCES
 from ..memory.levels import CPU, OUT_OF_MEMORY
@@ -177,6 +177,19 @@ def operator_events(trace: Trace, key: Key) -> Events:
     if key["name"] == UNATTRIBUTED:
         return {"device_events": rows_where(trace.device_events, op=None)}
     return recorded_events(trace, {"host_events": operator_rows(trace, **key)})
+
+
+def row_of_operator(trace: Trace, frame: str, row: int) -> Key | None:
+    """The name and the shapes of an operator; of device work those of the operator that a graph replays around it."""
+    trace = with_replayed_calls(trace)
+    if frame == "device_events" and trace.device_events["op"][row] < 0:
+        return {"name": UNATTRIBUTED}
+    host = trace.host_events
+    ops = (at for of, at in calls_of_event(trace, frame, row) if of == "host_events" and host["kind"][at] == "operator")
+    op = next(ops, NONE)
+    while op >= 0 and host["is_repeat"][op]:
+        op = host["parent"][op]
+    return values_at(host, op, "name", "input_shapes") if op >= 0 else None
 
 
 def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:

@@ -22,12 +22,17 @@ IN_TEXT = ";"  # between them in torch's text
 
 def functions(names: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each call's function, the functions): names without addresses; NONE if there is no name."""
-    texts = names.dtype.categories.str.replace_all(_ADDRESS, "")  # type: ignore[attr-defined]
+    texts = without_addresses(names.dtype.categories)  # type: ignore[attr-defined]
     distinct = texts.unique(maintain_order=True)
     places = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
     place = np.append(places.to_numpy(), NONE).astype(np.int32)
     code = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
     return place[code], distinct.to_list()
+
+
+def without_addresses(names: pl.Series) -> pl.Series:
+    """Names of built-in functions without the addresses of their objects."""
+    return names.str.replace_all(_ADDRESS, "")
 
 
 def frames_of_text(text: str) -> list[str]:

@@ -13,10 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
+from ...arrays.nesting import outward
 from ...names.python_frames import is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, MergedTree, Rows, merged
-from .frames import functions
+from .frames import functions, without_addresses
 
 SMALLER = "[smaller calls]"  # small callees, combined
 ELSEWHERE = "[elsewhere]"  # work that was launched outside all paths
@@ -83,9 +84,64 @@ class PathNumbers:
             if step not in self._digests:
                 caller, code = self._parent[step], self._code[step]
                 around = self._digests[caller] if caller >= 0 else str(step).encode()
-                name = f"{self._kinds[code]} {self._texts[code]}"
-                self._digests[step] = blake2b(around + name.encode(), digest_size=8).digest()
+                self._digests[step] = _digest(around, self._kinds[code], self._texts[code])
         return self._digests[node].hex()
+
+
+def _digest(around: bytes, kind: str, text: str) -> bytes:
+    """The hash of a path by that of the path around it."""
+    return blake2b(around + f"{kind} {text}".encode(), digest_size=8).digest()
+
+
+def path_of_call(trace: Trace, frame: str, row: int) -> tuple[str, str] | None:
+    """The name of a Python call or an operator, and the number of its path with all operators, as in PathNumbers.
+
+    None for other events, and on a thread that ran no Python. It looks only at what was open on the thread.
+    """
+    if frame not in ("python_calls", "host_events"):
+        return None
+    thread, start = getattr(trace, frame).select("thread", "start_ns").row(row)
+    root = trace.python_calls["thread"].unique().sort().index_of(thread)
+    number = row if frame == "python_calls" else row + trace.python_calls.height
+    forest = CallForest.of(trace, *_open_at(trace, thread, start, number))
+    place = np.flatnonzero(forest.row == number)
+    around = outward(forest.parent, int(place[0])) if root is not None and place.size else ()
+    calls = [call for at in around if (call := _call(trace, int(forest.row[at])))]
+    if not calls:
+        return None
+    digest = _digest(str(root).encode(), "thread", _thread_names(trace, pl.Series([thread]))[0])
+    for kind, text in reversed(calls):
+        digest = _digest(digest, kind, text)
+    return calls[0][1], digest.hex()
+
+
+def _open_at(trace: Trace, thread: int, start: int, number: int) -> list[Rows]:
+    """The Python calls and the operators that were open on a thread at a time, and the call with this number."""
+    end, rows = pl.col("start_ns") + pl.col("dur_ns"), list[Rows]()
+    for frame, first, is_chosen in (
+        (trace.python_calls, 0, pl.lit(value=True)),
+        (trace.host_events, trace.python_calls.height, pl.col("kind") == "operator"),
+    ):
+        is_open = (pl.col("thread") == thread) & (pl.col("start_ns") <= start) & (end > start)
+        is_itself = pl.int_range(pl.len()) == number - first
+        rows.append(
+            frame.select(pl.arg_where(is_chosen & (is_open | is_itself))).to_series().to_numpy().astype(np.int32)
+        )
+    return rows
+
+
+def _call(trace: Trace, number: int) -> tuple[str, str] | None:
+    """Kind and name of a Python call or an operator; None if it belongs to the call around it."""
+    if number < trace.python_calls.height:
+        name = trace.python_calls["name"][number]
+        text = None if name is None else without_addresses(pl.Series([name], dtype=pl.String))[0]
+        return None if text is None else (_kind_of(text), text)
+    name, is_repeat = trace.host_events.select("name", "is_repeat").row(number - trace.python_calls.height)
+    return None if name is None or is_repeat else ("operator", name)
+
+
+def _kind_of(text: str) -> str:
+    return "module" if text.startswith("nn.Module: ") else "function"
 
 
 def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
@@ -96,12 +152,16 @@ def _threads(trace: Trace, thread: str | None) -> tuple[pl.Series, Rows]:
     return ran.filter(is_selected).unique().sort(), np.flatnonzero(is_selected.to_numpy()).astype(np.int32)
 
 
+def _thread_names(trace: Trace, threads: pl.Series) -> list[str]:
+    return trace.threads[threads].select(pl.coalesce("name", pl.format("thread {}", "tid"))).to_series().to_list()
+
+
 def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
     """(the code of each call, or NONE if it has no node; the text of each code; the kind of each code).
 
     The first codes are the threads, as `merged` requires.
     """
-    names = trace.threads[threads].select(pl.coalesce("name", pl.format("thread {}", "tid"))).to_series().to_list()
+    names = _thread_names(trace, threads)
     place, texts = functions(trace.python_calls["name"])
     ops = trace.host_events["name"]
     code = np.empty(forest.row.size, np.int32)
@@ -116,7 +176,7 @@ def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str)
     elif operators == "all":
         code[is_inner & gather(trace.host_events["is_repeat"].to_numpy(), forest.host, missing=False)] = NONE
     op_names = ops.dtype.categories.to_list()  # type: ignore[attr-defined]
-    kinds = ["module" if text.startswith("nn.Module: ") else "function" for text in texts]
+    kinds = [_kind_of(text) for text in texts]
     all_kinds = ["thread"] * len(names) + kinds + ["operator"] * len(op_names) + ["rest"]
     return code, [*names, *texts, *op_names, SMALLER], all_kinds
 

@@ -101,6 +101,15 @@ def marks(made: Iterations, which: pl.Series) -> dict[str, NDArray[np.int32]]:
     return {str(frame): part["row"].to_numpy() for (frame,), part in rows.items()}
 
 
+def iteration_of(trace: Trace, frame: str, row: int) -> int:
+    """The iteration that an event marks, or that launched it; NONE if there is none."""
+    made = iterations(trace)
+    if frame == "device_events":
+        return int(made.device[row])
+    found = made.frame.select(pl.arg_where((pl.col("frame") == frame) & (pl.col("row") == row))).to_series()
+    return int(found[0]) if found.len() else NONE
+
+
 def _marks(trace: Trace) -> pl.DataFrame:
     """The iterations (_MARKS) of the one thread that runs most of them, in order of time."""
     for marks in (_annotated, _called, _inferred):

@@ -42,5 +42,10 @@ def is_in_bin(durations: pl.Series, from_ns: int | None) -> NDArray[np.bool_]:
     return ((durations >= int(EDGES[place])) & (durations < int(EDGES[place + 1]))).to_numpy()
 
 
+def bin_of(dur_ns: int) -> int:
+    """The lower edge of the bin that a duration is in."""
+    return int(EDGES[_place(np.array([dur_ns]))[0]])
+
+
 def _place(durations: Ints) -> Ints:
     return np.minimum(np.searchsorted(EDGES, durations, "right") - 1, EDGES.size - 2)

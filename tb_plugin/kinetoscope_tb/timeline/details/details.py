@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,23 @@ from ...arrays.gather import NONE
 from ...arrays.intervals import length_within, union
 from ...measures.graphs.replayed_kernels import replayed_kernel
 from ...trace import Trace
+from ...view import View
 from ..core.model import Timeline
 from .arrows import MOST, Arrow, dependency_arrows, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
 from .duration_stats import duration_stats
 from .links import Links, inside, launched, outward
 from .provenance import Provenance, provenance
-from .row_links import row_links
+from .row_links import slice_links
 from .slice_summary import slice_summaries, slice_summary
 
 Brief = dict[str, Any]
 MOST_BACKWARD = 100  # backward operators of one slice
 
 
-def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict[str, Any]:
-    """What the page shows of a slice; docs/http_api.md defines each field."""
+def details(
+    trace: Trace, timeline: Timeline, number: int, links: Links, views: Collection[View] = ()
+) -> dict[str, Any]:
+    """What the page shows of a slice; docs/http_api.md defines each field. It links to rows of these views."""
     frame, row = timeline.source_of(number)
     rows, around = getattr(trace, frame), timeline.row_of(number)
     first, last = (int(timeline.pyramid.rows.first[i]) for i in (around, around + 1))
@@ -58,7 +62,7 @@ def details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict
         "collective": _collective(trace, frame, row, op),
         "replayed": replayed_kernel(trace, row) if frame == "device_events" else None,
         "same_name": duration_stats(timeline, number),
-        "rows": row_links(trace, timeline, number, source),
+        "rows": slice_links(views, trace, (frame, row), source),
     }
 
 

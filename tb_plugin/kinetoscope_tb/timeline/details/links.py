@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...arrays import nesting
 from ...arrays.gather import NONE, gather
 from ...measures.calls.backward import forward_ops
 from ...trace import Trace
@@ -82,11 +83,7 @@ def open_at(frame: pl.DataFrame, thread: int, at: int) -> int:
 
 def outward(frame: pl.DataFrame, row: int) -> list[int]:
     """A row of a nested frame and those around it, the innermost first; nothing for NONE."""
-    parent, rows = frame["parent"].to_numpy(), list[int]()
-    while row >= 0:
-        rows.append(row)
-        row = int(parent[row])
-    return rows
+    return list(nesting.outward(frame["parent"].to_numpy(), row))
 
 
 def launched(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:

@@ -7,6 +7,7 @@ innermost frame that belongs to no library.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,10 @@ from ...names.matrix_work import DTYPES
 from ...names.python_frames import is_of_library
 from ...trace import Trace
 from ...trace.row_filters import Events
+from ...view import View
 from ..core.model import Timeline
 from .duration_stats import stats_of
+from .row_links import link_to
 from .slice_summary import slice_summary
 
 MOST = 6  # of each list
@@ -42,6 +45,7 @@ class Origins:
 
     Args:
         trace: The trace with the calls that its graphs replay.
+        modules: The modules and their calls.
         module: Of each host event the number of its module, or NONE.
         classes: The class of each module.
         stacks: The stacks of host events.
@@ -49,6 +53,7 @@ class Origins:
     """
 
     trace: Trace
+    modules: ModuleCalls
     module: Rows
     classes: list[str]
     stacks: Stacks
@@ -62,11 +67,11 @@ class Origins:
         parent = host["parent"].to_numpy()
         around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
         classes = [name.of_class or name.shown for name in modules.names]
-        return cls(trace, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
+        return cls(trace, modules, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
 
 
-def row_facts(timeline: Timeline, events: Events, origins: Origins) -> dict[str, Any]:
-    """What the page shows of the calls behind a row; docs/http_api.md defines each field."""
+def row_facts(timeline: Timeline, events: Events, origins: Origins, views: Collection[View]) -> dict[str, Any]:
+    """What the page shows of the calls behind a row; docs/http_api.md defines each field. It links to these views."""
     calls = _calls(timeline, events, origins)
     if calls.is_empty():
         return {"durations": None, "slowest": None, "origins": [], "inputs": [], "steps": [], "roof": None}
@@ -74,7 +79,11 @@ def row_facts(timeline: Timeline, events: Events, origins: Origins) -> dict[str,
     return {
         "durations": durations,
         "slowest": slice_summary(timeline, durations["slowest"]),
-        "origins": [*_operators(calls, origins.trace), *_modules(calls, origins), *_lines(calls, origins.stacks)],
+        "origins": [
+            *_operators(calls, origins.trace, views),
+            *_modules(calls, origins, views),
+            *_lines(calls, origins.stacks),
+        ],
         "inputs": [*_shapes(calls, origins.trace), *_launches(calls, origins.trace)],
         "steps": _steps(calls, origins.trace),
         "roof": _roof(calls, origins.trace),
@@ -121,17 +130,24 @@ def _largest(kind: str, calls: pl.DataFrame, *also: pl.Expr) -> list[dict[str, A
     return [{"kind": kind, "stack": None, "instances": None, **row} for row in largest.to_dicts()]
 
 
-def _operators(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
-    return _largest("operator", calls.with_columns(text=_texts(trace.host_events["name"], calls["operator"])))
+def _operators(calls: pl.DataFrame, trace: Trace, views: Collection[View]) -> list[dict[str, Any]]:
+    of_name = calls.with_columns(text=_texts(trace.host_events["name"], calls["operator"]))
+    rows = _largest("operator", of_name, pl.col("operator").first().alias("row"))
+    return [{**row, "row": link_to(views, trace, ("host_events", row["row"]), row["text"])} for row in rows]
 
 
-def _modules(calls: pl.DataFrame, origins: Origins) -> list[dict[str, Any]]:
+def _modules(calls: pl.DataFrame, origins: Origins, views: Collection[View]) -> list[dict[str, Any]]:
     """Modules by class, with the number of instances that the calls are of."""
     module = pl.Series(gather(origins.module, calls["source"].to_numpy().astype(np.int32)), dtype=pl.Int64)
     texts = _texts(pl.Series(origins.classes, dtype=pl.String), module)
-    return _largest(
-        "module", calls.with_columns(module=module, text=texts), pl.col("module").n_unique().alias("instances")
-    )
+    sums = pl.col("module").n_unique().alias("instances"), pl.col("module").first().alias("row")
+    rows = _largest("module", calls.with_columns(module=module, text=texts), *sums)
+    calls_of = (origins.modules.events_of([node == row["row"] for node in range(len(origins.classes))]) for row in rows)
+    events = (next((name, int(of[of >= 0][0])) for name, of in found.items() if (of >= 0).any()) for found in calls_of)
+    return [
+        {**row, "row": link_to(views, origins.trace, event, row["text"])}
+        for row, event in zip(rows, events, strict=True)
+    ]
 
 
 def _lines(calls: pl.DataFrame, stacks: Stacks) -> list[dict[str, Any]]:

@@ -1,19 +1,24 @@
-"""The rows of other views that count a slice: the view, and the filter that shows the row there."""
+"""Links from an event to the rows of views that count it: the view, and the filter that shows the row there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from ...names.kernels import step_number
-from ...names.matrix_work import FORMULAS
+from ...arrays.gather import NONE
+from ...table import TEXT
 from ...trace import Trace
-from ..core.model import Timeline
+from ...view import View
 from .provenance import Provenance
+
+Event = tuple[str, int]
+"""A row of a frame of the trace."""
+Link = dict[str, str]
+"""`view`, its `title`, and a `filter`."""
 
 _PLAIN = re.compile(r"(?!-|re:)\S+")
 _SPECIAL = re.compile(r"[\\^$.*+?()\[\]{}|]")
-_MODULE = "nn.Module: "
 
 
 def filter_of(name: str) -> str:
@@ -21,58 +26,47 @@ def filter_of(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else "re:" + _SPECIAL.sub(r"\\\g<0>", name.strip())
 
 
-def row_links(trace: Trace, timeline: Timeline, number: int, source: Provenance | None) -> list[dict[str, str]]:
-    """The id of each view that counts the slice, or what led to it, with the filter for its row."""
-    frame, row = timeline.source_of(number)
-    rows = [*_own(trace, frame, row), *_of_origin(trace, frame, source)]
-    if step := _step(trace, frame, row):
-        rows.append(("steps", step))
-    distinct = dict.fromkeys((view, name) for view, name in rows if name)
-    return [{"view": view, "filter": filter_of(name)} for view, name in distinct]
+def names_of_rows(views: Iterable[View], trace: Trace, event: Event) -> Iterator[tuple[View, str]]:
+    """The row of each view that counts the event, by the text of its key that names it, in the order of the views."""
+    for view in views:
+        column = _name_column(view)
+        key = view.row_of_event(trace, *event) if column else None
+        if column and key and key[column]:
+            yield view, key[column]
 
 
-def _own(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, str]]:
-    rows = getattr(trace, frame)
-    name = rows["name"][row] or ""
-    if frame == "host_events" and rows["kind"][row] == "operator":
-        yield "operators", name
-        yield "operators_by_shape", name
-        if name in FORMULAS:
-            yield "operator_efficiency", name
-        if (trace.memory["op"] == row).any():
-            yield "memory_by_operator", name
-    elif frame == "launches":
-        yield "launches", name
-    elif frame == "device_events":
-        is_kernel = rows["kind"][row] == "kernel"
-        yield ("kernels" if is_kernel else "copies"), name
-        if is_kernel:
-            yield "kernels_by_op", name
-        if rows["graph_id"][row] >= 0:
-            yield "graphs", str(rows["graph_id"][row])
-    elif frame == "python_calls":
-        if rows["module_id"][row] >= 0:
-            yield "modules", name.removeprefix(_MODULE)
-        yield "python_calls", _function(name)
+def slice_links(views: Iterable[View], trace: Trace, event: Event, source: Provenance | None) -> list[Link]:
+    """The rows that count a slice's event, then for each event that led to it the first row that counts that."""
+    rows = [*names_of_rows(views, trace, event)]
+    for origin in _origins(event, source):
+        rows += islice(names_of_rows(views, trace, origin), 1)
+    distinct = {(view.id, name): link(view, name) for view, name in rows}
+    return list(distinct.values())
 
 
-def _function(name: str) -> str:
-    """The name of the function in `file.py(12): function`, as the view shows it."""
-    match = re.fullmatch(r"(?s).*\(\d{1,9}\): (.*)", name)
-    return match[1] if match else name
+def link_to(views: Iterable[View], trace: Trace, event: Event, name: str) -> Link | None:
+    """The link to the first row with this name that counts the event; None if there is none."""
+    rows = names_of_rows(views, trace, event)
+    return next((link(view, of_row) for view, of_row in rows if of_row == name), None)
 
 
-def _of_origin(trace: Trace, frame: str, source: Provenance | None) -> Iterator[tuple[str, str]]:
+def link(view: View, name: str) -> Link:
+    """The link to the rows of a view that a text names."""
+    return {"view": view.id, "title": view.title, "filter": filter_of(name)}
+
+
+def _name_column(view: View) -> str | None:
+    """The first text of the key that isn't a choice of the page, such as the device."""
+    chosen = {parameter.name for parameter in view.parameters}
+    names = (column.name for column in view.table.columns if column.kind is TEXT)
+    return next((name for name in names if name in view.table.key and name not in chosen), None)
+
+
+def _origins(event: Event, source: Provenance | None) -> Iterator[Event]:
+    """The call, the operator and the module that led to an event."""
     if source is None:
         return
-    if source.call >= 0:
-        yield "launches", trace.launches["name"][source.call] or ""
-    if source.op >= 0 and frame in ("device_events", "launches", "syncs"):
-        yield "operators", trace.host_events["name"][source.op] or ""
-    module_frame, row = source.module
-    if row >= 0 and module_frame == "python_calls" and frame != "python_calls":
-        yield "modules", (trace.python_calls["name"][row] or "").removeprefix(_MODULE)
-
-
-def _step(trace: Trace, frame: str, row: int) -> str | None:
-    return step_number(trace.host_events["name"][row] or "") if frame == "host_events" else None
+    frame, _ = event
+    op = source.op if frame in ("device_events", "launches", "syncs") else NONE
+    module = ("", NONE) if frame == "python_calls" else source.module
+    yield from (origin for origin in (("launches", source.call), ("host_events", op), module) if origin[1] >= 0)

@@ -11,7 +11,7 @@ import polars as pl
 from ...pictures import Bars
 from ...table import BOOL, BYTE_RATE, BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import Events, Key, rows_where
+from ...trace.row_filters import Events, Key, rows_where, values_at
 from ...view import Slices, View
 
 _ROUTE = r"(?:^|[^A-Za-z])([HDAP]to[HDAP])(?:[^A-Za-z]|$)"
@@ -100,6 +100,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": rows[(trace.device_events["kind"][rows] != "kernel").to_numpy()]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The name and the devices of a copy or a fill."""
+    if frame != "device_events" or trace.device_events["kind"][row] == "kernel":
+        return None
+    return values_at(trace.device_events, row, *Copies.key)
+
+
 VIEW = View(
     copies,
     table=Copies,
@@ -107,5 +114,5 @@ VIEW = View(
     entry="Kernels",
     needs="copies",
     hint="No copies or fills were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -71,6 +71,6 @@ VIEW = View(
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("idle_culprits"),
     shares=CulpritPieces.of,
-    slices=Slices(events_of_row, are_highlighted=False),
+    slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False),
     time=RowTime("start_ns", length="dur_ns"),
 )

@@ -78,5 +78,5 @@ VIEW = View(
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("gaps"),
     shares=CulpritPieces.of,
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "An event may be behind several gaps, with several causes."),
 )

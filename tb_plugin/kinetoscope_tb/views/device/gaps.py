@@ -131,6 +131,6 @@ VIEW = View(
     needs="device_events",
     hint="The device was never idle here.",
     shares=SharedParts.of,
-    slices=Slices(events_of_row, are_highlighted=False, panel="gaps"),
+    slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False, panel="gaps"),
     time=RowTime("start_ns", length="dur_ns"),
 )

@@ -19,7 +19,7 @@ from ...measures.time.breakdown import intervals_of
 from ...names.device_peaks import TABLE_VERSION, device_peaks
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP_RATE, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import device_work
+from ...trace.row_filters import device_of_work, device_work
 from ...view import Head, Slices, View
 
 
@@ -137,5 +137,5 @@ VIEW = View(
     needs="device_events",
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="windows",
-    slices=Slices(device_work),
+    slices=Slices(device_work, device_of_work),
 )

@@ -89,5 +89,5 @@ VIEW = View(
     needs="graphs",
     hint="No CUDA or HIP graph was launched during the recording.",
     place=Part("graphs"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "The drawer of a slice shows the same facts about its node."),
 )

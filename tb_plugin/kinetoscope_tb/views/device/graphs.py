@@ -74,6 +74,16 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": rows["row"].to_numpy()}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The graph that ran device work."""
+    launch = graph_rows(trace).filter((pl.col("row") == row) & (frame == "device_events")).select(LAUNCH)
+    if launch.is_empty():
+        return None
+    launched = graph_launches(trace).join(launch, LAUNCH, "semi", nulls_equal=True).row(0, named=True)
+    op = launched["op"]
+    return {**launched, "op": trace.host_events["name"][op] if op >= 0 else None}
+
+
 VIEW = View(
     graphs,
     table=Graphs,
@@ -82,5 +92,5 @@ VIEW = View(
     needs="graphs",
     hint="No CUDA or HIP graph was launched during the recording. torch.cuda.graph and torch.compile with "
     'mode="reduce-overhead" make them, so that many kernels cost one launch.',
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

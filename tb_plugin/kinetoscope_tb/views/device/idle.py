@@ -159,6 +159,6 @@ VIEW = View(
     within="recording",
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(device_work),
+    slices=Slices(device_work, "Work is in several rows: of its device, and of each step."),
     shares=SharedParts.of,
 )

@@ -124,6 +124,6 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Part("idle"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "An event may be behind several gaps, with several causes."),
     shares=CulpritPieces.of,
 )

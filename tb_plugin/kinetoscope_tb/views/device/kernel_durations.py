@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...measures.time.duration_bins import binned, is_in_bin
+from ...measures.time.duration_bins import bin_of, binned, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, FRACTION, Column, Table
 from ...trace import Trace
@@ -48,6 +48,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": np.flatnonzero(is_kernel & is_in_bin(trace.device_events["dur_ns"], key["from_ns"]))}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The bin of a kernel."""
+    if frame != "device_events" or trace.device_events["kind"][row] != "kernel":
+        return None
+    return {"from_ns": bin_of(trace.device_events["dur_ns"][row])}
+
+
 VIEW = View(
     kernel_durations,
     table=KernelDurations,
@@ -56,5 +63,5 @@ VIEW = View(
     place=Tab("Durations"),
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

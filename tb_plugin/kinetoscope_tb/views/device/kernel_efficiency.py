@@ -96,6 +96,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": kernels["row"].to_numpy()[np.isin(work.group, groups)]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The operator and the inputs that a kernel works for."""
+    if frame != "device_events" or trace.device_events["kind"][row] != "kernel":
+        return None
+    return _row(KernelWork.of(trace, trace.device_events[row : row + 1]).groups[0])
+
+
 VIEW = View(
     kernel_efficiency,
     table=KernelEfficiency,
@@ -104,5 +111,5 @@ VIEW = View(
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities.",
     place=Tab("Efficiency"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -60,6 +60,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": np.flatnonzero(is_chosen).astype(np.int32)}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The mark of device work."""
+    mark = marks_of_work(trace)[row] if frame == "device_events" else None
+    return None if mark is None else {"mark": mark}
+
+
 VIEW = View(
     kernel_marks,
     table=KernelMarks,
@@ -69,5 +75,5 @@ VIEW = View(
     hint="No kernel has a mark. torch 2.15 marks those of CUDA graphs: put mark_kernels(name) of "
     "torch.cuda.graph_annotations around parts of a capture with enable_annotations=True.",
     place=Tab("Kernel marks"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

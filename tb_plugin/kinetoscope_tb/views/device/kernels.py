@@ -8,7 +8,7 @@ from ...measures.calls.kernel_calls import KernelCosts, kernel_table
 from ...pictures import Bars
 from ...table import TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import Events, Key, rows_where
+from ...trace.row_filters import Events, Key, rows_where, values_at
 from ...view import Slices, View
 
 
@@ -35,6 +35,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": rows_where(trace.device_events, kind="kernel", **key)}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The name of a kernel."""
+    if frame != "device_events" or trace.device_events["kind"][row] != "kernel":
+        return None
+    return values_at(trace.device_events, row, "name")
+
+
 VIEW = View(
     kernels,
     table=Kernels,
@@ -42,5 +49,5 @@ VIEW = View(
     entry="Kernels",
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row, category="Kernel"),
+    slices=Slices(events_of_row, row_of, category="Kernel"),
 )

@@ -12,7 +12,7 @@ from ...measures.graphs.attribution import provenance, with_replayed_calls
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import Events, Key, has_op, rows_where
+from ...trace.row_filters import Events, Key, has_op, rows_where, values_at
 from ...view import Slices, Tab, View
 
 
@@ -66,6 +66,16 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": rows[has_op(trace, trace.device_events[rows], key["op"])]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The operator and the launch properties of a kernel."""
+    if frame != "device_events" or trace.device_events["kind"][row] != "kernel":
+        return None
+    trace = with_replayed_calls(trace)
+    op = trace.device_events["op"][row]
+    own = (name for name in KernelsByOp.key if name != "op")
+    return {"op": trace.host_events["name"][op] if op >= 0 else None, **values_at(trace.device_events, row, *own)}
+
+
 VIEW = View(
     kernels_by_op,
     table=KernelsByOp,
@@ -74,5 +84,5 @@ VIEW = View(
     place=Tab("By launcher"),
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row, category="Kernel"),
+    slices=Slices(events_of_row, row_of, category="Kernel"),
 )

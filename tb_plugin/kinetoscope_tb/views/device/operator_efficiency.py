@@ -22,7 +22,7 @@ from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Roofline
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import Events, Key, rows_where
+from ...trace.row_filters import Events, Key, calls_of_event, rows_where
 from ...view import Slices, Tab, View
 
 NO_DEVICE = "Its calls launched no recorded device work."
@@ -185,6 +185,19 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return recorded_events(trace, {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]})
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The inputs and the device of a call; of the kernels of other operators their device."""
+    trace = with_replayed_calls(trace)
+    if frame == "device_events" and (others := _others(trace).filter(pl.col("row") == row)).height:
+        return {"name": OTHERS, "device": others["device"][0]}
+    ops = (at for of, at in calls_of_event(trace, frame, row) if of == "host_events")
+    calls = each_matrix_call(trace).filter(pl.col("row").is_in(list(ops)))
+    if calls.is_empty():
+        return None
+    call = calls.row(0, named=True)
+    return {**call, "input_values": call["concrete_inputs"]}
+
+
 VIEW = View(
     operator_efficiency,
     table=OperatorEfficiency,
@@ -194,5 +207,5 @@ VIEW = View(
     needs="matrix_work",
     hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
     "activities, and record_shapes=True for their sizes.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

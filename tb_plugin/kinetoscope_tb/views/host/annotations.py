@@ -62,6 +62,15 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"host_events": rows}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The path of a range."""
+    ranges = AnnotationRanges.of(trace)
+    number, tree = ranges.number_of(frame, row), ranges.tree()
+    if number < 0:
+        return None
+    return {"path": path_texts([ranges.names[code].name for code in tree.code], tree.parent)[tree.node[number]]}
+
+
 VIEW = View(
     annotations,
     table=Annotations,
@@ -70,5 +79,5 @@ VIEW = View(
     needs="annotations",
     hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
     place=Tab("By nesting"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -44,6 +44,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"host_events": ranges.row[is_chosen[ranges.code]]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The name of a range."""
+    ranges = AnnotationRanges.of(trace)
+    number = ranges.number_of(frame, row)
+    return {"name": ranges.names[ranges.code[number]].name} if number >= 0 else None
+
+
 VIEW = View(
     annotations_by_name,
     table=AnnotationsByName,
@@ -52,5 +59,5 @@ VIEW = View(
     needs="annotations",
     hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
     place=Tab("Ranges"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -100,5 +100,5 @@ VIEW = View(
     place=Detail("operators", also=("operators_by_shape",)),
     needs="stacks",
     hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "A detail of the row of its operator."),
 )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...measures.calls.launch_outcomes import launch_outcomes
-from ...measures.time.duration_bins import binned, is_in_bin
+from ...measures.time.duration_bins import bin_of, binned, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, Column, Table
 from ...trace import Trace
@@ -53,6 +53,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"launches": np.flatnonzero(is_launching & is_in_bin(trace.launches["dur_ns"], key["from_ns"]))}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The bin of a call that launched work."""
+    is_launching = frame == "launches" and (trace.device_events["launch"] == row).any()
+    return {"from_ns": bin_of(trace.launches["dur_ns"][row])} if is_launching else None
+
+
 VIEW = View(
     launch_durations,
     table=LaunchDurations,
@@ -61,5 +67,5 @@ VIEW = View(
     place=Part("launches"),
     needs="launching",
     hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -92,6 +92,13 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"launches": rows_where(trace.launches, name=key["call"])}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The name of a call; of device work whether no recorded call launched it."""
+    if frame == "device_events" and trace.device_events["launch"][row] < 0:
+        return {"call": UNATTRIBUTED}
+    return {"call": trace.launches["name"][row]} if frame == "launches" else None
+
+
 VIEW = View(
     launches,
     table=Launches,
@@ -99,5 +106,5 @@ VIEW = View(
     entry="Idle",
     needs="launching",
     hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
-    slices=Slices(events_of_row, category="Runtime"),
+    slices=Slices(events_of_row, row_of, category="Runtime"),
 )

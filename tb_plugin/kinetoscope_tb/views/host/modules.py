@@ -89,6 +89,14 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return recorded_events(trace, module_calls.events_of([path == key["path"] for path in module_calls.paths()]))
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The path of a module's call."""
+    trace = with_replayed_calls(trace)
+    module_calls = ModuleCalls.of(trace)
+    node = module_calls.node_of(trace, frame, row)
+    return {"path": module_calls.paths()[node]} if node >= 0 else None
+
+
 VIEW = View(
     modules,
     table=Modules,
@@ -97,5 +105,5 @@ VIEW = View(
     place=Tab("Tree"),
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

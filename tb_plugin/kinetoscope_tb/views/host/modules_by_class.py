@@ -79,6 +79,14 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return recorded_events(trace, module_calls.events_of(is_so))
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The class of a module's call."""
+    trace = with_replayed_calls(trace)
+    module_calls = ModuleCalls.of(trace)
+    node = module_calls.node_of(trace, frame, row)
+    return {"name": module_calls.names[node].of_class or module_calls.names[node].shown} if node >= 0 else None
+
+
 VIEW = View(
     modules_by_class,
     table=ModulesByClass,
@@ -87,5 +95,5 @@ VIEW = View(
     place=Tab("Classes"),
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

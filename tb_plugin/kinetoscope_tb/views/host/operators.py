@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table
+from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table, row_of_operator
 from ...measures.graphs.attribution import with_replayed_calls
 from ...pictures import Bars
 from ...trace import Trace
@@ -35,5 +35,5 @@ VIEW = View(
     entry="Operators",
     needs="ops",
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
-    slices=Slices(operator_events, category="Operator"),
+    slices=Slices(operator_events, row_of_operator, category="Operator"),
 )

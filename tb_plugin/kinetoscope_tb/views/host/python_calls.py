@@ -18,7 +18,7 @@ from ...arrays.gather import NONE, gather, scatter_add
 from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
-from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, shown_kinds
+from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, path_of_call, shown_kinds
 from ...measures.time.threads import main_thread
 from ...names.python_frames import is_wait
 from ...pictures import Tree
@@ -209,6 +209,15 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"python_calls": np.where(forest.is_python, forest.row, NONE)[rows], "host_events": forest.host[rows]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The function of a call with the hash of its path, all operators included; what is launched elsewhere."""
+    if frame == "device_events":
+        paths = PythonPaths.of(trace, None, "all")
+        return {"function": ELSEWHERE, "path": ELSEWHERE} if paths.forest.launching(trace)[row] < 0 else None
+    call = path_of_call(trace, frame, row)
+    return call and {"function": parsed(pl.Series(call[:1]))["function"][0], "path": call[1]}
+
+
 VIEW = View(
     python_calls,
     table=PythonCalls,
@@ -217,5 +226,5 @@ VIEW = View(
     needs="python_calls",
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
     place=Tab("Flame graph"),
-    slices=Slices(events_of_row, except_kind="rest"),
+    slices=Slices(events_of_row, row_of, except_kind="rest"),
 )

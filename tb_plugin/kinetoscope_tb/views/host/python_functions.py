@@ -10,7 +10,7 @@ import polars as pl
 
 from ...arrays.gather import gather, scatter_add
 from ...measures.calls.call_tree import Ints, outermost
-from ...measures.python.frames import parsed
+from ...measures.python.frames import parsed, without_addresses
 from ...measures.python.paths import PythonPaths, shown_kinds
 from ...pictures import Bars
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
@@ -95,6 +95,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"python_calls": paths.forest.row[rows]}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The function of a Python call."""
+    name = trace.python_calls["name"][row] if frame == "python_calls" else None
+    return None if name is None else parsed(without_addresses(pl.Series([name], dtype=pl.String))).row(0, named=True)
+
+
 VIEW = View(
     python_functions,
     table=PythonFunctions,
@@ -103,5 +109,5 @@ VIEW = View(
     needs="python_calls",
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
     place=Tab("Functions"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import gather, texts
-from ...measures.calls.op_calls import Calls, operator_rows
-from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...arrays.nesting import nearest
+from ...measures.calls.op_calls import Calls, operator_rows, row_of_operator
+from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories, device_name
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
@@ -99,6 +100,18 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"host_events": operator_rows(trace, name=key["name"])}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The operator, and the first device that its calls have memory of."""
+    name = (row_of_operator(trace, frame, row) or {}).get("name") if frame == "host_events" else None
+    if name is None:
+        return None
+    host = trace.host_events
+    is_of_name = ((host["name"] == name) & (host["kind"] == "operator")).fill_null(value=False).to_numpy()
+    holder = gather(nearest(is_of_name, host["parent"].to_numpy()), trace.memory["op"].to_numpy())
+    records = trace.memory.select("device_type", "device").filter(holder >= 0).head(1).rows()
+    return next(({"name": name, "device": device_name(kind, max(device, 0))} for kind, device in records), None)
+
+
 VIEW = View(
     memory_by_operator,
     table=MemoryByOperator,
@@ -106,5 +119,5 @@ VIEW = View(
     entry="Memory",
     needs="memory",
     hint=HINT,
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )

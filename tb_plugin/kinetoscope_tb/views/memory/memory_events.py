@@ -109,6 +109,6 @@ VIEW = View(
     needs="memory",
     hint=HINT,
     within="moments",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "An operator may make several allocations."),
     time=RowTime("allocated_ns", end="released_ns"),
 )

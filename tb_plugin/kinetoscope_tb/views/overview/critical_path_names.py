@@ -135,6 +135,6 @@ VIEW = View(
     shares=Explanation.of,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
-    slices=Slices(path_events),
+    slices=Slices(path_events, "An event may be several segments of the path."),
     shows_path=True,
 )

@@ -105,7 +105,7 @@ VIEW = View(
     shares=Explanation.of,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
-    slices=Slices(path_events),
+    slices=Slices(path_events, "An event may be several segments of the path."),
     time=RowTime("start_ns", length="dur_ns"),
     shows_path=True,
 )

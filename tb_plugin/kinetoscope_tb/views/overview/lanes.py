@@ -152,5 +152,5 @@ VIEW = View(
     hint="The trace has no events with a duration.",
     place=Tab("Lanes"),
     within="recording",
-    slices=Slices(events_of_row, are_highlighted=False),
+    slices=Slices(events_of_row, "The timeline shows the lane of a slice: its track.", are_highlighted=False),
 )

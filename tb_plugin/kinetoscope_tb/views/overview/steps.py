@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import map_categories
-from ...measures.serving.iterations import iterations, marks
+from ...arrays.gather import NONE, map_categories
+from ...measures.serving.iterations import iteration_of, iterations, marks
 from ...measures.time.breakdown import CATEGORIES, breakdown
 from ...names.kernels import step_number
 from ...table import BOOL, DURATION, INSTANT, TEXT, Column, Table
@@ -86,12 +86,22 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"host_events": np.flatnonzero(is_so & is_annotation)}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The step that an annotation or a Python call marks."""
+    if trace.steps["phase"].is_not_null().any():
+        number = NONE if frame == "device_events" else iteration_of(trace, frame, row)
+        return {"step": trace.steps["name"][number]} if number >= 0 else None
+    is_annotation = frame == "host_events" and trace.host_events["kind"][row] == "annotation"
+    step = step_number(trace.host_events["name"][row] or "") if is_annotation else None
+    return None if step is None else {"step": step}
+
+
 VIEW = View(
     steps,
     table=Steps,
     title="Steps",
     entry="Overview",
     within="steps",
-    slices=Slices(events_of_row, are_highlighted=False),
+    slices=Slices(events_of_row, row_of, are_highlighted=False),
     time=RowTime("start_ns", length="total_ns"),
 )

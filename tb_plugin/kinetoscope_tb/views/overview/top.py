@@ -122,5 +122,5 @@ VIEW = View(
     needs="work",
     hint="The trace has no kernels and no operators. Pass ProfilerActivity.CPU and the device's activity.",
     place=Part("overview"),
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, "An excerpt of the kernels and operators, whose own views a slice leads to."),
 )

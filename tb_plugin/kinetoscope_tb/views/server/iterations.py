@@ -7,7 +7,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.serving.costs import busy_times, idle_times
-from ...measures.serving.iterations import CONFIDENCE, marks
+from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks
 from ...measures.serving.iterations import iterations as iterations_of
 from ...measures.time.idle_causes import CAUSES
 from ...pictures import Bars
@@ -103,6 +103,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return events | marks(made, pl.Series(np.arange(made.frame.height) == number))
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The iteration that the event marks, or that launched it."""
+    number = iteration_of(trace, frame, row)
+    return {"iteration": number} if number >= 0 else None
+
+
 VIEW = View(
     iterations,
     table=Iterations,
@@ -111,6 +117,6 @@ VIEW = View(
     within="moments",
     needs="iterations",
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
     time=RowTime("start_ns", length="total_ns"),
 )

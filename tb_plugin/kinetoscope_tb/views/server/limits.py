@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from ...arrays.gather import NONE
 from ...measures.serving.costs import families
-from ...measures.serving.iterations import iterations
+from ...measures.serving.iterations import iteration_of, iterations
 from ...measures.serving.limits import phase_parts
 from ...pictures import Bars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
@@ -82,6 +83,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": np.flatnonzero(np.isin(made.device, numbers) & (families(trace) == key["part"]))}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The phase and the family of device work."""
+    number = iteration_of(trace, frame, row) if frame == "device_events" else NONE
+    return {"phase": iterations(trace).frame["phase"][number], "part": families(trace)[row]} if number >= 0 else None
+
+
 VIEW = View(
     limits,
     table=Limits,
@@ -90,6 +97,6 @@ VIEW = View(
     place=Tab("Limits"),
     within="recording",
     needs="device_iterations",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
     hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
 )

@@ -9,7 +9,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.serving.costs import busy_times, family_times, gap_causes, idle_times
-from ...measures.serving.iterations import Iterations, iterations, marks
+from ...measures.serving.iterations import Iterations, iteration_of, iterations, marks
 from ...measures.serving.steadiness import STEADY
 from ...measures.time.idle_causes import CAUSES
 from ...names.kernel_families import FAMILIES
@@ -157,6 +157,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return {"device_events": np.flatnonzero(np.isin(made.device, numbers)), **marks(made, is_phase)}
 
 
+def row_of(trace: Trace, frame: str, row: int) -> Key | None:
+    """The phase of the iteration that the event marks, or that launched it."""
+    number = iteration_of(trace, frame, row)
+    return {"phase": iterations(trace).frame["phase"][number]} if number >= 0 else None
+
+
 VIEW = View(
     phases,
     table=Phases,
@@ -165,5 +171,5 @@ VIEW = View(
     within="recording",
     needs="iterations",
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
-    slices=Slices(events_of_row),
+    slices=Slices(events_of_row, row_of),
 )
