@@ -55,7 +55,7 @@ def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, to
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
         saved = what_if.saved_by_part(percent)
-    starts = trace.steps["start_ns"].to_list()
+    starts, ends, (first, after) = trace.steps["start_ns"].to_list(), graph.nodes.step_ends, what_if.counted
     edges = [
         (node, e) for node in range(graph.nodes.time.size) for e in range(graph.first[node], graph.first[node + 1])
     ]
@@ -68,11 +68,19 @@ def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, to
             ns - (ns * percent // 100 if what_if.part[node] == class_of_lag(what_if, node, e) == part else 0)
             for (node, e), ns in zip(edges, lags(graph), strict=True)
         ]
-        for step, (start, length, ns) in enumerate(zip(starts, what_if.recorded.tolist(), own_saved, strict=True)):
-            end = graph.nodes.step_ends.start + step
-            is_inside = start < graph.nodes.time[end] <= min([*starts[step + 1 :], graph.nodes.time[end]])
-            earlier = int(graph.nodes.time[end]) - slow_times(graph, own, lag, start)[end]
-            assert not is_inside or ns == min(earlier, length)
+        for begin, stop in ((0, first), (first, len(starts))):
+            new = slow_times(graph, own, lag, starts[begin])[ends][begin:stop]
+            expected = slow_savings(graph.nodes.time[ends].tolist()[begin:stop], new, after - begin)
+            lengths = what_if.recorded.tolist()[begin:stop]
+            assert own_saved[begin:stop] == [min(pair) for pair in zip(expected, lengths, strict=True)]
+
+
+def slow_savings(recorded, new, counted):
+    """What each step saves for good: the last of the `counted` steps decides for them, the last of all for the others."""
+    earlier = [end - max(new[: step + 1]) for step, end in enumerate(recorded)]
+    lasting = [min(earlier[step : counted if step < counted else None]) for step in range(len(earlier))]
+    lasting[counted:] = [max(lasting[counted - 1], ns) for ns in lasting[counted:]]
+    return [ns - before for ns, before in zip(lasting, [0, *lasting], strict=False)]
 
 
 @few
@@ -185,13 +193,18 @@ def test_an_explanation_is_made_once_and_says_what_its_parts_say(builder):
 
 @few
 @given(builders())
-def test_no_step_gets_longer_and_none_shorter_than_the_share_of_its_path(builder):
+def test_no_step_gets_longer_and_less_never_saves_more(builder):
     trace = builder.build()
+    length = (trace.steps["end_ns"].max() - trace.steps["start_ns"].min()) if trace.steps.height else 0
+    fewer: dict[str, dict[object, int]] = {"critical_path": {}, "critical_path_names": {}}
     for percent in ("10", "50", "100"):
-        parts = VIEWS["critical_path"].run(trace, per="step", percent=percent)
-        bound = parts["path_ns"] * int(percent) / 100
-        assert (parts["saved_ns"] >= 0).all()
-        assert (parts["saved_ns"] <= bound).all()
+        steps = VIEWS["critical_path"].run(trace, per="step", percent=percent)
+        assert (steps["saved_ns"] >= 0).all()
+        for view, before in fewer.items():
+            rows = VIEWS[view].run(trace, percent=percent)
+            saved = dict(zip(rows.select(VIEWS[view].table.key).rows(), rows["saved_ns"].to_list(), strict=True))
+            estimated = {key: ns for key, ns in saved.items() if ns is not None}
+            assert all(before.get(key, 0) <= ns <= length for key, ns in estimated.items())
+            fewer[view] = estimated
         names = VIEWS["critical_path_names"].run(trace, percent=percent)
         assert (names["path_ns"] <= names["whole_ns"]).all()
-        assert (names["saved_ns"].drop_nulls() >= 0).all()

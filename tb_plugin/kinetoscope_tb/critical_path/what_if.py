@@ -1,9 +1,10 @@
 """What if: how long the steps would take if some of their work were faster, by simulating the graph.
 
-Each step is simulated with shorter delays; nothing else changes: the same work runs in the same order on the same
-threads and streams, and waits for the same things. So other paths become critical by themselves, and shortening work
-that is hidden behind other work saves nothing. Nodes before the step's start keep their times, so no step gets longer.
-A critical path is shortened by no more than the given share of the work on it within the step.
+The steps are simulated one after the other with shorter delays, from the first step that counts on: a thread that gets
+ahead of the device in one step is still ahead in the next, so work that is partly hidden behind other work saves what
+it holds back in the long run. Nothing else changes: the same work runs in the same order on the same threads and
+streams, and waits for the same things. So other paths become critical by themselves, and shortening work that is hidden
+behind other work saves nothing. Nodes before the first step's start keep their times, so no step ends later.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
 from ..arrays.native import Function
+from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from .classes import BETWEEN_ROWS, CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
 from .edges import Kind
@@ -42,7 +44,7 @@ _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
 """The classes of a row's start that is inside a call or another row."""
 
 _MOST_VALUES = 1 << 24
-"""Of one simulation of several variants: a step with more nodes is simulated for fewer of them at a time."""
+"""Of one simulation of several variants: a recording with more nodes is simulated for fewer of them at a time."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +55,25 @@ class WhatIf:
         graph: Its graph.
         recorded: Length of each step's window.
         part: The class of each node's own delay.
-        window: Where each step begins in the graph's order of nodes, and the number of nodes at the end.
+        counted: The first step that counts, and the one after the last. Steps before that are simulated by themselves.
+        window: Where the first step and the first one that counts begin in the graph's order of nodes, and the number
+            of nodes at the end.
     """
 
     graph: Graph
     recorded: Ints
     part: Codes
+    counted: tuple[int, int]
     window: Ints
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: Codes | None = None) -> WhatIf:
         """Return the what-if of a trace; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-        nodes, window = graph.nodes, np.empty(start.size, np.int64)
-        _find_places_after(nodes.order, nodes.time, start, window)
+        nodes, counted, window = graph.nodes, counted_steps(trace), np.empty(2, np.int64)
+        _find_places_after(nodes.order, nodes.time, start[[0, counted[0]]], window)
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, end - start, own, np.append(window, nodes.time.size))
+        return cls(graph, end - start, own, (counted[0], counted[-1] + 1), np.append(window, nodes.time.size))
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path.
@@ -100,7 +105,7 @@ class WhatIf:
 
     def saved_together(self, percents: NDArray[np.uint8]) -> Ints:
         """How much shorter each step would be if the delay of each node took its own `percents` less, 0 to 100."""
-        saved: Ints = self._simulated(np.zeros(percents.size, np.int8), 1, percents)[0]
+        saved: Ints = self._saved(np.zeros(percents.size, np.int8), 1, percents)[0]
         return saved
 
     def saved_by_variant(self, variant: Codes, variants: int, percent: int) -> NDArray[np.int64]:
@@ -113,19 +118,44 @@ class WhatIf:
             variants: How many there are.
             percent: 0 to 100.
         """
-        return self._simulated(variant, variants, np.full(variant.size, percent, np.uint8))
+        return self._saved(variant, variants, np.full(variant.size, percent, np.uint8))
 
-    def _simulated(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def _saved(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """What each step adds to the time by which all of them are over earlier.
+
+        What a later step loses again, because everything waits for something else there, isn't saved.
+        """
+        earlier, end = self._earlier(variant, variants, percents), self.graph.nodes.time[self.graph.nodes.step_ends]
+        first, after = self.counted
+        before, since = (_in_order(earlier[:, part], end[part]) for part in (slice(first), slice(first, None)))
+        counted = _lasting(since[:, : after - first])
+        last = np.maximum(_lasting(since[:, after - first :]), counted[:, -1:])
+        saved = np.diff(np.hstack([_lasting(before), counted, last]), axis=1, prepend=0)
+        saved[:, first] = counted[:, 0]
+        return np.minimum(saved, self.recorded)
+
+    def _earlier(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """By how much each step ends earlier: [variant, step]."""
         graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
         longest = int(np.diff(self.window).max(initial=1))
         together = max(1, min(_MOST_VALUES // longest, variants))
-        earlier = np.empty(longest * together, np.int64)
+        room = np.empty(longest * together, np.int64)
         of_graph = nodes.order, nodes.place, *graph.edges
         of_variants = self.part, _PART_OF_LAG, variant, percents, self.window
-        saved = np.zeros((variants, steps), np.int64)
+        earlier = np.zeros((variants, steps), np.int64)
         for first in range(0, variants, together):
-            some = np.zeros((steps, min(together, variants - first)), np.int64)
+            of_steps = np.zeros((steps, min(together, variants - first)), np.int64)
             ends = nodes.step_ends.start
-            _simulate_steps(of_graph, of_variants, first, some.shape[1], ends, earlier, some.ravel())
-            saved[first : first + together] = some.T
-        return np.minimum(saved, self.recorded)
+            _simulate_steps(of_graph, of_variants, first, of_steps.shape[1], ends, room, of_steps.ravel())
+            earlier[first : first + together] = of_steps.T
+        return earlier
+
+
+def _in_order(earlier: NDArray[np.int64], end: Ints) -> NDArray[np.int64]:
+    """By how much steps are over earlier, where each is over no earlier than the one before it."""
+    return end - np.maximum.accumulate(end - earlier, axis=1)
+
+
+def _lasting(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much steps end earlier of what all later ones do, too."""
+    return np.minimum.accumulate(earlier[:, ::-1], axis=1)[:, ::-1]

@@ -34,6 +34,18 @@ def test_half_the_loading_time_is_saved_where_nothing_hides_it():
     assert part["saved_ns"].to_list() == [row["saved_ns"]]  # the same what-if as that of the critical path
 
 
+def test_half_of_what_is_partly_hidden_saves_until_the_device_is_always_busy():
+    machine = Machine()
+
+    def step(_):
+        machine.load(22 * MS)
+        machine.kernel(16 * MS)
+
+    row = what_if(machine.steps(step)).row(0, named=True)
+    assert row["rule"] == "data_loading"
+    assert row["step_ns"] == pytest.approx(16 * MS, rel=0.01)  # 11 ms of loading are hidden behind 16 ms of the device
+
+
 def test_rules_that_are_chosen_together_add_up_on_one_path():
     trace = loading()
     together = what_if(trace, less="data_loading:50,copies:100").row(0, named=True)

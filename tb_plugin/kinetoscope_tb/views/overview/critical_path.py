@@ -3,7 +3,7 @@
 The path leads back from the end of a step to its start, always along the longest wait: a row waits for its launch, for
 the previous row on its stream, or for another stream; the host waits for the device, for a batch, for the backward
 pass. The segments of the path follow each other without a gap, so they add up to the step exactly. Work that isn't on
-the path is hidden behind it: making only that faster saves nothing.
+the path is hidden behind it: making only that faster saves nothing, unless it holds back a later step.
 
 Savings are estimates. The same work runs in the same order. A collective includes its wait for other workers, so it
 gets faster only if they come earlier too. Waits that traces don't record, of streams for events and of threads for each
@@ -48,8 +48,9 @@ class CriticalPath(Table):
     segments = Column(COUNT, "Number of path segments.")
     saved_ns = Column(
         DURATION,
-        "How much shorter a step would be if all of it, on the path or not, took `percent` less time. Each step is "
-        "simulated, including paths that become critical instead. At most that share of its time on the path.",
+        "How much shorter a step would be if all of it, on the path or not, took `percent` less time. The steps are "
+        "simulated one after the other, including paths that become critical instead, so work that is partly hidden in "
+        "one step counts by what it delays in later ones.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -67,7 +68,6 @@ def critical_path(
     at = path["class"].to_numpy() * np.int32(saved.shape[1]) + path["step"].to_numpy()
     spent = scatter_add(at, (path["end_ns"] - path["start_ns"]).to_numpy(), saved.size).reshape(saved.shape)
     counts = np.bincount(at, minlength=saved.size).reshape(saved.shape)
-    saved = np.minimum(saved, spent * int(percent) // 100)  # the part of a delay before the step can't be shortened
     groups = [("all", counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]

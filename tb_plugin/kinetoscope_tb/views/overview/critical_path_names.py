@@ -45,9 +45,8 @@ class CriticalPathNames(Table):
     )
     saved_ns = Column(
         DURATION,
-        "How much shorter a step would be if all of it, on the path or not, took `percent` less time, and at most that "
-        f"share of its time on the path; estimated for the {MOST_ESTIMATED} rows with the most time on the path, "
-        "missing for the others.",
+        "How much shorter a step would be if all of it, on the path or not, took `percent` less time; estimated for "
+        f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -79,8 +78,7 @@ def critical_path_names(
     rank = np.full(unique_keys.size + 1, NONE, np.int8)
     rank[order[:MOST_ESTIMATED]] = np.arange(min(order.size, MOST_ESTIMATED))
     estimated = min(order.size, MOST_ESTIMATED)
-    saved = what_if.saved_by_variant(rank[key], estimated, int(percent))
-    saved = np.minimum(saved, _shares(path, rank[number], estimated, trace, int(percent))).sum(axis=1)
+    saved = what_if.saved_by_variant(rank[key], estimated, int(percent))[:, counted].sum(axis=1)
     rows = pl.DataFrame(
         {
             "name": names.text((unique_keys[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
@@ -92,13 +90,6 @@ def critical_path_names(
         }
     )
     return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
-
-
-def _shares(path: pl.DataFrame, rank: NDArray[np.int8], ranks: int, trace: Trace, percent: int) -> NDArray[np.int64]:
-    """That share of the length of the segments of each rank in each step: [rank, step], 0 in steps that don't count."""
-    steps = trace.steps.height
-    place = np.where(rank >= 0, rank * np.int32(steps) + path["step"].to_numpy(), np.int32(NONE))
-    return scatter_add(place, _lengths(path), ranks * steps).reshape(ranks, steps) * percent // 100
 
 
 def _lengths(path: pl.DataFrame) -> NDArray[np.int64]:

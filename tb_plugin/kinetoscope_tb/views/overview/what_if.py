@@ -1,9 +1,8 @@
 """What if: how long a step would take if what a rule of advice is about took less time.
 
-The critical path is laid out again (critical_path/what_if.py): the same work runs in the same order on the same threads
-and streams, so other paths become critical by themselves, and what is hidden behind them saves nothing. At most that
-share of the rule's time on the path is saved. A rule whose remedy is not to do the same in less time, such as a call
-that waits, has no row.
+The steps are laid out again (critical_path/what_if.py): the same work runs in the same order on the same threads and
+streams, so other paths become critical by themselves, and what is hidden behind them saves nothing. A rule whose remedy
+is not to do the same in less time, such as a call that waits, has no row.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class WhatIf(Table):
     target = Column(TEXT, "What would take less time.")
     path_ns = Column(DURATION, "How much of it lies on the critical path, per step.")
     recorded_ns = Column(DURATION, "Mean length of the steps that advice is about, as recorded.")
-    step_ns = Column(DURATION, "Their mean length with the critical path laid out again.")
+    step_ns = Column(DURATION, "Their mean length with all steps laid out again.")
     saved_ns = Column(DURATION, "Recorded - new length.")
     saved_frac = Column(FRACTION, "The same / the recorded length.")
 
@@ -114,19 +113,15 @@ def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
     explained = Explanation.of(trace)
     path = explained.path
-    of_nodes, of_path = np.zeros(explained.what_if.part.size, np.uint8), np.zeros(path.height, np.int64)
-    on_path = np.zeros(path.height, bool)
+    of_nodes, on_path = np.zeros(explained.what_if.part.size, np.uint8), np.zeros(path.height, bool)
     for rule, percent in percents.items():
         inside = targets[rule].nodes(explained)
         of_nodes[inside] = np.maximum(of_nodes[inside], np.uint8(percent))
-        inside = targets[rule].segments(path)
-        of_path[inside] = np.maximum(of_path[inside], percent)
-        on_path |= inside
+        on_path |= targets[rule].segments(path)
     length, step = (path["end_ns"] - path["start_ns"]).to_numpy(), path["step"].to_numpy()
-    most, spent = np.zeros(trace.steps.height, np.int64), np.zeros(trace.steps.height, np.int64)
-    np.add.at(most, step, length * of_path)
+    spent = np.zeros(trace.steps.height, np.int64)
     np.add.at(spent, step[on_path], length[on_path])
-    saved = np.minimum(explained.what_if.saved_together(of_nodes), most // 100)[given.counted]
+    saved = explained.what_if.saved_together(of_nodes)[given.counted]
     recorded = explained.what_if.recorded[given.counted]
     mean_ns, saved_ns = round(float(recorded.mean())), round(float(saved.mean()))
     words = ", ".join(dict.fromkeys(targets[rule].words for rule in percents))
