@@ -55,7 +55,7 @@ def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, to
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
         saved = what_if.saved_by_part(percent)
-    starts, ends, (first, after) = trace.steps["start_ns"].to_list(), graph.nodes.step_ends, what_if.counted
+    starts, ends, (first, after) = trace.steps["start_ns"].to_list(), graph.nodes.step_ends, what_if.counted_range
     edges = [
         (node, e) for node in range(graph.nodes.time.size) for e in range(graph.first[node], graph.first[node + 1])
     ]

@@ -55,7 +55,8 @@ class WhatIf:
         graph: Its graph.
         recorded: Length of each step's window.
         part: The class of each node's own delay.
-        counted: The first step that counts, and the one after the last. Steps before that are simulated by themselves.
+        counted_range: The first step that counts, and the one after the last. The steps before are simulated by
+            themselves.
         window: Where the first step and the first one that counts begin in the graph's order of nodes, and the number
             of nodes at the end.
     """
@@ -63,17 +64,17 @@ class WhatIf:
     graph: Graph
     recorded: Ints
     part: Codes
-    counted: tuple[int, int]
+    counted_range: tuple[int, int]
     window: Ints
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: Codes | None = None) -> WhatIf:
         """Return the what-if of a trace; `parts` are the nodes' own_classes, if they are known."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-        nodes, counted, window = graph.nodes, counted_steps(trace), np.empty(2, np.int64)
-        _find_places_after(nodes.order, nodes.time, start[[0, counted[0]]], window)
+        nodes, steps, window = graph.nodes, counted_steps(trace), np.empty(2, np.int64)
+        _find_places_after(nodes.order, nodes.time, start[[0, steps[0]]], window)
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, end - start, own, (counted[0], counted[-1] + 1), np.append(window, nodes.time.size))
+        return cls(graph, end - start, own, (steps[0], steps[-1] + 1), np.append(window, nodes.time.size))
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path.
@@ -105,7 +106,7 @@ class WhatIf:
 
     def saved_together(self, percents: NDArray[np.uint8]) -> Ints:
         """How much shorter each step would be if the delay of each node took its own `percents` less, 0 to 100."""
-        saved: Ints = self._saved(np.zeros(percents.size, np.int8), 1, percents)[0]
+        saved: Ints = self._savings(np.zeros(percents.size, np.int8), 1, percents)[0]
         return saved
 
     def saved_by_variant(self, variant: Codes, variants: int, percent: int) -> NDArray[np.int64]:
@@ -118,21 +119,21 @@ class WhatIf:
             variants: How many there are.
             percent: 0 to 100.
         """
-        return self._saved(variant, variants, np.full(variant.size, percent, np.uint8))
+        return self._savings(variant, variants, np.full(variant.size, percent, np.uint8))
 
-    def _saved(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def _savings(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
         """What each step adds to the time by which all of them are over earlier.
 
         What a later step loses again, because everything waits for something else there, isn't saved.
         """
         earlier, end = self._earlier(variant, variants, percents), self.graph.nodes.time[self.graph.nodes.step_ends]
-        first, after = self.counted
+        first, after = self.counted_range
         before, since = (_in_order(earlier[:, part], end[part]) for part in (slice(first), slice(first, None)))
-        counted = _lasting(since[:, : after - first])
-        last = np.maximum(_lasting(since[:, after - first :]), counted[:, -1:])
-        saved = np.diff(np.hstack([_lasting(before), counted, last]), axis=1, prepend=0)
-        saved[:, first] = counted[:, 0]
-        return np.minimum(saved, self.recorded)
+        within = _least_of_later(since[:, : after - first])
+        last = np.maximum(_least_of_later(since[:, after - first :]), within[:, -1:])
+        savings = np.diff(np.hstack([_least_of_later(before), within, last]), axis=1, prepend=0)
+        savings[:, first] = within[:, 0]
+        return np.minimum(savings, self.recorded)
 
     def _earlier(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""
@@ -156,6 +157,6 @@ def _in_order(earlier: NDArray[np.int64], end: Ints) -> NDArray[np.int64]:
     return end - np.maximum.accumulate(end - earlier, axis=1)
 
 
-def _lasting(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
+def _least_of_later(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
     """By how much steps end earlier of what all later ones do, too."""
     return np.minimum.accumulate(earlier[:, ::-1], axis=1)[:, ::-1]
