@@ -15,6 +15,7 @@ from . import pictures
 from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
+from .measures.time.step_subset import restricted
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
 from .trace.model import Trace, Undermined
 from .trace.row_filters import Events, Key
@@ -302,6 +303,29 @@ class View:
     def is_missing(self, recorded: Recorded) -> bool:
         """Whether the trace, or the run, lacks the data that the view needs."""
         return self.needs is not None and not recorded.holds(self.needs)
+
+    def part_of(self, recorded: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the view is computed from, and its own arguments: without `phase` and `step`, which choose the part.
+
+        Raises:
+            BadParameter: The trace has no such phase or step.
+        """
+        own = dict(arguments)
+        if not self.takes_steps or own.keys().isdisjoint(_OF_STEPS):
+            return recorded, own
+        phase, step = (own.pop(name, None) for name in _OF_STEPS)
+        return restricted(recorded, self.within, phase, step), own
+
+    def frame(self, recorded: Any, arguments: Mapping[str, Any]) -> pl.DataFrame:
+        """The rows for a trace, or for one phase or step of it, or for a run; none if that lacks what the view needs.
+
+        Raises:
+            BadParameter: The trace has no such phase or step.
+        """
+        part, own = self.part_of(recorded, arguments)
+        if self.is_missing(part):
+            return pl.DataFrame(schema=self.table.schema())
+        return self.table.of(self.run(part, **own))
 
     @property
     def comparable_columns(self) -> list[str]:

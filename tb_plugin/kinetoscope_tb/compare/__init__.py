@@ -25,7 +25,6 @@ from .changes import ID as CHANGES
 from .changes import ChangeList, Changes, changes
 from .comparison import Basis, Comparison, compare, compare_runs
 from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
-from .sides import frame_of
 
 __all__ = [
     "CHANGES",
@@ -39,7 +38,6 @@ __all__ = [
     "compare",
     "compare_runs",
     "compared_column",
-    "frame_of",
     "judge",
     "parse_rule",
     "row_names",

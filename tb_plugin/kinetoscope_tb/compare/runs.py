@@ -15,7 +15,7 @@ import polars as pl
 from ..docstrings import docstring
 from ..table import COUNT, ID, INSTANT, NUMBER, NUMERIC, Column, Table
 from ..view import Recorded, View
-from .sides import Side, frame_of
+from .sides import Side
 
 _STEP = "step"
 _COMPLETE = "is_complete"
@@ -46,7 +46,7 @@ def side_of_run(
         arguments: Of the view.
         columns: The compared columns.
     """
-    frame = frame_of(view, recorded, arguments)
+    frame = view.frame(recorded, arguments)
     is_missing = view.is_missing(recorded)
     names = of_ranks.table.schema().names()
     if _STEP not in view.table.key:

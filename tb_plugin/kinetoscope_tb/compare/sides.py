@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..measures.time.step_subset import counted_steps, has_steps, restricted, rows_of_steps, windows_of_steps
+from ..measures.time.step_subset import counted_steps, has_steps, rows_of_steps, windows_of_steps
 from ..pictures import parent_column
 from ..table import NUMERIC, Column
 from ..trace import Trace
 from ..view import View
 from .tree_paths import PATH, with_path
 
-_OF_STEPS = ("phase", "step")
 MOST_SAMPLES = 16  # steps that the noise is estimated from, evenly spaced
 
 
@@ -49,7 +48,7 @@ def identity(view: View) -> list[str]:
 
 def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool) -> Side:
     """One side; `per_step` only if both traces mark steps and the view can be restricted to some of them."""
-    trace, arguments = _restricted(view, trace, arguments)
+    trace, arguments = view.part_of(trace, arguments)
     counted = counted_steps(trace)
     numeric = [column for column in columns if column.kind in NUMERIC]
     if view.within == "steps":
@@ -84,29 +83,8 @@ def _part(view: View, trace: Trace, steps: Sequence[int]) -> Trace:
 
 
 def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFrame:
-    frame = frame_of(view, trace, arguments)
+    frame = view.frame(trace, arguments)
     return with_path(frame, view.table) if parent_column(view.table.picture) else frame
-
-
-def frame_of(view: View, recorded: Any, arguments: Mapping[str, Any]) -> pl.DataFrame:
-    """The view of a trace, or of one phase or step of it, or of a run; empty if that lacks what the view needs.
-
-    Raises:
-        BadParameter: The trace has no such phase or step.
-    """
-    recorded, arguments = _restricted(view, recorded, arguments)
-    if view.is_missing(recorded):
-        return pl.DataFrame(schema=view.table.schema())
-    return view.table.of(view.run(recorded, **arguments))
-
-
-def _restricted(view: View, recorded: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """What the view is computed from, and its own arguments: without `phase` and `step`, which restrict the trace."""
-    own = dict(arguments)
-    if not view.takes_steps or own.keys().isdisjoint(_OF_STEPS):
-        return recorded, own
-    phase, step = (own.pop(name, None) for name in _OF_STEPS)
-    return restricted(recorded, view.within, phase, step), own
 
 
 def _spread(samples: Sequence[pl.DataFrame], ids: list[str], columns: Sequence[Column]) -> pl.DataFrame:

@@ -100,9 +100,7 @@ def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> 
     Raises:
         BadParameter: The trace has no such phase or step.
     """
-    from ..compare import frame_of
-
-    return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else frame_of(view, recorded, arguments)
+    return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else view.frame(recorded, arguments)
 
 
 def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from kinetoscope_tb.compare import frame_of
 from kinetoscope_tb.errors import BadParameter, KinetoscopeError
 from kinetoscope_tb.measures.serving.iterations import server_engine
 from kinetoscope_tb.names.iterations import USER_PATTERN
@@ -196,7 +195,7 @@ def test_views_can_be_restricted_to_a_phase_or_an_iteration():
     trace, kernels = phased(), VIEWS["kernels"]
 
     def calls(**query):
-        return dict(frame_of(kernels, trace, kernels.arguments(query)).select("name", "calls").rows())
+        return dict(kernels.frame(trace, kernels.arguments(query)).select("name", "calls").rows())
 
     assert calls() == {"kernel_unified_attention_3d": 2, "prefill_kernel": 1}
     assert calls(phase="decode") == {"kernel_unified_attention_3d": 2}
