@@ -9,24 +9,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .diagnostics import diagnose
+from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
-from .engine import (
-    FileProcesses,
-    Missing,
-    compute,
-    compute_comparison,
-    files_of,
-    load_summaries,
-    local_executors,
-    merge_run_notes,
-    open_or_read,
-    ranks_of,
-    with_captures,
-    with_chosen_captures,
-    write_to_cache,
-)
+from .engine.answers import Missing, compute, compute_comparison, merge_run_notes
 from .engine.cache import configured
+from .engine.captures import with_captures, with_chosen_captures
+from .engine.executors import local_executors
+from .engine.file_processes import FileProcesses
+from .engine.files import open_or_read, write_to_cache
+from .engine.summary_loader import files_of, load_summaries, ranks_of
 from .errors import BadParameter, MissingData, NotFound
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import parse_patterns
@@ -35,7 +26,7 @@ from .summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_li
 from .views import EVERY_VIEW, VIEWS
 
 if TYPE_CHECKING:
-    from .distributed import Ranks
+    from .distributed.run import Ranks
     from .trace import Diagnostic, Trace
     from .trace.meta import Meta
     from .view import Recorded, View

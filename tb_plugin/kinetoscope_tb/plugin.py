@@ -9,8 +9,8 @@ from tensorboard.plugins import base_plugin
 
 from .discovery import parse_logdirs
 from .discovery.jobs import has_job
-from .engine import Engine
 from .engine.cache import configured
+from .engine.engine import Engine
 from .web.access import WriteAccess
 from .web.app import routes
 

@@ -11,8 +11,7 @@ import time
 from kinetoscope_tb.discovery import list_path
 from kinetoscope_tb.engine.cache import configured
 from kinetoscope_tb.engine.files import open_or_arrange, open_or_read
-from kinetoscope_tb.timeline import BUCKETS
-from kinetoscope_tb.timeline.core.pyramid import batch_bytes
+from kinetoscope_tb.timeline.core.pyramid import BUCKETS, batch_bytes
 
 PIXELS = 1380
 ROUNDS, VIEWS = 5, 40

@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace

@@ -102,9 +102,11 @@ def _index(run: Path, folder: Path, processes: int, measured: Callable[..., obje
 def main() -> None:
     """Make summaries, open them, print."""
     from kinetoscope_tb.discovery import list_path
-    from kinetoscope_tb.engine import compute, files_of, load_summaries, local_executors, ranks_of
+    from kinetoscope_tb.engine.answers import compute
     from kinetoscope_tb.engine.cache import configured
     from kinetoscope_tb.engine.cache.summary_entry import packed
+    from kinetoscope_tb.engine.executors import local_executors
+    from kinetoscope_tb.engine.summary_loader import files_of, load_summaries, ranks_of
     from kinetoscope_tb.views import RUN_VIEWS
     from kinetoscope_tb.web import encode
     from kinetoscope_tb.web.json_text import json_text

@@ -9,7 +9,8 @@ import sys
 import time
 
 from kinetoscope_tb.cli import leave
-from kinetoscope_tb.engine import Missing, compute, read_traces
+from kinetoscope_tb.engine.answers import Missing, compute
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.views import VIEWS
 
 

@@ -80,7 +80,7 @@ def ask(engine: Any, file: Any) -> Asked:
 
 def finished(question: Any) -> Any:
     """The answer of a question that isn't ready at first."""
-    from kinetoscope_tb.engine import NotReady
+    from kinetoscope_tb.engine.answers import NotReady
 
     while True:
         try:
@@ -109,7 +109,7 @@ def during(engine: Any, file: Any, is_busy: Any) -> list[Asked]:
 
 def busy(engine: Any, large: Any, run: Any) -> Any:
     """Whether the file is still being read and arranged or the run summarized; asks for all, as an open page does."""
-    from kinetoscope_tb.engine import NotReady
+    from kinetoscope_tb.engine.answers import NotReady
     from kinetoscope_tb.views import RUN_VIEWS
 
     def is_ready(question: Any) -> bool:
@@ -137,7 +137,7 @@ def busy(engine: Any, large: Any, run: Any) -> Any:
 def one_round(folder: Path) -> tuple[list[Asked], list[Asked]]:
     """The times of questions alone, and during background work."""
     from kinetoscope_tb.discovery import Logdir
-    from kinetoscope_tb.engine import Engine
+    from kinetoscope_tb.engine.engine import Engine
 
     engine = Engine([Logdir(str(folder))])
     small, large, run = (finished(partial(engine.find, name, "rank0", "1")) for name in ("small", "large", "ranks"))

@@ -17,7 +17,8 @@ from isal import igzip
 import training
 from kinetoscope_tb.export.chrome_json.events import Texts, events, heads, names
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import Timeline, timeline
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import Timeline
 from kinetoscope_tb.trace import Trace
 
 AT_ONCE = 100  # repetitions, which are one step

@@ -56,7 +56,8 @@ def report_thirty(folder: Path, megabytes: int, rounds: int, measured: Callable[
 def main() -> None:
     """Show them one after another."""
     from kinetoscope_tb.discovery import Logdir
-    from kinetoscope_tb.engine import Engine, NotReady
+    from kinetoscope_tb.engine.answers import NotReady
+    from kinetoscope_tb.engine.engine import Engine
     from kinetoscope_tb.engine.trace_cache import held_bytes
     from kinetoscope_tb.views import VIEWS
 

@@ -10,7 +10,9 @@ import sys
 import time
 
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine import Engine, Missing, NotReady, compute, read_traces
+from kinetoscope_tb.engine.answers import Missing, NotReady, compute
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.json_text import json_text

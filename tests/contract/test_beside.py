@@ -8,8 +8,9 @@ import boto3
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_path
-from kinetoscope_tb.engine import Engine, ExecutorFactory, files_of, load_summaries, ranks_of
 from kinetoscope_tb.engine.cache.pack import FILE_NAME
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
 from kinetoscope_tb.views import RUN_VIEWS
 from support.places import S3
 from support.simulated import Truth, simulated, write

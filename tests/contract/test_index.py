@@ -6,9 +6,9 @@ import signal
 import pytest
 
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine import executors, load_summaries
 from kinetoscope_tb.engine.cache import Cache
-from kinetoscope_tb.engine.summary_loader import read_all
+from kinetoscope_tb.engine.executors import executors
+from kinetoscope_tb.engine.summary_loader import load_summaries, read_all
 from support.simulated import Truth, simulated, write
 
 RANKS = 12

@@ -8,7 +8,7 @@ from werkzeug.test import Client
 
 import kinetoscope_tb
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder

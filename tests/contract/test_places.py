@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response
 
 from contract.running import a_trace, put, serving
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read

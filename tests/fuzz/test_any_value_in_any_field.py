@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from kinetoscope_tb.distributed import summary
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.errors import KinetoscopeError
 from support.every_field import MISSING, cases, replaced, sample, text
 from support.fuzzing import case_numbers, named

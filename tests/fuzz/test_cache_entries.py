@@ -4,12 +4,13 @@ import random
 
 import numpy as np
 
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.cache import Cache
-from kinetoscope_tb.timeline import FRAMES, activity, timeline
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import groups
 from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import FRAMES, activity
 from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import duration_stats

@@ -13,7 +13,7 @@ from werkzeug.test import Client
 
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.web.app import routes
 from support.file_kinds import GOOD, KINDS, WORK

@@ -14,7 +14,7 @@ from werkzeug.test import Client
 from contract.running import a_trace
 from kinetoscope.scheduling.request import WORK
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.timeline.search.search import VALUES
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import routes

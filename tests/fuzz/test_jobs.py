@@ -12,7 +12,7 @@ from werkzeug.test import Client
 from kinetoscope.scheduling.request import WORK, take_request
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web.access import TOKEN_HEADER
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder

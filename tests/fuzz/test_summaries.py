@@ -10,12 +10,15 @@ import numpy as np
 import polars as pl
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.distributed import FRAMES, Member, Ranks, problem_of
-from kinetoscope_tb.distributed.model import TRAFFIC
-from kinetoscope_tb.engine import ExecutorFactory, compute, files_of, load_summaries, local_executors, ranks_of
+from kinetoscope_tb.distributed.model import FRAMES, TRAFFIC
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.validation import problem_of
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.cache import pack
 from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
 from kinetoscope_tb.engine.cache.values import BrokenEntry
+from kinetoscope_tb.engine.executors import local_executors
+from kinetoscope_tb.engine.summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
 from kinetoscope_tb.views import RUN_VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.json_text import json_text

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from kinetoscope_tb.distributed import summary
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.errors import KinetoscopeError
 from support.every_field import sample, text
 from support.fuzzing import case_numbers, damaged, named

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.build import text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.engine import Missing, compute
+from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.views import VIEWS

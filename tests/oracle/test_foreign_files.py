@@ -4,7 +4,7 @@ import pytest
 
 from kinetoscope_tb.diagnostics.verification import verdict
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, MISSING

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from kinetoscope import Tracer, cyclic
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.reader import read
 
 

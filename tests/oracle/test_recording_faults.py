@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.advice import advice

@@ -10,7 +10,8 @@ from kinetoscope_tb.advice.communication import communication
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.pictures import parent_column

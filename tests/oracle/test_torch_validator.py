@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
 from support.build import TraceBuilder
 from support.real_traces import FOLDER

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from kinetoscope_tb.advice import Facts
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.views import VIEWS
 from support.strategies import builders
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.compare import changes, compare
-from kinetoscope_tb.compare.changes import MOST
+from kinetoscope_tb.compare.changes import MOST, changes
+from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.compare.shares import stepless_side
 from kinetoscope_tb.compare.statistics import quantile
 from kinetoscope_tb.errors import BadParameter

@@ -8,7 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.critical_path import Explanation, Graph, Names, Places, WhatIf, critical_path
+from kinetoscope_tb.critical_path.explanation import Explanation
+from kinetoscope_tb.critical_path.graph import Graph
+from kinetoscope_tb.critical_path.names import Names, Places
+from kinetoscope_tb.critical_path.path import critical_path
+from kinetoscope_tb.critical_path.what_if import WhatIf
 from kinetoscope_tb.views import VIEWS
 from support import programs
 from support.graph_delays import class_of_lag, lags, own_delays

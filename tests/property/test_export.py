@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, exported, size, slices_in
 from kinetoscope_tb.reader import read, read_blocks
-from kinetoscope_tb.timeline import CATEGORIES, timeline
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import CATEGORIES
 from support.build import TraceBuilder
 from support.real_traces import FOLDER
 from support.strategies import builders

@@ -5,7 +5,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.arrays.intervals import length_within
 from kinetoscope_tb.measures.calls.kernel_work import KernelWork
 from kinetoscope_tb.measures.time.breakdown import intervals_of

@@ -7,10 +7,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.critical_path import CLASSES, SEGMENTS
-from kinetoscope_tb.distributed import Member, Ranks, Summary
-from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC
+from kinetoscope_tb.critical_path.classes import CLASSES
+from kinetoscope_tb.critical_path.segments import SEGMENTS
+from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
+from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.views import RUN_VIEWS
 
 few = settings(max_examples=40, deadline=None)

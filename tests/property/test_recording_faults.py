@@ -5,8 +5,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.advice import Facts, advice
-from kinetoscope_tb.diagnostics import diagnose, physics
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.diagnostics import physics
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from support.build import TraceBuilder
 from support.machine import US, Machine
 from support.strategies import builders

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.critical_path import Graph, critical_path
+from kinetoscope_tb.critical_path.graph import Graph
+from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.segments import MOST_ENDS, segments
 from support.graph_delays import lags, own_delays
 from support.strategies import builders

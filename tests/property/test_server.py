@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.names.kernel_families import FAMILIES
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
 from support.server import DIALECTS, PHASES, Server

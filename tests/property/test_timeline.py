@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import FRAMES, Pyramid, Rows, timeline
-from kinetoscope_tb.timeline.core.pyramid import batch_bytes
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import FRAMES
+from kinetoscope_tb.timeline.core.pyramid import Pyramid, Rows, batch_bytes
 from support.build import TraceBuilder
 from support.real_traces import FOLDER
 from support.slow_timeline import decoded, tile

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import CATEGORIES, timeline
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.counters.counters import Counter as Curve
 from kinetoscope_tb.timeline.counters.counters import counters
 from support.real_traces import FOLDER

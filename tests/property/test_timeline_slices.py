@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.links import Links, launched, open_at
 from support.build import TraceBuilder

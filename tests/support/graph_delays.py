@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from kinetoscope_tb.critical_path import CLASSES, Graph, Kind, WhatIf
-from kinetoscope_tb.critical_path.what_if import LAGS
+from kinetoscope_tb.critical_path.classes import CLASSES
+from kinetoscope_tb.critical_path.edges import Kind
+from kinetoscope_tb.critical_path.graph import Graph
+from kinetoscope_tb.critical_path.what_if import LAGS, WhatIf
 
 
 def lags(graph: Graph) -> list[int]:

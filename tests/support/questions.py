@@ -18,13 +18,15 @@ from typing import Any, get_args
 import polars as pl
 
 from kinetoscope_tb.cli.text_table import aligned, text_columns
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.diagnostics.verification import run_problems, verdict
 from kinetoscope_tb.discovery import TraceFile
 from kinetoscope_tb.discovery.header_probe import head_in
-from kinetoscope_tb.distributed import Member, Ranks, problem_of, summary
 from kinetoscope_tb.distributed.path.path_segments import PathSegments
-from kinetoscope_tb.engine import LoadingProgress, Missing, Partial, compute, compute_comparison
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
+from kinetoscope_tb.distributed.validation import problem_of
+from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, compute, compute_comparison
 from kinetoscope_tb.engine.cache import summary_entry, timeline_entry, trace_entry
 from kinetoscope_tb.engine.cache.columns import Reader
 from kinetoscope_tb.errors import KinetoscopeError, TraceError
@@ -35,11 +37,11 @@ from kinetoscope_tb.reader import Progress, read_blocks
 from kinetoscope_tb.reader.event import event_of
 from kinetoscope_tb.reader.scan.strict_json import is_strict
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION
-from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import AreaFlames, area_flames
 from kinetoscope_tb.timeline.area.groups import By, groups
 from kinetoscope_tb.timeline.area.pivot import Area, area
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.counters.counters import batch_bytes as counter_bytes
 from kinetoscope_tb.timeline.counters.counters import counters

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from kinetoscope_tb.critical_path import CLASSES, SEGMENTS
-from kinetoscope_tb.distributed import Member, Ranks, Summary
-from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC
+from kinetoscope_tb.critical_path.classes import CLASSES
+from kinetoscope_tb.critical_path.segments import SEGMENTS
+from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from kinetoscope_tb.distributed.process_groups import spelled
+from kinetoscope_tb.distributed.run import Member, Ranks
 from support.build import TraceBuilder
 
 BASE_NS = 1_700_000_000_000_000_000

@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cli.text_table import aligned, text_columns
-from kinetoscope_tb.engine import Missing
+from kinetoscope_tb.engine.answers import Missing
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines, parent_column
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
-from kinetoscope_tb.timeline import FRAMES, timeline
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import FRAMES
 from kinetoscope_tb.view import catalogue
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode

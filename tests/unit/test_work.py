@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.errors import NotATrace
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.reader.input.document import MOST_VALUES
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.shapes import FILES, RECORDINGS, TEXTS

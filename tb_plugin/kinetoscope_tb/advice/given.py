@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..trace import Diagnostic, Trace
 from ..trace.memo import once_per_trace
-from . import advice
+from .advice import advice
 from .facts import Facts
 from .model import Advice
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
-from ..critical_path import Explanation
+from ..critical_path.explanation import Explanation
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of

@@ -14,8 +14,8 @@ from kinetoscope.journal.unfinished_windows import unfinished_windows
 from ..diagnostics.verification import run_problems, verdict
 from ..discovery import Listing, Logdir, list_path
 from ..discovery.jobs import run_folders
-from ..engine import FileProcesses
 from ..engine.cache import configured
+from ..engine.file_processes import FileProcesses
 from ..errors import LogdirError, NotFound, TraceError
 from ..filesystem import is_url
 from ..names.text import visible

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..compare import CHANGES, compared_column, judge, parse_rule
-from ..engine import Missing, compute_changes, compute_comparison
+from ..compare.changes import ID as CHANGES
+from ..compare.rules import compared_column, judge, parse_rule
+from ..engine.answers import Missing, compute_changes, compute_comparison
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..names.text import visible
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import ChangeList, Comparison, Rule, Verdict
+    from ..compare.changes import ChangeList
+    from ..compare.comparison import Comparison
+    from ..compare.rules import Rule, Verdict
     from ..discovery import Listing, TraceFile
     from ..table import Column
     from ..trace import Trace

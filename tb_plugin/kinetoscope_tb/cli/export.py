@@ -12,7 +12,7 @@ from ..errors import BadParameter, NotFound
 from ..export.chrome_json.writer import EXTRAS, Source, Window, exported, slices_in
 from ..names import text
 from ..names.text import file_size
-from ..timeline import timeline
+from ..timeline.core.build import timeline
 from .completion import complete_path
 from .options import communication_option, where
 from .output_file import saved

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..engine import executors, load_summaries
 from ..engine.cache import configured
+from ..engine.executors import executors
 from ..engine.sidecar_summaries import SidecarWriter
+from ..engine.summary_loader import load_summaries
 from ..errors import BadParameter, KinetoscopeError, NotFound
 from ..names.text import visible
 from .completion import complete_path

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..engine import FileProcesses, HoldsSeveral, files_of, load_summaries, local_executors, ranks_of
 from ..engine.cache import configured
+from ..engine.executors import local_executors
+from ..engine.file_processes import FileProcesses
+from ..engine.summary_loader import HoldsSeveral, files_of, load_summaries, ranks_of
 from .progress import counted
 
 if TYPE_CHECKING:
     from ..discovery import Listing, TraceFile
-    from ..distributed import Ranks
+    from ..distributed.run import Ranks
 
 
 def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:

@@ -10,7 +10,7 @@ import click
 import polars as pl
 
 from ..docstrings import docstring
-from ..engine import compute
+from ..engine.answers import compute
 from ..names.text import visible
 from ..summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
 from ..views import EVERY_VIEW
@@ -22,7 +22,7 @@ from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
     from ..discovery import Listing, TraceFile
-    from ..engine import Missing
+    from ..engine.answers import Missing
     from ..trace import Trace
     from ..view import Recorded
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..discovery import list_path, span_labels
-from ..engine import FileProcesses, open_or_read, with_captures, with_chosen_captures, write_to_cache
 from ..engine.cache import configured
+from ..engine.captures import with_captures, with_chosen_captures
+from ..engine.file_processes import FileProcesses
+from ..engine.files import open_or_read, write_to_cache
 from ..errors import BadParameter, TraceError
 from ..measures.recording.device_properties import name_devices
 from ..names.communication_patterns import FILE_NAME, parse_patterns

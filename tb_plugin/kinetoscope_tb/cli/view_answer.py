@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..engine import Missing, compute, merge_run_notes
+from ..engine.answers import Missing, compute, merge_run_notes
 from ..engine.doubts import doubt
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..web import encode

@@ -20,25 +20,3 @@ tree_paths  rows of a tree by their path
 rules       limits on changes, for continuous integration
 table       the schema of a comparison
 """
-
-from .changes import ID as CHANGES
-from .changes import ChangeList, Changes, changes
-from .comparison import Basis, Comparison, compare, compare_runs
-from .rules import Rule, Verdict, compared_column, judge, parse_rule, row_names
-
-__all__ = [
-    "CHANGES",
-    "Basis",
-    "ChangeList",
-    "Changes",
-    "Comparison",
-    "Rule",
-    "Verdict",
-    "changes",
-    "compare",
-    "compare_runs",
-    "compared_column",
-    "judge",
-    "parse_rule",
-    "row_names",
-]

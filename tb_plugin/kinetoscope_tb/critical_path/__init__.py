@@ -10,33 +10,3 @@ names         names of nodes and path segments
 row_events    the events of a row of the views
 explanation   graph, paths and what-if of one trace, computed once
 """
-
-from .classes import CLASSES, ON_DEVICE
-from .edges import INFERRED, REASONS, Kind
-from .explanation import Explanation, counted_path
-from .graph import Graph
-from .names import NAMELESS, Names, Places
-from .path import critical_path, trace_back
-from .row_events import path_events
-from .segments import SEGMENTS, segments
-from .what_if import WhatIf
-
-__all__ = [
-    "CLASSES",
-    "INFERRED",
-    "NAMELESS",
-    "ON_DEVICE",
-    "REASONS",
-    "SEGMENTS",
-    "Explanation",
-    "Graph",
-    "Kind",
-    "Names",
-    "Places",
-    "WhatIf",
-    "counted_path",
-    "critical_path",
-    "path_events",
-    "segments",
-    "trace_back",
-]

@@ -1,6 +1,7 @@
 """What is wrong with a trace, or with a run of many.
 
-diagnose(trace) returns what reading repaired or lost, and what the rules find; each is a count with its consequence:
+`diagnose.diagnose` returns what reading a trace repaired or lost, and what the rules find; each is a count with its
+consequence:
 
 device        device rows and the calls that launched them; clocks of GPUs that fell while kernels ran
 physics       what can't have happened, and which numbers that undermines
@@ -19,31 +20,3 @@ verification  whether the traces of a run are complete (`kinetoscope check`)
 The rules of torch 2.13's own validator (torch/profiler/_trace_validator.py) are among them. What the recorder itself
 reports of missing ranks is `discovery/manifest_notes.py`, since the listing needs it.
 """
-
-from __future__ import annotations
-
-from ..trace import Diagnostic, Trace
-from ..trace.memo import once_per_trace
-from . import captures, clocks, device, distributed, links, physics, recording, stack_overlaps, steps, writers
-
-__all__ = ["LEVELS", "diagnose"]
-
-LEVELS = ("loss", "warning", "note")
-_RULES = (device, physics, clocks, steps, links, stack_overlaps, distributed, recording, captures)
-
-
-def diagnose(trace: Trace) -> list[Diagnostic]:
-    """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes.
-
-    Raises:
-        Postponed: The captures of its graphs are being searched.
-    """
-    return [*_diagnostics(trace)]
-
-
-@once_per_trace
-def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
-    # what the other rules say is about torch.profiler, and how to use it
-    rules = _RULES if trace.meta.foreign_writer is None else (writers,)
-    diagnostics = [*trace.diagnostics, *(diagnostic for rule in rules for diagnostic in rule.diagnose(trace))]
-    return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))

@@ -14,7 +14,7 @@ from ..discovery import TraceFile
 from ..discovery.filename_patterns import is_time
 from ..errors import KinetoscopeError
 from ..trace import Diagnostic, Trace
-from . import diagnose
+from .diagnose import diagnose
 from .writers import FOREIGN
 
 _MOST_LISTED = 8

@@ -10,10 +10,3 @@ imbalance       stragglers, slow links
 roles           what each rank does in the job
 path            the critical path across ranks
 """
-
-from .model import FRAMES, Summary
-from .run import Member, Ranks
-from .summary import summary
-from .validation import problem_of
-
-__all__ = ["FRAMES", "Member", "Ranks", "Summary", "problem_of", "summary"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from ..critical_path import SEGMENTS
+from ..critical_path.segments import SEGMENTS
 
 STEPS = {
     "step": pl.String,

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, texts
-from ..critical_path import SEGMENTS
+from ..critical_path.segments import SEGMENTS
 from ..names.processes import UNRANKED
 from ..trace.meta import clock_offset
 from .clocks.estimate import clocks

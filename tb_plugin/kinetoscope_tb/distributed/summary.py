@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..arrays.intervals import exclusive_lengths, length_within
-from ..critical_path import Graph
+from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
 from ..measures.serving.iterations import iterations
 from ..measures.time.breakdown import breakdown

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import ChangeList, Comparison
+    from ..compare.changes import ChangeList
+    from ..compare.comparison import Comparison
     from ..discovery import TraceFile
     from ..reader import Preview
     from ..trace import Trace
@@ -138,7 +139,7 @@ def compute_comparison(
     Raises:
         BadParameter: The view, or a column of it, can't be compared.
     """
-    from ..compare import compare, compare_runs
+    from ..compare.comparison import compare, compare_runs
     from ..trace import Trace
 
     if not (isinstance(base, Trace) and isinstance(new, Trace)):
@@ -152,6 +153,6 @@ def compute_comparison(
 
 def compute_changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     """What changed most between both traces."""
-    from ..compare import changes
+    from ..compare.changes import changes
 
     return changes(views, base, new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..advice import Facts
+from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
 from ..trace import Trace

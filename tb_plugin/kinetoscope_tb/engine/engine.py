@@ -40,11 +40,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import ChangeList, Comparison
-    from ..distributed import Ranks
+    from ..compare.changes import ChangeList
+    from ..compare.comparison import Comparison
+    from ..distributed.run import Ranks
     from ..filesystem import Entry
     from ..reader.event import Event, EventTexts
-    from ..timeline import Timeline
+    from ..timeline.core.model import Timeline
     from ..trace import Trace
     from ..view import Shared, View
     from .cache import Cache

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..reader import Progress
     from ..reader.event import Event, EventTexts
-    from ..timeline import Timeline
+    from ..timeline.core.model import Timeline
     from ..trace import Trace
     from .cache import Cache
 
@@ -123,7 +123,7 @@ def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeli
 
 def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
     """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
-    from ..timeline import timeline
+    from ..timeline.core.build import timeline
 
     stored = None if cache is None else cache.open_timeline(file.path, file.version, trace)
     return (timeline(trace), True) if stored is None else (stored, False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..discovery import Listing, TraceFile
-    from ..distributed import Ranks
+    from ..distributed.run import Ranks
     from ..names.processes import Process
     from ..view import View
     from .answers import Missing

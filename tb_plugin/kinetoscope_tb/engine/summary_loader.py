@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..discovery import Listing, TraceFile
-    from ..distributed import Ranks
+    from ..distributed.run import Ranks
     from ..names.processes import Process
     from ..trace import Trace
     from .cache import Cache
@@ -114,7 +114,8 @@ def summaries_of_processes(
 
 
 def _summary(trace: Trace, path: str, patterns: CommunicationPatterns) -> PackedSummary:
-    from ..distributed import problem_of, summary
+    from ..distributed.summary import summary
+    from ..distributed.validation import problem_of
     from ..trace.communication import with_patterns
     from .cache.summary_entry import packed
 
@@ -270,7 +271,7 @@ def ranks_of(
         outcomes: Each with its summary, or why there is none.
         notes: Notes about how they were loaded; read after `outcomes`.
     """
-    from ..distributed import Member, Ranks
+    from ..distributed.run import Member, Ranks
 
     by_key = {file.key: outcome for file, outcome in outcomes}
     members = []

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..names.processes import Process
     from ..reader import Progress
-    from ..timeline import Timeline
+    from ..timeline.core.model import Timeline
     from ..trace import Trace
     from ..view import Shared
     from .cache import Cache

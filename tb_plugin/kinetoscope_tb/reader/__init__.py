@@ -33,9 +33,7 @@ from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
 from .input.document import is_memory_timeline
 from .input.source import Source
-from .memory_timeline import ingest_memory_timeline
-from .nsight.ingest import ingest_nsight
-from .perfetto.ingest import begins_perfetto, ingest_perfetto
+from .perfetto.wire import begins_perfetto
 from .preview import Preview, PreviewBuilder
 from .processes.split import contents
 from .scan.ingest import Ingested, default_threads, ingest
@@ -167,11 +165,18 @@ def _ingest(
     progress = _progress(report)
     of_format: list[Diagnostic] = []
     samples = Samples()
+    # The readers of rarer formats are imported for their files alone: they are a third of the reader's modules.
     if begins_database(start):
+        from .nsight.ingest import ingest_nsight
+
         ingested, of_format = ingest_nsight(path, progress)
     elif begins_perfetto(start):
+        from .perfetto.ingest import ingest_perfetto
+
         ingested, of_format = ingest_perfetto(blocks, path, progress)
     elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
+        from .memory_timeline import ingest_memory_timeline
+
         ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)

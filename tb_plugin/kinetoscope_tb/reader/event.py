@@ -24,8 +24,8 @@ from .input.encodings import whole_characters
 from .input.source import Source
 from .nsight.event import row_as_json
 from .perfetto.event import packet_as_json
-from .perfetto.ingest import begins_perfetto
 from .perfetto.message import BrokenMessage
+from .perfetto.wire import begins_perfetto
 from .scan.repair import repaired
 from .scan.strict_json import strict_event
 

@@ -9,22 +9,3 @@ critical_path  critical paths, of one worker and across ranks
 
 As a file for other viewers: `export/chrome_json`.
 """
-
-from .core.build import timeline
-from .core.model import CATEGORIES, FRAMES, Labels, Timeline, Track, activity
-from .core.pyramid import BUCKETS, Levels, Pyramid, Rows, Tile
-
-__all__ = [
-    "BUCKETS",
-    "CATEGORIES",
-    "FRAMES",
-    "Labels",
-    "Levels",
-    "Pyramid",
-    "Rows",
-    "Tile",
-    "Timeline",
-    "Track",
-    "activity",
-    "timeline",
-]

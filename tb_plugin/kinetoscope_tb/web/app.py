@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
-from ..engine import Engine, NotReady
+from ..engine.answers import NotReady
+from ..engine.engine import Engine
 from ..errors import NotFound
 from ..names.roles import is_frontend
 from . import area, capture, encode, export, paths, perfetto, rows, slices, timeline
@@ -110,7 +111,7 @@ def _shared_results() -> list[Callable[..., Shared]]:
 
 
 def _compare(engine: Engine, request: Request) -> object:
-    from ..compare import CHANGES
+    from ..compare.changes import ID as CHANGES
 
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)

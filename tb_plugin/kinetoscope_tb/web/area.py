@@ -13,9 +13,9 @@ from .timeline import counters_of
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..engine import Engine
-    from ..timeline import Timeline
+    from ..engine.engine import Engine
     from ..timeline.area.groups import By, Groups
+    from ..timeline.core.model import Timeline
     from ..trace import Trace
     from .responses import Handler
 

@@ -12,7 +12,7 @@ from .queries import query_of
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..engine import Engine
+    from ..engine.engine import Engine
     from .access import WriteAccess
 
 MOST_BYTES = 4096

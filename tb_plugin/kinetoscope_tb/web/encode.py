@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ..discovery import newest_span, run_labels, span_labels
-from ..engine import LoadingProgress, Missing, Partial
+from ..engine.answers import LoadingProgress, Missing, Partial
 from ..errors import Postponed
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ..compare import ChangeList, Comparison
+    from ..compare.changes import ChangeList
+    from ..compare.comparison import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
     from ..table import Column
-    from ..timeline import Track
+    from ..timeline.core.model import Track
     from ..trace import Trace
     from ..view import View
 
@@ -212,7 +213,8 @@ def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
 
 def changes(result: ChangeList) -> dict[str, Any]:
     """What changed most between two traces."""
-    from ..compare import CHANGES, Changes
+    from ..compare.changes import ID as CHANGES
+    from ..compare.changes import Changes
 
     basis = {**asdict(result.basis), "words": result.basis.words}
     return {"view": CHANGES, "headline": result.headline, "basis": basis, **table(Changes.columns, result.frame)}

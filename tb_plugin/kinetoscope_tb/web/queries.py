@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Engine
+    from ..engine.engine import Engine
 
 NAMES = ("run", "worker", "span")
 STAMPED_NAMES = (*NAMES, "stamp")  # of the file in the state in which the page opened it

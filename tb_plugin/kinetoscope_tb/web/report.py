@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..discovery import Listing
-from ..engine import Missing, compute, merge_run_notes
+from ..engine.answers import Missing, compute, merge_run_notes
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
 from ..pictures import Lines, parent_column
@@ -25,7 +25,7 @@ from .json_text import failure, json_text
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
-    from ..distributed import Ranks
+    from ..distributed.run import Ranks
     from ..trace import Trace
     from ..view import Recorded, View
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
-from ..engine import Engine, LoadingProgress, NotReady
+from ..engine.answers import LoadingProgress, NotReady
+from ..engine.engine import Engine
 from ..errors import KinetoscopeError, Postponed, TraceError
 from . import encode
 from .assets import asset, compressed_asset

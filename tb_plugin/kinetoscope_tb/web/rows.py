@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..engine import Missing
+from ..engine.answers import Missing
 from ..errors import BadParameter
 from .queries import STAMPED_NAMES, current_file, query_of
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from ..advice.model import Advice
     from ..discovery import TraceFile
-    from ..engine import Engine
-    from ..timeline import Timeline
+    from ..engine.engine import Engine
+    from ..timeline.core.model import Timeline
     from ..timeline.details.rank_calls import RankCalls
     from ..timeline.details.row_facts import Origins
     from ..trace import Trace
@@ -122,7 +122,7 @@ def _words_of_row(engine: Engine, file: TraceFile, find: Mapping[str, Any]) -> s
 def _advice_about(trace: Trace, _timeline: Timeline, find: str, words: str) -> list[Advice]:
     from ..advice.about_row import advice_about
     from ..advice.given import given_advice
-    from ..diagnostics import diagnose
+    from ..diagnostics.diagnose import diagnose
     from ..timeline.search.search import events_of_row
     from ..timeline.search.text_query import texts_with
     from ..view import Head

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..engine import Engine
-    from ..timeline import Pyramid, Timeline
+    from ..engine.engine import Engine
+    from ..timeline.core.model import Timeline
+    from ..timeline.core.pyramid import Pyramid
     from ..timeline.details.links import Links
     from ..timeline.search.search import SearchResult
     from ..trace import Trace

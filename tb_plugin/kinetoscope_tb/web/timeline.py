@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..engine import Engine, ask_all
+from ..engine.answers import ask_all
+from ..engine.engine import Engine
 from ..errors import BadParameter
 from . import encode, slices
 from .queries import NAMES, STAMPED_NAMES, current_file, file_of, query_of, whole_number
@@ -13,7 +14,7 @@ from .queries import NAMES, STAMPED_NAMES, current_file, file_of, query_of, whol
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
-    from ..timeline import Timeline
+    from ..timeline.core.model import Timeline
     from ..timeline.counters.counters import Counter
     from ..trace import Trace
     from .responses import Handler
@@ -40,7 +41,7 @@ def counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
 
 
 def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
-    from ..timeline import CATEGORIES, activity
+    from ..timeline.core.model import CATEGORIES, activity
 
     steps = trace.steps.select("name", "start_ns", "end_ns", "is_complete", "phase", "part", "batch")
     return {

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.reader import read
 from support.machine import MS, Machine
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.measures.python.whereabouts import place_at
 from kinetoscope_tb.names.python_frames import waiting
 from support.machine import MS, US, Machine

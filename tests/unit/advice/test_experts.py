@@ -2,7 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.reader import read
 from support.machine import MS, US, Machine
 from support.real_traces import FOLDER, MISSING

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.repetition import UNKNOWN, gaps_of_unknown_cause, repeated_gaps
 from support.machine import MS, US, Machine
 from support.strategies import builders

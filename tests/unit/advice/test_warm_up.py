@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kinetoscope_tb.advice import Facts, advice
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.steady import warm_up_steps
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine

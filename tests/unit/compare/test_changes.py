@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.compare import changes
+from kinetoscope_tb.compare.changes import changes
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder, same

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.compare import compare
+from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.measures.time.step_subset import rows_of_steps, windows_of_steps
 from kinetoscope_tb.views import VIEWS

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.compare import compare, compared_column, judge, parse_rule
+from kinetoscope_tb.compare.comparison import compare
+from kinetoscope_tb.compare.rules import compared_column, judge, parse_rule
 from kinetoscope_tb.errors import BadParameter, NotFound
 from kinetoscope_tb.views import VIEWS
 from support.compare_traces import steps

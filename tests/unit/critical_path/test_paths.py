@@ -5,7 +5,9 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from kinetoscope_tb.critical_path import REASONS, Kind, path_events, sync_edges
+from kinetoscope_tb.critical_path import sync_edges
+from kinetoscope_tb.critical_path.edges import REASONS, Kind
+from kinetoscope_tb.critical_path.row_events import path_events
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host.annotations import annotations
 from kinetoscope_tb.views.overview.critical_path import critical_path

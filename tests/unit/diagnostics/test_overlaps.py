@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, MISSING

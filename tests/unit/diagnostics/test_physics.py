@@ -2,8 +2,10 @@
 
 import pytest
 
-from kinetoscope_tb.advice import Facts, advice
-from kinetoscope_tb.diagnostics import diagnose, physics
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.diagnostics import physics
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from support.build import TraceBuilder
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.measures.recording.hardware_counters import HardwareCounter
 from kinetoscope_tb.measures.recording.throttling import LOW, throttling
 from kinetoscope_tb.reader import read

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.recording.unrecorded_device import unrecorded_device
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder

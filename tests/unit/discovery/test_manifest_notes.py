@@ -6,7 +6,7 @@ import pytest
 
 from kinetoscope.output.manifest import manifest
 from kinetoscope_tb.discovery import Logdir, Manifests, list_path, list_traces
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.views import VIEWS
 
 TRACE = '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}'

@@ -3,7 +3,8 @@
 import pytest
 
 from kinetoscope_tb.diagnostics.run import diagnose_run
-from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.views import RUN_VIEWS
 from support.build import TraceBuilder, same
 

@@ -4,8 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kinetoscope_tb.distributed import FRAMES, Member, Ranks, Summary
 from kinetoscope_tb.distributed.imbalance.links import SLOW, links
+from kinetoscope_tb.distributed.model import FRAMES, Summary
+from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.views import RUN_VIEWS
 from support.simulated import Truth, run_of, simulated
 

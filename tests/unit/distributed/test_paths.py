@@ -5,10 +5,12 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from kinetoscope_tb.critical_path import CLASSES, SEGMENTS
-from kinetoscope_tb.distributed import Member, Ranks, Summary, summary
-from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC
+from kinetoscope_tb.critical_path.classes import CLASSES
+from kinetoscope_tb.critical_path.segments import SEGMENTS
+from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.views import RUN_VIEWS
 from support.simulated import NONE, Truth, run_of, simulated, summary_of, trace_of
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kinetoscope_tb.distributed import Member, Ranks, summary
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.names.roles import axis_of_group, roles_in_name
 from kinetoscope_tb.views import RUN_VIEWS
 from support.build import TraceBuilder

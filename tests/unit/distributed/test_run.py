@@ -8,8 +8,9 @@ import pytest
 
 from kinetoscope_tb.diagnostics.run import diagnose_run
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS
 from support.real_traces import FOLDER, MISSING

@@ -2,8 +2,9 @@
 
 import pytest
 
-from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.imbalance.collective_waits import collective_waits
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS
 from support.real_traces import FOLDER, MISSING

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.distributed import problem_of
+from kinetoscope_tb.distributed.validation import problem_of
 from support.simulated import Truth, simulated, summary_of
 
 

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.cli.text_table import aligned, text_columns
-from kinetoscope_tb.compare import compare
-from kinetoscope_tb.distributed import Member, Ranks, summary
-from kinetoscope_tb.engine import Missing, compute
+from kinetoscope_tb.compare.comparison import compare
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
+from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT

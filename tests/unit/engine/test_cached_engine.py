@@ -5,8 +5,10 @@ import threading
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.engine import Engine, LoadingProgress, NotReady, read_traces
+from kinetoscope_tb.engine.answers import LoadingProgress, NotReady
 from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.engine.trace_cache import held_bytes
 from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.names.communication_patterns import FILE_NAME

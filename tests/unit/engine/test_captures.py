@@ -15,9 +15,13 @@ import pytest
 
 import kinetoscope_tb
 from kinetoscope_tb.api import opened
-from kinetoscope_tb.compare import Comparison
+from kinetoscope_tb.compare.comparison import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import Engine, NotReady, read_traces, trace_cache, with_chosen_captures
+from kinetoscope_tb.engine import trace_cache
+from kinetoscope_tb.engine.answers import NotReady
+from kinetoscope_tb.engine.captures import with_chosen_captures
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE

@@ -11,7 +11,7 @@ from kinetoscope.events import EventLog
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope.scheduling.request import WORK
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 

@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
-from kinetoscope_tb.engine import Engine, LoadingProgress, Missing, NotReady, read_traces
+from kinetoscope_tb.engine.answers import LoadingProgress, Missing, NotReady
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.engine.trace_cache import MOST_RESULTS, TraceCache
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress

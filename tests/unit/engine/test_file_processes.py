@@ -7,8 +7,11 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine, FileProcesses, NotReady, read_traces
+from kinetoscope_tb.engine.answers import NotReady
 from kinetoscope_tb.engine.cache import Cache
+from kinetoscope_tb.engine.engine import Engine
+from kinetoscope_tb.engine.file_processes import FileProcesses
+from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.names.processes import Process
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder

@@ -6,7 +6,8 @@ import pytest
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine, Partial
+from kinetoscope_tb.engine.answers import Partial
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.engine.trace_cache import TraceEntry
 from kinetoscope_tb.reader import Preview, Progress
 from kinetoscope_tb.reader.preview import NamedTime

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kinetoscope_tb.engine import local_executors
+from kinetoscope_tb.engine.executors import local_executors
 from kinetoscope_tb.engine.processes import Processes
 from kinetoscope_tb.engine.workers import BACKGROUND
 from kinetoscope_tb.errors import TraceError

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
-from kinetoscope_tb.engine import Engine, NotReady
+from kinetoscope_tb.engine.answers import NotReady
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.engine.read_queue import LARGE_BYTES, LONG_S, ReadQueue
 from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S, POLLED_WITHIN_S, POLLED_WITHIN_S_WHILE_OTHERS_WAIT
 from kinetoscope_tb.engine.workers import Workers

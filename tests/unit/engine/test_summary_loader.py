@@ -10,11 +10,19 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, list_traces
-from kinetoscope_tb.engine import ExecutorFactory, compute, files_of, load_summaries, local_executors, ranks_of
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
 from kinetoscope_tb.engine.cache.values import BrokenEntry
-from kinetoscope_tb.engine.summary_loader import read_all, summary_of_file
+from kinetoscope_tb.engine.executors import local_executors
+from kinetoscope_tb.engine.summary_loader import (
+    ExecutorFactory,
+    files_of,
+    load_summaries,
+    ranks_of,
+    read_all,
+    summary_of_file,
+)
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.views import RUN_VIEWS
 from support.simulated import Truth, simulated, write

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.arrays.intervals import union
-from kinetoscope_tb.diagnostics import diagnose
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.recording.vendor import device_noun, vendor_terms
 from kinetoscope_tb.measures.time.breakdown import breakdown, intervals_of
 from kinetoscope_tb.reader import read_blocks

@@ -7,8 +7,8 @@ import sys
 import polars as pl
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.reader.foreign_writers import UNKNOWN, WRITERS
 from kinetoscope_tb.trace import Trace

@@ -8,9 +8,9 @@ from functools import cache
 import polars as pl
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine import compute
+from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.export.merge import merge
 from kinetoscope_tb.names.processes import Process

@@ -5,10 +5,10 @@ import json
 import polars as pl
 import pytest
 
-from kinetoscope_tb.timeline import timeline
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import groups
 from kinetoscope_tb.timeline.area.pivot import area
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder, same

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.counters.counters import batch_bytes, counters
 from support.build import TraceBuilder
 

@@ -7,14 +7,15 @@ from functools import cache
 import polars as pl
 import pytest
 
-from kinetoscope_tb.critical_path import CLASSES
+from kinetoscope_tb.critical_path.classes import CLASSES
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.distributed import Member, Ranks, summary
 from kinetoscope_tb.distributed.path.path_segments import PathSegments
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import timeline as timeline_of
+from kinetoscope_tb.timeline.core.build import timeline as timeline_of
 from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces
 from support.real_traces import FOLDER, MISSING
 from support.simulated import Truth, simulated, trace_of

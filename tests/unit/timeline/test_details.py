@@ -5,7 +5,7 @@ import pytest
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.table import TEXT, Column, Table
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
 from kinetoscope_tb.timeline.details.links import Links

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kinetoscope_tb.timeline import timeline as timeline_of
+from kinetoscope_tb.timeline.core.build import timeline as timeline_of
 from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from kinetoscope_tb.timeline import Pyramid, Rows
-from kinetoscope_tb.timeline.core.pyramid import batch_bytes
+from kinetoscope_tb.timeline.core.pyramid import Pyramid, Rows, batch_bytes
 from support.slow_timeline import Drawn, decoded
 
 

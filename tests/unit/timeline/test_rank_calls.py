@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.rank_calls import MOST_LISTED, RankCalls, compare_ranks, key_on, only_device
 from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
 from kinetoscope_tb.views import VIEWS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder

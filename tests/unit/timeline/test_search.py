@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.errors import BadParameter
-from kinetoscope_tb.timeline import timeline
+from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.timeline.search.text_query import texts_with
 from kinetoscope_tb.views import VIEWS

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from kinetoscope_tb.timeline import CATEGORIES, timeline
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.model import CATEGORIES
 from support.build import TraceBuilder
 
 

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.advice import Facts
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.names import text
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.advice import advice

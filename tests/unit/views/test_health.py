@@ -1,6 +1,6 @@
 import pytest
 
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views.overview.environment import environment
 from kinetoscope_tb.views.overview.health import health

@@ -12,7 +12,7 @@ from kinetoscope.journal.journal import JournalWriter
 from kinetoscope.scheduling.request import WORK, take_request
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web.access import HOSTS, TOKEN_HEADER, UnknownHost, WriteAccess
 from kinetoscope_tb.web.app import routes
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from werkzeug.test import Client
 
-from kinetoscope_tb.engine import Engine
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web import perfetto
 from kinetoscope_tb.web.app import routes
 

@@ -16,7 +16,8 @@ from tensorboard.backend.event_processing import io_wrapper
 from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine import Engine, compute
+from kinetoscope_tb.engine.answers import compute
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.trace.meta import Meta

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.native import Array, Function
-from ...critical_path import CLASSES
+from ...critical_path.classes import CLASSES
 from ..run import Ranks
 from .merged_graph import MergedGraph
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import gather
-from ...critical_path import Graph
+from ...critical_path.graph import Graph
 from ..collectives.calls import CallRows
 
 Ints = NDArray[np.int64]

@@ -36,7 +36,7 @@ from .private_folders import is_mine, privacy_problem
 
 if TYPE_CHECKING:
     from ...names.processes import Process
-    from ...timeline import Timeline
+    from ...timeline.core.model import Timeline
     from ...trace import Trace
     from .columns import Read, Reader
     from .summary_entry import PackedSummary

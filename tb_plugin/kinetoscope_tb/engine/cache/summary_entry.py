@@ -13,7 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ...distributed import FRAMES, Summary, problem_of
+from ...distributed.model import FRAMES, Summary
+from ...distributed.validation import problem_of
 from .columns import Reader, Writer
 from .values import BrokenEntry, mapping
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...arrays.native import Function
-from ...timeline import CATEGORIES, FRAMES, Labels, Levels, Pyramid, Rows, Timeline, Track
+from ...timeline.core.model import CATEGORIES, FRAMES, Labels, Timeline, Track
+from ...timeline.core.pyramid import Levels, Pyramid, Rows
 from ...trace import Trace
 from .columns import Reader, Writer
 from .values import BrokenEntry, mapping, sequence, whole

@@ -35,7 +35,6 @@ from .state import State
 _KEYS = key_table()
 _AT = {arg.column: at for at, arg in ARG_AT.items()}
 _COLUMNS = w.Columns(**{name: _AT[name] for name in w.Columns._fields})
-_SNIFFED = 1 << 16
 _TEXT_BYTES, _MOST_TEXT_BYTES, _TEXT_PER_BYTE = 1 << 22, 1 << 28, 16
 _RECORDS = 1 << 15
 _AHEAD = 2
@@ -66,21 +65,6 @@ _LACKS = (
     "torch's Perfetto files have no ranks, device properties, memory events, forward-backward links, directions of "
     "copies and static shared memory, and they cut work where other work begins on its stream. Record JSON for these."
 )
-
-
-def begins_perfetto(start: bytes) -> bool:
-    """Whether a file with these first bytes is a Perfetto trace, perhaps a damaged one."""
-    data = np.frombuffer(start[:_SNIFFED], np.uint8)
-    if w.looks_like_packets(data, 0, data.size, is_last=True) == 1:
-        return True
-    text = start.lstrip()
-    if not text or text.startswith((b"{", b"[", b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        return False
-    if start[0] == w.PACKET:
-        length, begin = w.varint(data, 1, data.size)
-        if begin > 0 and 0 < length <= w.LONGEST_PACKET and w.field(data, begin, data.size)[0]:
-            return True
-    return w.next_packet(data, 0, data.size, is_last=True) < data.size
 
 
 class Ingestion:

@@ -64,6 +64,7 @@ IS_GPU on: whether a process is a GPU."""
 
 PACKET = 10  # the tag of Trace.packet, with its length
 LONGEST_PACKET = 1 << 26
+_SNIFFED = 1 << 16  # bytes that show what a file is
 
 SEQ_ID, SEQ_SCOPE, SEQ_TRACK, SEQ_CLOCK, SEQ_GROUP, SEQ_ENDED, SEQ_FLAGS, SEQ_PID, SEQ_TID = range(9)
 """The rows of `Tables.sequences`; SEQ_CLOCK is the default clock, SEQ_FLAGS which of the flags below occurred."""
@@ -99,6 +100,21 @@ X, INSTANT, COUNTER, FLOW_BEGIN, FLOW_END, KERNEL, FLOW, EMPTY, RENDER_STAGE, ME
 CATEGORIES, NAMES, ANNOTATION_NAMES, ANNOTATION_VALUES = 1, 2, 3, 29
 GPU_CONTEXTS, GPU_SPECIFICATIONS, GPU_COUNTERS, KERNELS, KERNEL_ARGUMENTS = 23, 24, 47, 1000, 1001
 COUNTER_NAMES = -47  # of the counters of a GPU: by (descriptor << 32 | counter)
+
+
+def begins_perfetto(start: bytes) -> bool:
+    """Whether a file with these first bytes is a Perfetto trace, perhaps a damaged one."""
+    data = np.frombuffer(start[:_SNIFFED], np.uint8)
+    if looks_like_packets(data, 0, data.size, is_last=True) == 1:
+        return True
+    text = start.lstrip()
+    if not text or text.startswith((b"{", b"[", b"<", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        return False
+    if start[0] == PACKET:
+        length, begin = varint(data, 1, data.size)
+        if begin > 0 and 0 < length <= LONGEST_PACKET and field(data, begin, data.size)[0]:
+            return True
+    return next_packet(data, 0, data.size, is_last=True) < data.size
 
 
 class Tables(NamedTuple):

@@ -13,7 +13,11 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, gather
-from ...critical_path import CLASSES, Explanation, Graph, Kind, trace_back
+from ...critical_path.classes import CLASSES
+from ...critical_path.edges import Kind
+from ...critical_path.explanation import Explanation
+from ...critical_path.graph import Graph
+from ...critical_path.path import trace_back
 from ...distributed.collectives.calls import CallRows
 from ...distributed.path.path_segments import PathSegments
 from ...distributed.path.paths import BEFORE

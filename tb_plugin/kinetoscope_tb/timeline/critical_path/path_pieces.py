@@ -10,7 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
-from ...critical_path import CLASSES, REASONS, Explanation, Places
+from ...critical_path.classes import CLASSES
+from ...critical_path.edges import REASONS
+from ...critical_path.explanation import Explanation
+from ...critical_path.names import Places
 from ...distributed.path.paths import PARTS
 from ...trace import Trace
 from ..core.model import Timeline

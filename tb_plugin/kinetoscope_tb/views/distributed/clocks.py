@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.clocks.offsets import COLLECTIVES, MEASURED
+from ...distributed.run import Ranks
 from ...table import COUNT, DURATION, ID, NUMBER, TEXT, Column, Table
 from ...view import Part, View
 

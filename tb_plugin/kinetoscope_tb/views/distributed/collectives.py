@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.imbalance.collective_waits import collective_waits
+from ...distributed.run import Ranks
 from ...table import BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...view import Part, View
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
+from ...distributed.run import Ranks
 from ...names.collectives import bus_factor
 from ...table import BOOL, BYTE_RATE, BYTES, COUNT, DURATION, TEXT, Column, Table
 from ...view import View

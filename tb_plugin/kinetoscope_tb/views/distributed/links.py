@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.imbalance.links import SLOW
 from ...distributed.imbalance.links import links as compared
+from ...distributed.run import Ranks
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...view import Part, View
 

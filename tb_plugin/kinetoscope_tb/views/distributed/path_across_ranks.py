@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...critical_path import CLASSES
-from ...distributed import Ranks
+from ...critical_path.classes import CLASSES
 from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
+from ...distributed.run import Ranks
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...view import Tab, View

@@ -8,9 +8,9 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...distributed import Ranks
 from ...distributed.path.path_segments import ends_in_words
 from ...distributed.path.paths import PARTS, Paths
+from ...distributed.run import Ranks
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...view import Part, RowTime, View
 

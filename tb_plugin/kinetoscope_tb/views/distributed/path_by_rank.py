@@ -8,8 +8,8 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...distributed import Ranks
 from ...distributed.path.paths import PARTS, TRANSFER, Paths
+from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...view import Part, RowTime, View

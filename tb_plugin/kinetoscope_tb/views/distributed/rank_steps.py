@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.roles import roles
+from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ...view import RowTime, Tab, View

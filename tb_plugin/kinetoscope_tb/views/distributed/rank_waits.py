@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.imbalance.collective_waits import collective_waits
+from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import BOOL, BYTES, DURATION, ID, TEXT, Column, Table
 from ...view import Part, View

@@ -12,13 +12,12 @@ from typing import Any
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...distributed import Ranks
 from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
-from ...distributed.run import same_rank
+from ...distributed.run import Ranks, same_rank
 from ...names import text
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import Part, View

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...diagnostics.run import diagnose_run
-from ...distributed import Ranks
+from ...distributed.run import Ranks
 from ...table import COUNT, PROSE, TEXT, Column, Table
 from ...view import Part, View
 

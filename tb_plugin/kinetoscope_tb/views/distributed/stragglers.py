@@ -11,9 +11,9 @@ from typing import Literal
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import verdicts
+from ...distributed.run import Ranks
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
 from ...view import Tab, View
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from ...distributed import Ranks
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.roles import roles
+from ...distributed.run import Ranks
 from ...table import COUNT, ID, TEXT, Column, Table
 from ...view import Tab, View
 

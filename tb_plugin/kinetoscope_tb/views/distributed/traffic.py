@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...distributed import Ranks
+from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import BYTES, COUNT, ID, TEXT, Column, Table
 from ...view import Part, View

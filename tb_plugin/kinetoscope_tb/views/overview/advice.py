@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...advice import CATEGORIES
+from ...advice.advice import CATEGORIES
 from ...advice.given import given_advice
-from ...diagnostics import diagnose
+from ...diagnostics.diagnose import diagnose
 from ...measures.time.idle_causes import SharedParts
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace

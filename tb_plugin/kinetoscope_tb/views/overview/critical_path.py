@@ -18,7 +18,9 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction, scatter_add
-from ...critical_path import CLASSES, ON_DEVICE, Explanation, path_events
+from ...critical_path.classes import CLASSES, ON_DEVICE
+from ...critical_path.explanation import Explanation
+from ...critical_path.row_events import path_events
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table

@@ -12,7 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, factorize, fraction, scatter_add
-from ...critical_path import CLASSES, NAMELESS, Explanation, Names, Places, counted_path, path_events
+from ...critical_path.classes import CLASSES
+from ...critical_path.explanation import Explanation, counted_path
+from ...critical_path.names import NAMELESS, Names, Places
+from ...critical_path.row_events import path_events
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, texts
 from ...arrays.nesting import innermost
-from ...critical_path import CLASSES, INFERRED, REASONS, Explanation, Names, Places, path_events
+from ...critical_path.classes import CLASSES
+from ...critical_path.edges import INFERRED, REASONS
+from ...critical_path.explanation import Explanation
+from ...critical_path.names import Names, Places
+from ...critical_path.row_events import path_events
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, Slices, View

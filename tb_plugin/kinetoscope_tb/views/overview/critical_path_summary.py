@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...critical_path import CLASSES, NAMELESS, ON_DEVICE, Explanation, Names, Places, counted_path
+from ...critical_path.classes import CLASSES, ON_DEVICE
+from ...critical_path.explanation import Explanation, counted_path
+from ...critical_path.names import NAMELESS, Names, Places
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps

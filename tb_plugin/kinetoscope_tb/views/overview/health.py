@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...diagnostics import diagnose
+from ...diagnostics.diagnose import diagnose
 from ...table import COUNT, ID, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Tab, View

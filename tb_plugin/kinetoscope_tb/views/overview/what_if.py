@@ -15,8 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...advice.given import Given, given_advice
-from ...critical_path import CLASSES, Explanation
-from ...diagnostics import diagnose
+from ...critical_path.classes import CLASSES
+from ...critical_path.explanation import Explanation
+from ...diagnostics.diagnose import diagnose
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View

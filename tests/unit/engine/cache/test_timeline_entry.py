@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.engine.cache import Cache
-from kinetoscope_tb.timeline import Pyramid, timeline
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.core.pyramid import Pyramid
 from support.build import TraceBuilder
 
 

@@ -10,7 +10,7 @@ import torch
 
 from kinetoscope import Tracer, cyclic
 from kinetoscope.output.own_frames import OwnFrames
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
 
 

@@ -11,7 +11,7 @@ import torch
 from kinetoscope import Tracer
 from kinetoscope.profiling import torch_features
 from kinetoscope.sampling.cpu_times import thread_times_ns
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
 
 pytestmark = pytest.mark.skipif(not thread_times_ns(), reason="this system doesn't count the time of threads")

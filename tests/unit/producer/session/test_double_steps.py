@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from kinetoscope import Tracer, cyclic
-from kinetoscope_tb.diagnostics import diagnose
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
 
 WARNING = (

@@ -1,0 +1,161 @@
+"""The rules in order, and what is said of their results.
+
+Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
+larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
+kernels, so that no two of them claim the same time; a saving is an upper bound. Rules without enough data report
+`Unknown`, not advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
+from ..names import text
+from ..trace import Diagnostic
+from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
+from .facts import Facts
+from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
+from .model import Advice, Cleared, Confidence, Unknown
+
+NOTHING = "nothing_to_fix"
+CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
+"""Rules about a whole category of slices, and that category."""
+_MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
+_MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
+_LOOK = "Look at the longest gaps, and at the critical path."
+_NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
+_RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
+_RULES = (
+    serving.serving_phase,
+    host.data_loading,
+    host.synchronizing,
+    host.host_bound,
+    host.launch_calls,
+    repetition.repeated_gap,
+    host.unexplained_idle,
+    host.small_operators,
+    host.optimizer,
+    host.allocation,
+    cpu.main_thread_waits,
+    cpu.host_threads,
+    cpu.outside_operators,
+    cpu.host_operator,
+    device.copies,
+    communication.communication,
+    device.data_parallel,
+    device.filling,
+    device.memory,
+    kernels.kernels,
+    experts.expert_imbalance,
+    recording.profiler,
+    recording.pauses,
+    compiled_code.recompiles,
+    compiled_code.graph_breaks,
+    warm_up.warm_up,
+)
+
+
+def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]:
+    """Advice about the largest part of the step first, then what isn't about time; last, what needs no attention.
+
+    What faults of the recording, among its diagnostics, could flip isn't given; one row before all others says so.
+    """
+    faults = Faults(facts, diagnostics)
+    if facts.trace.meta.foreign_writer is not None:
+        return [_about_foreign_file(facts.trace.meta.foreign_writer)]
+    device = unrecorded_device(facts.trace)
+    if device is not None:
+        return [_about_unrecorded_device(device)]
+    if not facts.step_ns:
+        return faults.without_steps()
+    results = [each for rule in _RULES for each in rule(facts)]
+    ranked = [s for s in results if isinstance(s, Advice)]
+    ranked.sort(key=lambda a: -a.weight_ns)
+    given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
+    if any(each.rule == RECORDING_FAULTS for each in given):
+        results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
+    return [*given, faults.judge_rest(given, _rest(facts, results), [s for s in results if isinstance(s, Cleared)])]
+
+
+def _about_foreign_file(writer: str) -> Advice:
+    return Advice(
+        "foreign_writer",
+        f"This file was written by {writer}, not by torch.profiler: there is no advice about it.",
+        "It has no operators of PyTorch. Busy time by lane says which thread or stream worked for how long.",
+        "Look at the lanes and at the timeline.",
+        None,
+        "cannot_tell",
+        "lanes",
+    )
+
+
+def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
+    title = f"The job ran on {device.name or 'a GPU'}, of which nothing was recorded: what costs most can't be said."
+    if not device.was_used:
+        title = f"Nothing of {device.name} was recorded: if the job ran on it, what costs most can't be said."
+    return Advice(
+        "device_not_recorded",
+        title,
+        f"{device.evidence}; there is no kernel, copy or fill. Times of the host don't show what the device did.",
+        f"Pass `{device.activity}` among the activities, on a machine whose driver permits tracing.",
+        None,
+        "cannot_tell",
+        "health",
+    )
+
+
+def _unknown_part(
+    facts: Facts, results: Sequence[Advice | Cleared | Unknown], ranked: Sequence[Advice]
+) -> list[Advice]:
+    """That most of the step is unknown, if all that is known besides is uncertain and less than half as large."""
+    unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
+    if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked:
+        return []
+    if ranked[0].confidence != "low" or ranked[0].weight_ns > unknown.size_ns / 2:
+        return []
+    return [
+        Advice(
+            UNKNOWN_PART,
+            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}.",
+            f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
+            unknown.action or _NAME_DEVICE,
+            None,
+            "cannot_tell",
+            unknown.view,
+            size_ns=unknown.size_ns,
+        )
+    ]
+
+
+def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice:
+    """What is fine, and what is unknown."""
+    cleared = [s for s in results if isinstance(s, Cleared)]
+    unknown = [s for s in results if isinstance(s, Unknown)]
+    evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
+    evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
+    topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
+    is_known: Confidence = "medium" if unknown else "high"
+    has_advice = len(results) > len(cleared) + len(unknown)
+    title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, is_known)
+    return Advice(
+        NOTHING,
+        title,
+        evidence.strip() or "The trace has no data for these rules.",
+        "Nothing." if confidence != "cannot_tell" else _LOOK if facts.has_device else _RECORD,
+        None,
+        confidence,
+        "exposed_time" if facts.has_device else "steps",
+    )
+
+
+def _verdict(facts: Facts, is_known: Confidence) -> tuple[str, Confidence]:
+    """The title and its confidence if no rule gave advice."""
+    if not facts.has_device and not facts.has_operators:
+        return "The trace has neither operators nor GPU events.", "cannot_tell"
+    part = facts.share(facts.mean(facts.exposed["computation"] if facts.has_device else facts.operating))
+    verb = "compute" if facts.waits == "wait" else "computes"
+    what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
+    if part < _MOSTLY:
+        return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
+    return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known
