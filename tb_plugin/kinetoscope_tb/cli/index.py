@@ -15,7 +15,7 @@ from ..errors import BadParameter, KinetoscopeError, NotFound
 from ..names.text import visible
 from .completion import complete_path
 from .options import communication_option
-from .progress import counted
+from .progress import count_bar
 from .traces import listed
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def index(
     with (
         SidecarWriter() as sidecars,
         executors(engine, len(files), processes) as factory,
-        counted(len(files), "recordings") as on_progress,
+        count_bar(len(files), "recordings") as on_progress,
     ):
         for file, outcome in load_summaries(files, cache, factory, on_progress, notes.append):
             if isinstance(outcome, KinetoscopeError):

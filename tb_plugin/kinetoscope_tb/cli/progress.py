@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..reader import Progress
 
 
-def counted(total: int, of_what: str) -> AbstractContextManager[Callable[[int], None]]:
+def count_bar(total: int, of_what: str) -> AbstractContextManager[Callable[[int], None]]:
     """A callback that draws the number done so far."""
     if not sys.stderr.isatty():
         return nullcontext(lambda _: None)

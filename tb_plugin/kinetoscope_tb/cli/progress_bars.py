@@ -35,7 +35,7 @@ def counting_bar(total: int, of_what: str) -> Iterator[Callable[[int], None]]:
     columns = (TextColumn(of_what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(of_what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda count: bar.update(task, completed=count)
 
 
 @contextmanager

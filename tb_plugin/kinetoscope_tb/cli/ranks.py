@@ -8,7 +8,7 @@ from ..engine.cache import configured
 from ..engine.executors import local_executors
 from ..engine.file_processes import FileProcesses
 from ..engine.summary_loader import HoldsSeveral, files_of, load_summaries, ranks_of
-from .progress import counted
+from .progress import count_bar
 
 if TYPE_CHECKING:
     from ..discovery import Listing, TraceFile
@@ -19,7 +19,7 @@ def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
     """All recordings of a file's span, or of its run; summaries that were computed are written to the cache."""
     files = files_of(listing, file, scope)
     notes: list[str] = []
-    with counted(len(files), "recordings") as on_progress:
+    with count_bar(len(files), "recordings") as on_progress:
         summaries = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
         outcomes = list(summaries)
     for other, outcome in outcomes:

@@ -28,24 +28,24 @@ PLACES = {
 )
 def views(form: str) -> None:
     """List the views; as markdown, with the definition of every column."""
-    described = catalogue(EVERY_VIEW.values())
-    rows = [{**view, "entry": view["entry"]["title"]} for view in described]
+    descriptions = catalogue(EVERY_VIEW.values())
+    rows = [{**view, "entry": view["entry"]["title"]} for view in descriptions]
     names = ("entry", "id", "title", "doc")
     if form == "json":
-        click.echo(json_text(described))
+        click.echo(json_text(descriptions))
     elif form == "csv":
         click.echo(encode.csv(pl.DataFrame({n: [row[n] for row in rows] for n in names})), nl=False)
     elif form == "markdown":
-        click.echo(_markdown(described), nl=False)
+        click.echo(_markdown(descriptions), nl=False)
     else:
         print_table([TextColumn(n, [row[n].splitlines()[0] for row in rows]) for n in names])
 
 
-def _markdown(described: Sequence[Mapping[str, Any]]) -> str:
+def _markdown(descriptions: Sequence[Mapping[str, Any]]) -> str:
     """The Markdown page of all definitions."""
     lines = ["# Views and columns", "", "Written by `make docs` from the definitions in the code."]
     entry = None
-    for view in described:
+    for view in descriptions:
         if view["entry"] != entry:
             entry = view["entry"]
             lines += ["", f"## {entry['title']}", "", entry["question"]]

@@ -21,5 +21,5 @@ def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
 
 def json_text(value: object) -> str:
     """JSON without spaces; texts as they are, but half a surrogate pair as JSON escapes it, since UTF-8 has none."""
-    spelled = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return spelled.encode(errors="backslashreplace").decode()
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace").decode()
