@@ -25,8 +25,8 @@ def corners(at: NDArray[np.int64], value: NDArray[Any], most: int) -> NDArray[np
         return np.arange(at.size)
     slices = most // CORNERS_PER_SLICE
     span = int(at[-1] - at[0]) + 1
-    place = ((at - at[0]).astype(np.float64) * (slices / span)).astype(np.int64)
-    first = np.flatnonzero(np.diff(place, prepend=-1))
+    slice_of = ((at - at[0]).astype(np.float64) * (slices / span)).astype(np.int64)
+    first = np.flatnonzero(np.diff(slice_of, prepend=-1))
     last = np.append(first[1:], at.size) - 1
-    by_value = np.lexsort((value, place))  # within each slice from the lowest to the highest
+    by_value = np.lexsort((value, slice_of))  # within each slice from the lowest to the highest
     return np.unique(np.concatenate([first, last, by_value[first], by_value[last]]))

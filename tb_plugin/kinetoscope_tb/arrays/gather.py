@@ -31,11 +31,11 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
     for chunk in chunks:
         occurs[codes[chunk]] = True
     occurs[NONE] = False
-    used = np.flatnonzero(occurs)
-    answers = np.array([*map(answer, categories[used].to_list()), missing])
-    place = np.full(occurs.size, used.size)
-    place[used] = np.arange(used.size)
-    by_code = answers[place]
+    present = np.flatnonzero(occurs)
+    answers = np.array([*map(answer, categories[present].to_list()), missing])
+    answer_of = np.full(occurs.size, present.size)
+    answer_of[present] = np.arange(present.size)
+    by_code = answers[answer_of]
     rows = np.empty(codes.size, answers.dtype)
     for chunk in chunks:
         rows[chunk] = by_code[codes[chunk]]
@@ -66,10 +66,10 @@ def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np
     if not ids.size or in_order[-1] < 0:
         return rows
     for first in range(0, queries.size, _ROWS_AT_ONCE):
-        some = queries[first : first + _ROWS_AT_ONCE]
-        at = np.minimum(np.searchsorted(in_order, some), ids.size - 1)
+        batch = queries[first : first + _ROWS_AT_ONCE]
+        at = np.minimum(np.searchsorted(in_order, batch), ids.size - 1)
         row = at if order is None else order[at]
-        rows[first : first + some.size] = np.where((some >= 0) & (in_order[at] == some), row, NONE)
+        rows[first : first + batch.size] = np.where((batch >= 0) & (in_order[at] == batch), row, NONE)
     return rows
 
 
@@ -77,9 +77,9 @@ def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -
     """Return `values[rows]`, with `missing` where a row is NONE."""
     if not values.size:
         return np.full(rows.size, missing, values.dtype)
-    found: NDArray[Any] = values.take(rows)  # NONE takes the last one
-    np.copyto(found, np.asarray(missing, values.dtype), where=rows < 0)
-    return found
+    values_at: NDArray[Any] = values.take(rows)  # NONE takes the last one
+    np.copyto(values_at, np.asarray(missing, values.dtype), where=rows < 0)
+    return values_at
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -120,8 +120,8 @@ def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     return pl.when(whole > 0).then(part / whole)
 
 
-def scatter_add(place: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+def scatter_add(index: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:
     """The sum of the values of each place; values at NONE are left out."""
     total = np.zeros(size, np.int64)
-    _scatter_add(place.astype(np.int32, copy=False), value.astype(np.int64, copy=False), total)
+    _scatter_add(index.astype(np.int32, copy=False), value.astype(np.int64, copy=False), total)
     return total

@@ -37,19 +37,19 @@ def union(start: Ints, end: Ints) -> Intervals:
     return _first((starts, ends), size)
 
 
-def union_of_rows(start: Ints, dur: Ints, chosen: NDArray[np.bool_] | None = None) -> Intervals:
+def union_of_rows(start: Ints, dur: Ints, mask: NDArray[np.bool_] | None = None) -> Intervals:
     """The same of rows that last `dur` each, or of those chosen: fast where they come in a few runs sorted by start."""
-    where = np.empty(0, bool) if chosen is None else chosen
-    size = start.size if chosen is None else int(np.count_nonzero(chosen))
+    where = np.empty(0, bool) if mask is None else mask
+    size = start.size if mask is None else int(np.count_nonzero(mask))
     starts, ends, first = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(_MOST_RUNS + 1, np.int64)
     runs = _unite_runs(start, dur, where, starts, ends, first)
     if runs < 0:
-        start, dur = (start, dur) if chosen is None else (start[chosen], dur[chosen])
+        start, dur = (start, dur) if mask is None else (start[mask], dur[mask])
         return union(start, start + dur)
     if runs == 1:
         return _first((starts, ends), int(first[1]))
-    places = [slice(*first[run : run + 2]) for run in range(runs)]
-    return merge([(starts[place], ends[place]) for place in places])
+    runs_of = [slice(*first[run : run + 2]) for run in range(runs)]
+    return merge([(starts[part], ends[part]) for part in runs_of])
 
 
 def merge(parts: Sequence[Intervals]) -> Intervals:
@@ -59,38 +59,38 @@ def merge(parts: Sequence[Intervals]) -> Intervals:
     if len(parts) == 1:
         return union(*parts[0])
     while len(parts) > 1:
-        unpaired = parts[len(parts) // 2 * 2 :]
-        parts = [*map(_merge_two, parts[::2], parts[1::2]), *unpaired]
+        last = parts[len(parts) // 2 * 2 :]
+        parts = [*map(_merge_two, parts[::2], parts[1::2]), *last]
     return parts[0]
 
 
-def _merge_two(one: Intervals, other: Intervals) -> Intervals:
-    size = one[0].size + other[0].size
+def _merge_two(left: Intervals, right: Intervals) -> Intervals:
+    size = left[0].size + right[0].size
     starts, ends = np.empty(size, np.int64), np.empty(size, np.int64)
-    count = _unite_two(*one, *other, starts, ends)
+    count = _unite_two(*left, *right, starts, ends)
     if count < 0:
-        return union(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
+        return union(np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]]))
     return _first((starts, ends), count)
 
 
-def _first(united: Intervals, size: int) -> Intervals:
+def _first(intervals: Intervals, size: int) -> Intervals:
     """Its first intervals, without the memory of the others."""
-    start, end = united
-    return united if size == start.size else (start[:size].copy(), end[:size].copy())
+    start, end = intervals
+    return intervals if size == start.size else (start[:size].copy(), end[:size].copy())
 
 
-def length_before(united: Intervals, at: Ints) -> Ints:
+def length_before(intervals: Intervals, at: Ints) -> Ints:
     """How much of a union lies before each instant."""
-    start, end = united
+    start, end = intervals
     before, length = np.zeros(start.size + 1, np.int64), np.empty(at.size, np.int64)
     np.cumsum(end - start, out=before[1:])
     _length_before(start, end, before, at, length)
     return length
 
 
-def length_within(united: Intervals, start: Ints, end: Ints) -> Ints:
+def length_within(intervals: Intervals, start: Ints, end: Ints) -> Ints:
     """How much of a union lies in each window."""
-    return length_before(united, end) - length_before(united, start)
+    return length_before(intervals, end) - length_before(intervals, start)
 
 
 def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> list[Ints]:
@@ -99,17 +99,19 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k minus
     the length of the union of the groups before k.
     """
-    covered = np.zeros((len(groups) + 1, start.size), np.int64)  # by the groups up to each
+    lengths = np.zeros((len(groups) + 1, start.size), np.int64)  # by the groups up to each
     groups = [group if _is_union(*group) else union(*group) for group in groups]
     in_order = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
     for first, last in _spans_of_time(groups):
-        some: Any = _place(start, end, first, last) if in_order else np.flatnonzero((end > first) & (start < last))
-        united = merge([])
+        rows: Any = (
+            _overlapping_slice(start, end, first, last) if in_order else np.flatnonzero((end > first) & (start < last))
+        )
+        union_so_far = merge([])
         for nth, group in enumerate(groups):
-            united = merge([united, _between(group, first, last)])
-            covered[nth, some] += length_within(united, start[some], end[some])
-    covered[-1] = end - start
-    return [covered[0], *np.diff(covered, axis=0)]
+            union_so_far = merge([union_so_far, _between(group, first, last)])
+            lengths[nth, rows] += length_within(union_so_far, start[rows], end[rows])
+    lengths[-1] = end - start
+    return [lengths[0], *np.diff(lengths, axis=0)]
 
 
 def _spans_of_time(groups: Sequence[Intervals]) -> Iterator[tuple[int, int]]:
@@ -119,14 +121,14 @@ def _spans_of_time(groups: Sequence[Intervals]) -> Iterator[tuple[int, int]]:
     return pairwise([int(limits.min), *most[_AT_ONCE::_AT_ONCE].tolist(), int(limits.max)])
 
 
-def _between(united: Intervals, first: int, last: int) -> Intervals:
+def _between(intervals: Intervals, first: int, last: int) -> Intervals:
     """The part of a union between two instants."""
-    start, end = united
-    place = _place(start, end, first, last)
-    return np.maximum(start[place], first), np.minimum(end[place], last)
+    start, end = intervals
+    overlap = _overlapping_slice(start, end, first, last)
+    return np.maximum(start[overlap], first), np.minimum(end[overlap], last)
 
 
-def _place(start: Ints, end: Ints, first: int, last: int) -> slice:
+def _overlapping_slice(start: Ints, end: Ints, first: int, last: int) -> slice:
     """Which intervals reach into a span of time; their starts and ends are in order."""
     return slice(np.searchsorted(end, first, "right"), np.searchsorted(start, last, "left"))
 
@@ -150,17 +152,17 @@ def capped_integrals(start: Ints, end: Ints, height: NDArray[np.float64], cap: f
     order = np.argsort(turns, kind="stable")
     level = np.cumsum(np.concatenate([height, -height, np.zeros(at.size)])[order])
     sums = np.concatenate([np.zeros(1), np.cumsum(np.clip(level[:-1], 0.0, cap) * np.diff(turns[order]))])
-    place = np.empty(turns.size, np.int64)
-    place[order] = np.arange(turns.size)
-    return sums[place[-at.size :]]
+    rank = np.empty(turns.size, np.int64)
+    rank[order] = np.arange(turns.size)
+    return sums[rank[-at.size :]]
 
 
 def distinct(values: Ints) -> Ints:
     """The distinct values in order, by sorting: np.unique hashes them, which is many times slower for large keys."""
-    ordered = np.sort(values)
-    is_first = np.ones(ordered.size, bool)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    return ordered[is_first]
+    in_order = np.sort(values)
+    is_first = np.ones(in_order.size, bool)
+    is_first[1:] = in_order[1:] != in_order[:-1]
+    return in_order[is_first]
 
 
 def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], Ints, Ints, NDArray[np.int32]]:
@@ -169,15 +171,15 @@ def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], In
     Returns (interval, start, end, span) of each piece, in the order of the intervals and of time; span is -1 for a
     piece that lies in none. Empty intervals have no piece.
     """
-    nothing, numbers = np.empty(0, np.int64), np.empty(0, np.int32)
-    size = _cut_at_spans(start, end, *spans, nothing, nothing, nothing, numbers)
+    no_starts, numbers = np.empty(0, np.int64), np.empty(0, np.int32)
+    size = _cut_at_spans(start, end, *spans, no_starts, no_starts, no_starts, numbers)
     piece, begins, ends = (np.empty(size, np.int64) for _ in range(3))
     span = np.empty(size, np.int32)
     _cut_at_spans(start, end, *spans, piece, begins, ends, span)
     return piece, begins, ends, span
 
 
-def without(united: Intervals, other: Intervals) -> Intervals:
+def without(intervals: Intervals, other: Intervals) -> Intervals:
     """What a union covers and another one doesn't."""
-    _, start, end, span = cut(*united, other)
+    _, start, end, span = cut(*intervals, other)
     return start[span < 0], end[span < 0]

@@ -64,18 +64,18 @@ class Function:
 
     def __call__(self, *values: Any) -> int:
         """Call it with the arguments of its prototype in tb_plugin/native."""
-        function, parameters = self._found()
-        _arrays, arguments = _prepared(parameters, _flat(values))  # live until the call is over
+        function, parameters = self._find()
+        _arrays, arguments = _prepare(parameters, _flat(values))  # live until the call is over
         result: int = function(*arguments)
         return result
 
     def bound(self, *values: Any) -> BoundFunction:
         """The function with its last arguments prepared, for many calls with the same arrays."""
-        function, parameters = self._found()
+        function, parameters = self._find()
         last = list(_flat(values))
-        return BoundFunction(function, parameters[: -len(last)], *_prepared(parameters[-len(last) :], last))
+        return BoundFunction(function, parameters[: -len(last)], *_prepare(parameters[-len(last) :], last))
 
-    def _found(self) -> tuple[Callable[..., int], list[_Parameter | None]]:
+    def _find(self) -> tuple[Callable[..., int], list[_Parameter | None]]:
         if self._name not in _library():
             raise ImportError(
                 f"Kinetoscope's library has no function {self._name}, so it is an older one. {_HOW_TO_BUILD}"
@@ -101,11 +101,11 @@ class BoundFunction:
 
     def __call__(self, *values: Any) -> int:
         """Call it with its first arguments."""
-        _arrays, arguments = _prepared(self.parameters, _flat(values))  # as above
+        _arrays, arguments = _prepare(self.parameters, _flat(values))  # as above
         return self.function(*arguments, *self.arguments)
 
 
-def _prepared(parameters: list[_Parameter | None], values: Iterable[Any]) -> tuple[list[Array], list[int]]:
+def _prepare(parameters: list[_Parameter | None], values: Iterable[Any]) -> tuple[list[Array], list[int]]:
     """The arrays that C uses, and its arguments."""
     arrays, arguments = [], []
     for parameter, value in zip(parameters, values, strict=True):
@@ -144,6 +144,8 @@ def _library() -> dict[str, tuple[Callable[..., int], list[_Parameter | None]]]:
         parameters = [_Parameter(*match.groups()[:3]) if match[1] else None for match in _ARGUMENT.finditer(arguments)]
         function = library[name]
         function.restype = ctypes.c_int64
-        function.argtypes = [one for parameter in parameters for one in (_ARRAY if parameter else _INTEGER)]
+        function.argtypes = [
+            pointer_type for parameter in parameters for pointer_type in (_ARRAY if parameter else _INTEGER)
+        ]
         functions[name] = function, parameters
     return functions

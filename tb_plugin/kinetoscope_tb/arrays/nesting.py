@@ -56,8 +56,8 @@ def self_times(
     Siblings that overlap and calls inside calls are counted once, so no self time is negative and, on one thread, the
     self times and the calls add up to the time that any range is open.
     """
-    reached, alone = np.empty(start.size, np.int64), np.empty(start.size, np.int64)
-    _self_times(thread, start, end, parent, call_thread, call_host, call_start, call_end, reached, alone)
+    reach, alone = np.empty(start.size, np.int64), np.empty(start.size, np.int64)
+    _self_times(thread, start, end, parent, call_thread, call_host, call_start, call_end, reach, alone)
     return alone
 
 

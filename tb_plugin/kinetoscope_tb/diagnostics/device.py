@@ -46,11 +46,11 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
         return
     device = unrecorded_device(trace)
     if device is not None:
-        used = "" if device.was_used else "if the job ran on it, "
+        condition = "" if device.was_used else "if the job ran on it, "
         yield Diagnostic(
             "device_off",
             1,
-            f"{device.evidence}, but no device work was recorded: {used}all times here are the host's. Add "
+            f"{device.evidence}, but no device work was recorded: {condition}all times here are the host's. Add "
             f"{device.activity} to the profiler's activities.",
         )
 
@@ -68,16 +68,16 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
             "ProfilerActivity.CPU and the device's activity together.",
         )
         return
-    unlinked = lone.filter(pl.col("correlation") < 0)
+    without_correlation = lone.filter(pl.col("correlation") < 0)
     first = device.filter(pl.col("launch") >= 0).group_by("device", "stream").agg(first=pl.col("start_ns").min())
-    linked = lone.filter(pl.col("correlation") >= 0).join(first, on=["device", "stream"], how="left")
-    before = linked.filter(pl.col("start_ns") < pl.col("first")).height
-    if unlinked.height:
+    with_correlation = lone.filter(pl.col("correlation") >= 0).join(first, on=["device", "stream"], how="left")
+    before = with_correlation.filter(pl.col("start_ns") < pl.col("first")).height
+    if without_correlation.height:
         yield Diagnostic(
             "device_rows_without_correlation",
-            unlinked.height,
+            without_correlation.height,
             "GPU events have no link to their launching call. They count in totals, but for no operator and no step.",
-            int(unlinked["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+            int(without_correlation["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
         )
     if before:
         yield Diagnostic(
@@ -87,10 +87,10 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
             "operator and no step.",
             level="note",
         )
-    if linked.height - before:
+    if with_correlation.height - before:
         yield Diagnostic(
             "device_rows_without_launch",
-            linked.height - before,
+            with_correlation.height - before,
             "GPU events lack their launching call, though calls around it were recorded: the profiler lost it, or "
             "the file was cut. They count in totals, but for no operator and no step.",
         )
@@ -99,11 +99,11 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
 def _of_ai_cpus(trace: Trace) -> Iterator[Diagnostic]:
     is_apart = trace.device_events["name"].cast(pl.String).str.ends_with(" (AI_CPU)")
     if is_apart.any():
-        spent = int(trace.device_events["dur_ns"].filter(is_apart).sum())
+        ns = int(trace.device_events["dur_ns"].filter(is_apart).sum())
         yield Diagnostic(
             "ai_cpu_kernels",
             int(is_apart.sum()),
-            f"Kernels ran on the NPU's AI CPUs for {text.time(spent)}, since its AI Cores don't have them. They count "
+            f"Kernels ran on the NPU's AI CPUs for {text.time(ns)}, since its AI Cores don't have them. They count "
             "as busy, as in the file's own row Computing, and their names end in (AI_CPU).",
             level="note",
         )
@@ -117,13 +117,13 @@ def _overlap_analysis(trace: Trace) -> Iterator[Diagnostic]:
     if theirs.is_empty():
         return
     ours = trace.device_events.filter((pl.col("kind") == "kernel") & ~pl.col("is_communication"))
-    counted, stated = (int(np.subtract(*intervals_of(rows)[::-1]).sum()) for rows in (ours, theirs))
-    if abs(counted - stated) > _AGREES * stated:
+    kernel_ns, computing_ns = (int(np.subtract(*intervals_of(rows)[::-1]).sum()) for rows in (ours, theirs))
+    if abs(kernel_ns - computing_ns) > _AGREES * computing_ns:
         yield Diagnostic(
             "overlap_differs",
             theirs.height,
-            f"The file's own row Computing covers {text.time(stated)}, its kernels {text.time(counted)}: kernels are "
-            "missing, or aren't known as such.",
+            f"The file's own row Computing covers {text.time(computing_ns)}, its kernels {text.time(kernel_ns)}: "
+            "kernels are missing, or aren't known as such.",
         )
 
 

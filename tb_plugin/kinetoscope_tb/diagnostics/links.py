@@ -53,40 +53,42 @@ def _shared_sequences(trace: Trace) -> Iterator[Diagnostic]:
 def _waits_for_events(trace: Trace) -> Iterator[Diagnostic]:
     """A wait for an event names the call that recorded it, and that call came earlier."""
     waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String).is_in(_FOR_EVENTS))
-    unnamed = waits.filter(pl.col("wait_on_record") < 0)
-    if unnamed.height:
+    without_record = waits.filter(pl.col("wait_on_record") < 0)
+    if without_record.height:
         yield Diagnostic(
             "waits_without_record",
-            unnamed.height,
+            without_record.height,
             "Waits for an event don't name the call that recorded it, so waits between streams can't be resolved. "
             "Torch before 2.12 often leaves it out (kineto f689d8ad).",
-            int(unnamed["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+            int(without_record["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
             "note",
         )
-    named = waits.filter((pl.col("wait_on_record") >= 0) & (pl.col("sync_kind").cast(pl.String) == _FOR_EVENTS[0]))
+    with_record = waits.filter(
+        (pl.col("wait_on_record") >= 0) & (pl.col("sync_kind").cast(pl.String) == _FOR_EVENTS[0])
+    )
     launches = trace.launches
     records = map_categories(launches["name"], lambda name: "EventRecord" in name)
     correlation = np.where(records, launches["correlation"].to_numpy(), NONE)
-    record = rows_by_id(correlation, named["wait_on_record"].to_numpy())
+    record = rows_by_id(correlation, with_record["wait_on_record"].to_numpy())
     at = launches["start_ns"].gather(pl.Series(record).replace(NONE, None))
-    lost = record == NONE
-    if lost.any():
+    is_lost = record == NONE
+    if is_lost.any():
         yield Diagnostic(
             "waits_for_lost_record",
-            int(lost.sum()),
+            int(is_lost.sum()),
             "Waits name a call that recorded an event, but the call isn't in the trace, usually because it came before "
             "the recording: what they waited for is unknown.",
-            int(named["offset"].to_numpy()[lost].min()),
+            int(with_record["offset"].to_numpy()[is_lost].min()),
             "note",
         )
-    later = (at > named["start_ns"]).fill_null(value=False).to_numpy()
+    later = (at > with_record["start_ns"]).fill_null(value=False).to_numpy()
     if later.any():
         yield Diagnostic(
             "waits_for_later_record",
             int(later.sum()),
             "Waits name a call that recorded their event only afterwards; the previous record is meant. Torch before "
             "2.13 writes the last one (kineto 23b5bb57).",
-            int(named["offset"].to_numpy()[later].min()),
+            int(with_record["offset"].to_numpy()[later].min()),
             "note",
         )
 
@@ -101,17 +103,17 @@ def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
         pl.col("start_ns") + 1,  # only what began before the wait
         end_ns=(pl.col("start_ns") + pl.col("dur_ns")).cum_max().over("device", "stream"),
     )
-    running = waits.sort("start_ns").join_asof(
+    overlaps = waits.sort("start_ns").join_asof(
         kernels.sort("start_ns"), on="start_ns", by=["device", "stream"], check_sortedness=False
     )
-    running = running.filter(pl.col("end_ns") > pl.col("start_ns"))
-    if running.height:
-        most = int((running["end_ns"] - running["start_ns"]).max())  # type: ignore[arg-type]  # not empty
+    overlaps = overlaps.filter(pl.col("end_ns") > pl.col("start_ns"))
+    if overlaps.height:
+        most = int((overlaps["end_ns"] - overlaps["start_ns"]).max())  # type: ignore[arg-type]  # not empty
         yield Diagnostic(
             "sync_overlaps_kernel",
-            running.height,
+            overlaps.height,
             f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The GPU events of "
             "these waits are too long; kernels and steps are right.",
-            int(running["offset"].min()),  # type: ignore[arg-type]
+            int(overlaps["offset"].min()),  # type: ignore[arg-type]
             "note",
         )

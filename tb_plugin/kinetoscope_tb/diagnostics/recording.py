@@ -88,12 +88,12 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:
     calls = trace.python_calls
     own = calls.filter(pl.Series(map_categories(calls["name"], lambda name: "torch/profiler/" in name)))
     start, end = (trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
-    length, spent = int((end - start).sum()), int(length_within(intervals_of(own), start, end).sum())
-    if length and spent > _NOTICEABLE * length:
+    length, own_ns = int((end - start).sum()), int(length_within(intervals_of(own), start, end).sum())
+    if length and own_ns > _NOTICEABLE * length:
         yield Diagnostic(
             "profiler_in_steps",
             own.height,
-            f"The profiler's own Python code takes {100 * spent / length:.1f} % of the steps; host times include it.",
+            f"The profiler's own Python code takes {100 * own_ns / length:.1f} % of the steps; host times include it.",
             level="note",
         )
 

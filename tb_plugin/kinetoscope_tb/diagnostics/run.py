@@ -88,20 +88,20 @@ def _of_steps(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "steps_apart",
             partly.height,
-            f"Not all ranks recorded the same steps ({_some(partly['step'].unique().sort().to_list())}). They are "
+            f"Not all ranks recorded the same steps ({_name_list(partly['step'].unique().sort().to_list())}). They are "
             "compared where they overlap. Start the schedule of all ranks at the same step.",
         )
 
 
 def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
     calls = ranks.calls
-    lost = _lost(calls)
-    if lost.height:
+    lost_calls = _lost_calls(calls)
+    if lost_calls.height:
         yield Diagnostic(
             "transfers_lost",
-            lost.height,
+            lost_calls.height,
             "Some collectives have a recorded host call, but no kernel. They have no times, and waits are estimated "
-            f"without that rank (rank {spelled(lost['rank'].to_list())}).",
+            f"without that rank (rank {spelled(lost_calls['rank'].to_list())}).",
             level="loss",
         )
     if len(ranks.readable) > 1:
@@ -115,11 +115,11 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
                 "number in a step differs between ranks. Their waits are unknown. Torch 2.12 and later number NCCL's "
                 "calls, but not gloo's.",
             )
-    unknown = calls.filter(pl.col("group") < 0)
-    if unknown.height:
+    without_group = calls.filter(pl.col("group") < 0)
+    if without_group.height:
         yield Diagnostic(
             "group_unknown",
-            unknown.height,
+            without_group.height,
             "The process group of some calls is unknown, and the job has several, so these calls aren't matched.",
         )
 
@@ -140,20 +140,22 @@ def _of_clocks(ranks: Ranks) -> Iterator[Diagnostic]:
     )
 
 
-def _lost(calls: pl.DataFrame) -> pl.DataFrame:
+def _lost_calls(calls: pl.DataFrame) -> pl.DataFrame:
     """Calls without times that need a kernel: not empty messages, nor sends and receives that share one kernel.
 
     Those are of batch_isend_irecv.
     """
     together = calls.filter((pl.col("kind") == "send_recv") & (pl.col("dur_ns") >= 0)).select("member", "step")
-    untimed = calls.filter((pl.col("dur_ns") < 0) & (pl.col("bytes") != 0))
+    without_time = calls.filter((pl.col("dur_ns") < 0) & (pl.col("bytes") != 0))
     is_pair = pl.col("kind").is_in(PEER_TO_PEER)
-    return pl.concat([untimed.filter(~is_pair), untimed.filter(is_pair).join(together, ["member", "step"], "anti")])
+    return pl.concat(
+        [without_time.filter(~is_pair), without_time.filter(is_pair).join(together, ["member", "step"], "anti")]
+    )
 
 
 def _without_duplicates(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
     return rows.filter(~pl.col("member").is_in(ranks.duplicates["member"].to_list()))
 
 
-def _some(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

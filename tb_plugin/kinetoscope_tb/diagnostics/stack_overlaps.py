@@ -24,14 +24,14 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     if ranges.is_empty() or trace.python_calls.is_empty():
         return
     begin, end = (_crosses(trace.python_calls, ranges, edge) for edge in ("start_ns", "end_ns"))
-    overlapping = ranges.filter(begin | end)
-    if overlapping.height:
+    partial = ranges.filter(begin | end)
+    if partial.height:
         yield Diagnostic(
             "stacks_overlap_annotations",
-            overlapping.height,
-            f"Annotations begin or end in the middle of a Python call, such as {overlapping['name'][0]}: torch records "
+            partial.height,
+            f"Annotations begin or end in the middle of a Python call, such as {partial['name'][0]}: torch records "
             "them inside the calls that begin and end them. This page shows them; Perfetto leaves such slices out.",
-            int(overlapping["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+            int(partial["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
             "note",
         )
 

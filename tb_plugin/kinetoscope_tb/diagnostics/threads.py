@@ -27,17 +27,17 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     rows = [row for row in _rows(cpu.get("threads")) if not row[2].startswith(_OURS)]
     with_rows = trace.threads[trace.host_events["thread"].unique()]["tid"].to_list()
     used_ns = sum(ns for tid, ns, _ in rows if str(tid) in with_rows)
-    hidden = [(name, ns) for tid, ns, name in rows if name and str(tid) not in with_rows]
+    without_rows = [(name, ns) for tid, ns, name in rows if name and str(tid) not in with_rows]
     if process_ns > alive_ns + _LEAST_NS:
-        hidden.append(("threads that ended", process_ns - alive_ns))
-    hidden_ns = sum(ns for _, ns in hidden)
+        without_rows.append(("threads that ended", process_ns - alive_ns))
+    hidden_ns = sum(ns for _, ns in without_rows)
     if hidden_ns >= max(_LEAST_NS, _LEAST_SHARE * process_ns):
-        hidden.sort(key=lambda thread: -thread[1])
-        names = ", ".join(name[:_LONGEST_NAME] for name, _ in hidden[:_MOST_NAMED])
-        more = f" and {len(hidden) - _MOST_NAMED} more" if hidden[_MOST_NAMED:] else ""
+        without_rows.sort(key=lambda thread: -thread[1])
+        names = ", ".join(name[:_LONGEST_NAME] for name, _ in without_rows[:_MOST_NAMED])
+        more = f" and {len(without_rows) - _MOST_NAMED} more" if without_rows[_MOST_NAMED:] else ""
         yield Diagnostic(
             "threads_not_recorded",
-            len(hidden),
+            len(without_rows),
             f"The recorded threads used {_s(used_ns)} of the process's {_s(process_ns)} of CPU time in this window; "
             f"{_s(hidden_ns)} are of threads that weren't recorded ({names}{more}), whose operators are missing: "
             "Tracer(all_threads=True) records them (torch 2.7).",

@@ -76,43 +76,47 @@ def verdict(file: TraceFile, trace: Trace | KinetoscopeError) -> Verdict:
 def run_problems(verdicts: Sequence[Verdict]) -> list[str]:
     """Problems across the files of one run, in words."""
     spans: dict[str, list[Verdict]] = defaultdict(list)
-    places: Counter[str] = Counter()
-    for one in verdicts:
-        places[one.file.worker] += 1
+    spans_before: Counter[str] = Counter()
+    for verdict in verdicts:
+        spans_before[verdict.file.worker] += 1
         # Spans named by time differ between ranks: the first spans of all ranks belong together, and so on.
-        spans[f"no. {places[one.file.worker]}" if is_time(one.file.span) else one.file.span].append(one)
-    sizes = sorted({one.world_size for one in verdicts if one.world_size is not None})
+        spans[f"no. {spans_before[verdict.file.worker]}" if is_time(verdict.file.span) else verdict.file.span].append(
+            verdict
+        )
+    sizes = sorted({verdict.world_size for verdict in verdicts if verdict.world_size is not None})
     problems = []
     if len(sizes) > 1:
-        shown = ", ".join(map(str, sizes))
+        numbers = ", ".join(map(str, sizes))
         problems.append(
-            f"The files disagree on the number of ranks ({shown}): traces of different jobs are in one run."
+            f"The files disagree on the number of ranks ({numbers}): traces of different jobs are in one run."
         )
     size = sizes[0] if len(sizes) == 1 else None
     for span, group in spans.items():
-        if not all(one.is_recovered for one in group):
+        if not all(verdict.is_recovered for verdict in group):
             problems += [f"Span {span}: {problem}" for problem in _span_problems(group, size)]
     return problems
 
 
 def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
-    ranks = [one.rank for one in group if one.rank is not None]
-    recorded = Counter(one.rank for one in group if one.rank is not None and not one.is_recovered)
-    twice = sorted(rank for rank, count in recorded.items() if count > 1)
+    ranks = [verdict.rank for verdict in group if verdict.rank is not None]
+    files_of = Counter(verdict.rank for verdict in group if verdict.rank is not None and not verdict.is_recovered)
+    twice = sorted(rank for rank, count in files_of.items() if count > 1)
     if twice:
-        yield f"more than one file claims to be {_listed(twice)}."
+        yield f"more than one file claims to be {_rank_list(twice)}."
     if size is not None and len(ranks) == len(group):
-        recording_ranks = [one.ranks for one in group]
-        expected = (
+        recording_ranks = [verdict.ranks for verdict in group]
+        expected_ranks = (
             set(range(size))
             if None in recording_ranks
-            else {rank for listed in recording_ranks for rank in listed or ()}
+            else {rank for ranks_of_job in recording_ranks for rank in ranks_of_job or ()}
         )
-        missing = sorted(expected - set(ranks))
+        missing = sorted(expected_ranks - set(ranks))
         if missing:
-            yield f"of {len(expected)} ranks {len(missing)} left no trace: {_listed(missing)}."
-    recordings = [one for one in group if not one.is_recovered]
-    windows = [(one.window_ns, one.file.worker) for one in recordings if one.window_ns and one.window_ns[0]]
+            yield f"of {len(expected_ranks)} ranks {len(missing)} left no trace: {_rank_list(missing)}."
+    recordings = [verdict for verdict in group if not verdict.is_recovered]
+    windows = [
+        (verdict.window_ns, verdict.file.worker) for verdict in recordings if verdict.window_ns and verdict.window_ns[0]
+    ]
     if len(windows) > 1:
         last_start, late = max((window[0], worker) for window, worker in windows)
         first_end, early = min((window[1], worker) for window, worker in windows)
@@ -122,6 +126,6 @@ def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
             yield f"{late} begins {gap_s:,.3f} s after {early} ended: {words}"
 
 
-def _listed(ranks: Iterable[int]) -> str:
+def _rank_list(ranks: Iterable[int]) -> str:
     names = [f"rank {rank}" for rank in ranks]
     return ", ".join(names[:_MOST_LISTED]) + (", …" if len(names) > _MOST_LISTED else "")

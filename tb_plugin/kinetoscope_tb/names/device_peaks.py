@@ -66,8 +66,8 @@ def _row(
     achievable: Mapping[str, float] = MappingProxyType({}),
 ) -> DevicePeaks:
     """`tera`: 10^12 operations per second for each of _FORMATS, "-" where the vendor gives none."""
-    listed = zip(_FORMATS, tera.split(), strict=True)
-    peaks = {key: float(round(float(text) * 1e12)) for key, text in listed if text != "-"}
+    cells = zip(_FORMATS, tera.split(), strict=True)
+    peaks = {key: float(round(float(text) * 1e12)) for key, text in cells if text != "-"}
     largest = None if largest_gib is None else largest_gib * _GIB
     bandwidth = float(round(gb_per_s * 1e9))
     return DevicePeaks(name, multiprocessors, bandwidth, peaks, source, largest, achievable)

@@ -50,23 +50,23 @@ class IterationName:
     tokens: int | None = None
 
 
-def _counted(fields: Fields) -> tuple[str, int | None, int | None]:
+def _counts_of(fields: Fields) -> tuple[str, int | None, int | None]:
     """The phase, requests and tokens of a name that counts requests with prompt tokens, and those that generate."""
     context, generation = int(fields["context"]), int(fields["generation"])
     phase = ("idle", "decode", "prefill", "mixed")[2 * (context > 0) + (generation > 0)]
-    known = [fields[key] for key in ("context_tokens", "generation_tokens") if fields.get(key) is not None]
-    return phase, context + generation, sum(map(int, known)) if len(known) == 2 else None
+    lengths = [fields[key] for key in ("context_tokens", "generation_tokens") if fields.get(key) is not None]
+    return phase, context + generation, sum(map(int, lengths)) if len(lengths) == 2 else None
 
 
 def _vllm(fields: Fields) -> tuple[str, int | None, int | None]:
-    return _counted(fields)
+    return _counts_of(fields)
 
 
 def _tensorrt_llm(fields: Fields) -> tuple[str, int | None, int | None]:
     """Newer releases add the tokens of prompts. A request that generates has one token, unless it is speculative."""
     if fields["context_tokens"] is None and int(fields["context"]) > 0:
-        return _counted(fields)
-    return _counted(
+        return _counts_of(fields)
+    return _counts_of(
         {**fields, "context_tokens": fields["context_tokens"] or "0", "generation_tokens": fields["generation"]}
     )
 
@@ -171,7 +171,7 @@ def iteration_name(name: str) -> IterationName | None:
     Raises:
         ValueError: The user's own pattern isn't a regular expression with the known groups.
     """
-    return _parsed(name, os.environ.get(USER_PATTERN, ""))
+    return _parse(name, os.environ.get(USER_PATTERN, ""))
 
 
 @dataclass(frozen=True)
@@ -231,11 +231,11 @@ def sequence_lengths(name: str) -> SequenceLengths | None:
     if match := _LENGTHS.fullmatch(name):
         numbers = [int(text) for text in match.groups()]
     elif match := re.fullmatch(_SGLANG_SPAN, name):
-        written = dict(_NUMBERS.findall(match["rest"]))
+        numbers_of = dict(_NUMBERS.findall(match["rest"]))
         groups = ({key for key in _SUMS_OF_LENGTHS if key.startswith(group)} for group in "cg")
-        if not any(group <= written.keys() for group in groups):
+        if not any(group <= numbers_of.keys() for group in groups):
             return None
-        numbers = [int(written.get(key, 0)) for key in _SUMS_OF_LENGTHS]
+        numbers = [int(numbers_of.get(key, 0)) for key in _SUMS_OF_LENGTHS]
     else:
         return None
     return SequenceLengths(*numbers) if max(numbers) <= _MOST**2 else None
@@ -247,10 +247,10 @@ def iteration_function(name: str) -> str | None:
 
 
 @lru_cache(maxsize=20_000)
-def _parsed(name: str, user_pattern: str) -> IterationName | None:
+def _parse(name: str, user_pattern: str) -> IterationName | None:
     if len(name) > _LONGEST:
         return None
-    if user_pattern and (match := _compiled(user_pattern).fullmatch(name)):
+    if user_pattern and (match := _compile(user_pattern).fullmatch(name)):
         return _possible(_by_user(match.groupdict()))
     for engine, form, read in _TABLE:
         if match := form.fullmatch(name):
@@ -258,20 +258,24 @@ def _parsed(name: str, user_pattern: str) -> IterationName | None:
     return None
 
 
-def _possible(said: IterationName) -> IterationName:
+def _possible(name_parts: IterationName) -> IterationName:
     """The same without numbers that no batch has."""
-    batch, tokens = (None if value is not None and value > _MOST else value for value in (said.batch, said.tokens))
-    return replace(said, batch=batch, tokens=tokens)
+    batch, tokens = (
+        None if value is not None and value > _MOST else value for value in (name_parts.batch, name_parts.tokens)
+    )
+    return replace(name_parts, batch=batch, tokens=tokens)
 
 
 @lru_cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     try:
         form = re.compile(pattern)
     except re.error as error:
         raise ValueError(f"{USER_PATTERN}={pattern!r} is no regular expression: {error}.") from error
-    if unknown := form.groupindex.keys() - set(USER_GROUPS):
-        raise ValueError(f"{USER_PATTERN} has the group {min(unknown)!r}; the groups may be {', '.join(USER_GROUPS)}.")
+    if other_groups := form.groupindex.keys() - set(USER_GROUPS):
+        raise ValueError(
+            f"{USER_PATTERN} has the group {min(other_groups)!r}; the groups may be {', '.join(USER_GROUPS)}."
+        )
     return form
 
 
@@ -280,10 +284,10 @@ def _by_user(fields: dict[str, str | None]) -> IterationName:
     phase, batch, tokens = "other", numbers.get("batch"), numbers.get("tokens")
     if {"context", "generation"} & numbers.keys():
         counts = {"context": "0", "generation": "0", **{key: str(number) for key, number in numbers.items()}}
-        phase, counted, sums = _counted(counts)
-        batch, tokens = _first(batch, counted), _first(tokens, sums)
-    named = (fields.get("phase") or "").lower()
-    return IterationName("user", named if named in PHASES else phase, batch, tokens)
+        phase, count, sums = _counts_of(counts)
+        batch, tokens = _first(batch, count), _first(tokens, sums)
+    phase_name = (fields.get("phase") or "").lower()
+    return IterationName("user", phase_name if phase_name in PHASES else phase, batch, tokens)
 
 
 def _first(*values: int | None) -> int | None:

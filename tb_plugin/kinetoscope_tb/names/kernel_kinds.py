@@ -67,5 +67,5 @@ def alignment(name: str) -> int | None:
 
 def output_tile(name: str) -> tuple[int, int] | None:
     """The size of the tile of the output that one block of a matmul kernel computes; None: the name doesn't tell."""
-    match = next((found for pattern in _TILES if (found := pattern.search(name))), None)
+    match = next((hit for pattern in _TILES if (hit := pattern.search(name))), None)
     return (int(match["m"]), int(match["n"])) if match else None

@@ -40,11 +40,11 @@ def _early(times: Times) -> Iterator[Diagnostic]:
         return
     count, most, usual = int(is_early.sum()), int(lead.max()), float(np.median(lead[is_early]))
     fact = f"GPU events begin up to {text.time(most)} (usually {text.time(usual)}) before the call that launched them"
-    linked = int(times.is_linked.sum())
+    n_linked = int(times.is_linked.sum())
     offset = int(np.percentile(lead[times.is_linked], 99))
     if most < limits.JITTER_NS:
         meaning = "This is within the error of converting the device's clock to the host's."
-    elif count > limits.SYSTEMATIC * linked and count > 1:
+    elif count > limits.SYSTEMATIC * n_linked and count > 1:
         meaning = (
             f"That many aren't chance: the device's clock is at least {text.time(offset)} behind the host's. Durations "
             "are right; gaps between host and device are wrong by that offset."
@@ -54,8 +54,8 @@ def _early(times: Times) -> Iterator[Diagnostic]:
     fault = None
     if most > limits.CLOCK_ERROR_NS:
         alone = times.within_steps(times.start[is_early], times.called[is_early])
-        affected = times.moved_by(offset) if count > limits.SYSTEMATIC * linked else alone
-        fault = Fault(f"{count} of {linked} {fact}", frozenset({"clock", "launches"}), _AGAIN, affected)
+        affected_ns = times.moved_by(offset) if count > limits.SYSTEMATIC * n_linked else alone
+        fault = Fault(f"{count} of {n_linked} {fact}", frozenset({"clock", "launches"}), _AGAIN, affected_ns)
     yield Diagnostic(
         "device_before_launch",
         count,
@@ -125,8 +125,8 @@ def _cut(times: Times) -> Iterator[Diagnostic]:
     cut = first[delay > limits.CUT_NS]
     if not cut.size:
         return
-    affected = times.idle_within_steps(times.returned[cut], times.start[cut])
-    share = times.share(affected)
+    affected_ns = times.idle_within_steps(times.returned[cut], times.start[cut])
+    share = times.share(affected_ns)
     late = text.time(int(delay.max()))
     fact = f"The first GPU event begins {late} after its launch, though no earlier one was recorded"
     yield Diagnostic(
@@ -136,5 +136,5 @@ def _cut(times: Times) -> Iterator[Diagnostic]:
         f"of the steps. That isn't idle time. {_RUNNING}",
         int(times.trace.device_events["offset"].to_numpy()[cut].min()),
         level="warning" if share > limits.NOTICEABLE else "note",
-        fault=Fault(fact, frozenset({"idle", "steps"}), _RUNNING, affected),
+        fault=Fault(fact, frozenset({"idle", "steps"}), _RUNNING, affected_ns),
     )

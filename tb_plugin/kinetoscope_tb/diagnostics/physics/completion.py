@@ -35,16 +35,16 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     if not calls.size:
         return
     bound = np.full(times.start.size, _NEVER)
-    waited = np.zeros(calls.size, bool)
+    is_late_wait = np.zeros(calls.size, bool)
     for queue in np.unique(queues):
         own = calls[queues == queue]
         rows = np.flatnonzero(times.is_linked & ((queue == NONE) | (times.queue == queue)))
         bound[rows] = np.minimum(bound[rows], _bounds(times, own, rows))
-        waited[queues == queue] = times.call_start[own] >= times.returned[rows].min(initial=_NEVER)
+        is_late_wait[queues == queue] = times.call_start[own] >= times.returned[rows].min(initial=_NEVER)
     late = times.end - np.minimum(bound, times.end)
     outlives = late > limits.CLOCK_ERROR_NS
     if outlives.any():
-        yield _of(times, outlives, bound, late, int(waited.sum()))
+        yield _of(times, outlives, bound, late, int(is_late_wait.sum()))
 
 
 def _bounds(times: Times, calls: Rows, rows: NDArray[np.int64]) -> Ints:
@@ -70,12 +70,12 @@ def _waits(times: Times) -> tuple[Rows, Rows]:
 
 def _named_queues(times: Times, calls: NDArray[np.int64]) -> Rows:
     """The queues of waits by their rows on the device's side."""
-    places = ["device", "stream"]
+    stream = ["device", "stream"]
     syncs = times.trace.syncs.filter(pl.col("sync_kind").cast(pl.String) == "Stream Sync")
     if syncs.is_empty():
         return np.full(calls.size, NONE, np.int32)
-    known = times.trace.device_events.select(*places, queue=pl.Series(times.queue)).unique(places)
-    queue = syncs.select(places).join(known, places, "left", maintain_order="left")["queue"].fill_null(NONE).to_numpy()
+    queues = times.trace.device_events.select(*stream, queue=pl.Series(times.queue)).unique(stream)
+    queue = syncs.select(stream).join(queues, stream, "left", maintain_order="left")["queue"].fill_null(NONE).to_numpy()
     correlation = times.trace.launches["correlation"].to_numpy()[calls]
     return gather(queue, rows_by_id(syncs["correlation"].to_numpy(), correlation)).astype(np.int32)
 
@@ -84,10 +84,12 @@ def _copied_queues(times: Times, calls: NDArray[np.int64]) -> Rows:
     """The queues of waits right behind a copy of the same thread and operator."""
     launches = times.trace.launches
     queue_of = np.full(launches.height, NONE, np.int32)
-    linked = np.flatnonzero(times.is_linked)
-    queue_of[times.launch[linked]] = times.queue[linked]
-    launching = np.flatnonzero(queue_of != NONE)
-    before: Rows = gather(launching, (np.searchsorted(launching, calls) - 1).astype(np.int32)).astype(np.int32)
+    events = np.flatnonzero(times.is_linked)
+    queue_of[times.launch[events]] = times.queue[events]
+    calls_with_queue = np.flatnonzero(queue_of != NONE)
+    before: Rows = gather(calls_with_queue, (np.searchsorted(calls_with_queue, calls) - 1).astype(np.int32)).astype(
+        np.int32
+    )
     thread, op = launches["thread"].to_numpy(), launches["op"].to_numpy()
     is_copy = gather(map_categories(launches["name"], copies_memory).astype(bool), before, missing=False)
     is_own = is_copy & (gather(thread, before) == thread[calls]) & (op[calls] != NONE)
@@ -96,19 +98,19 @@ def _copied_queues(times: Times, calls: NDArray[np.int64]) -> Rows:
 
 def _of(times: Times, outlives: NDArray[np.bool_], bound: Ints, late: Ints, waits: int) -> Diagnostic:
     count, most = int(outlives.sum()), int(late.max())
-    broken = np.unique(bound[outlives]).size
+    n_broken = np.unique(bound[outlives]).size
     is_behind = (times.start >= bound)[outlives].any() and count > 1  # all of a row came later, not only its end
-    is_offset = is_behind or (broken > 1 and broken > limits.SYSTEMATIC * waits)
+    is_offset = is_behind or (n_broken > 1 and n_broken > limits.SYSTEMATIC * waits)
     events = f"{count} GPU event{'s end' if count != 1 else ' ends'}"
     fact = f"{events} up to {text.time(most)} after the host had waited for {'them' if count != 1 else 'it'}"
     if is_offset:
-        affected = times.moved_by(most)
+        affected_ns = times.moved_by(most)
         meaning = (
-            f"That is so in {broken} of {waits} waits: the device's clock is ahead of the host's by up to that much. "
+            f"That is so in {n_broken} of {waits} waits: the device's clock is ahead of the host's by up to that much. "
             "Durations are right; gaps between host and device are wrong by that offset."
         )
     else:
-        affected = times.within_steps(np.maximum(times.start, bound)[outlives], times.end[outlives])
+        affected_ns = times.within_steps(np.maximum(times.start, bound)[outlives], times.end[outlives])
         meaning = "That can't be: their durations or their starts are wrong, and with them busy time and utilization."
     return Diagnostic(
         "kernel_outlives_wait",
@@ -119,6 +121,6 @@ def _of(times: Times, outlives: NDArray[np.bool_], bound: Ints, late: Ints, wait
             fact,
             frozenset({"clock"} if is_offset else {"idle", "kernel_times", "clock", "steps"}),
             "Record again with a newer driver and profiler library.",
-            affected,
+            affected_ns,
         ),
     )

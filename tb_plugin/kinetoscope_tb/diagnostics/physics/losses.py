@@ -29,18 +29,18 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     """What was launched, but has no row."""
     has_row = np.zeros(times.call_start.size, bool)
     has_row[times.launch[times.is_linked]] = True
-    launching = _launching(times.trace)
-    missing = launching & ~has_row
+    launches_work = _launches_work(times.trace)
+    missing = launches_work & ~has_row
     if not missing.any() or not has_row.any():
         return
     last = times.call_start[has_row].max()
-    blind = _blind_times(times, np.flatnonzero(launching), has_row)
+    blind = _blind_times(times, np.flatnonzero(launches_work), has_row)
     at_end = times.call_start[missing] > last
     parts = ((missing & (times.call_start < last), ~at_end), (missing & (times.call_start >= last), at_end))
-    for (calls, chosen), describe in zip(parts, (_of_lost, _of_end), strict=True):
+    for (calls, rows), describe in zip(parts, (_of_lost, _of_end), strict=True):
         if calls.any():
-            affected = times.idle_within_steps(blind[0][chosen], blind[1][chosen])
-            yield describe(times, calls, int(launching.sum()), affected)
+            affected_ns = times.idle_within_steps(blind[0][rows], blind[1][rows])
+            yield describe(times, calls, int(launches_work.sum()), affected_ns)
 
 
 def kernel_launches(trace: Trace) -> NDArray[np.bool_]:
@@ -48,10 +48,10 @@ def kernel_launches(trace: Trace) -> NDArray[np.bool_]:
     return map_categories(trace.launches["name"], launches_kernel)
 
 
-def _launching(trace: Trace) -> NDArray[np.bool_]:
+def _launches_work(trace: Trace) -> NDArray[np.bool_]:
     """Which calls must have rows: launches of kernels and graphs, but for those that are captured."""
-    launching: NDArray[np.bool_] = kernel_launches(trace) | map_categories(trace.launches["name"], launches_graph)
-    return launching & ~_captured(trace)
+    launches: NDArray[np.bool_] = kernel_launches(trace) | map_categories(trace.launches["name"], launches_graph)
+    return launches & ~_in_capture(trace)
 
 
 def _blind_times(times: Times, calls: NDArray[np.int64], has_row: NDArray[np.bool_]) -> tuple[Ints, Ints]:
@@ -59,20 +59,20 @@ def _blind_times(times: Times, calls: NDArray[np.int64], has_row: NDArray[np.boo
     order = np.argsort(times.call_start[calls], kind="stable")
     ends = np.full(times.call_start.size, np.iinfo(np.int64).min)
     starts = np.full(times.call_start.size, max(times.trace.window[1], int(times.steps[1].max(initial=0))))
-    linked = np.flatnonzero(times.is_linked)
-    np.maximum.at(ends, times.launch[linked], times.end[linked])
-    np.minimum.at(starts, times.launch[linked], times.start[linked])
+    events = np.flatnonzero(times.is_linked)
+    np.maximum.at(ends, times.launch[events], times.end[events])
+    np.minimum.at(starts, times.launch[events], times.start[events])
     begin, finish = np.empty(calls.size, np.int64), np.empty(calls.size, np.int64)
     begin[order] = np.maximum(np.maximum.accumulate(ends[calls[order]]), times.call_start[calls[order]])
     finish[order] = np.minimum.accumulate(starts[calls[order]][::-1])[::-1]
-    lost = ~has_row[calls]
-    return begin[lost], finish[lost]
+    is_lost = ~has_row[calls]
+    return begin[is_lost], finish[is_lost]
 
 
-def _of_lost(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns: int) -> Diagnostic:
+def _of_lost(times: Times, calls: NDArray[np.bool_], n_launches: int, affected_ns: int) -> Diagnostic:
     count = int(calls.sum())
     part = text.percent(times.share(affected_ns))
-    of = f"{count} of {launched} launches ({text.percent(count / launched)})"
+    of = f"{count} of {n_launches} launches ({text.percent(count / n_launches)})"
     return Diagnostic(
         "kernels_lost",
         count,
@@ -84,10 +84,10 @@ def _of_lost(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns:
     )
 
 
-def _of_end(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns: int) -> Diagnostic:
+def _of_end(times: Times, calls: NDArray[np.bool_], n_launches: int, affected_ns: int) -> Diagnostic:
     count = int(calls.sum())
     share = times.share(affected_ns)
-    of = f"the last {count} of {launched} launches"
+    of = f"the last {count} of {n_launches} launches"
     return Diagnostic(
         "kernels_after_end",
         count,
@@ -98,11 +98,11 @@ def _of_end(times: Times, calls: NDArray[np.bool_], launched: int, affected_ns: 
     )
 
 
-def _captured(trace: Trace) -> NDArray[np.bool_]:
+def _in_capture(trace: Trace) -> NDArray[np.bool_]:
     """Which calls were made during graph capture, when they launch nothing."""
     launches = trace.launches
     start = launches["start_ns"].to_numpy()
     begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
     ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])
-    captured: NDArray[np.bool_] = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
-    return captured
+    is_inside: NDArray[np.bool_] = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
+    return is_inside

@@ -22,18 +22,20 @@ _AGAIN = "Record again; if it stays so, with a newer driver and profiler library
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """Rows that start before what their stream was given earlier."""
     least = np.iinfo(np.int64).min
-    reached = np.full(times.start.size, least)
-    for every in times.queues:
-        rows = every[times.is_linked[every]]
+    earliest = np.full(times.start.size, least)
+    for queue in times.queues:
+        rows = queue[times.is_linked[queue]]
         by_return = rows[np.argsort(times.returned[rows], kind="stable")]
         latest = np.append(least, np.maximum.accumulate(times.start[by_return]))
-        reached[rows] = latest[np.searchsorted(times.returned[by_return], times.called[rows])]
-    is_early = reached > times.start + limits.JITTER_NS
+        earliest[rows] = latest[np.searchsorted(times.returned[by_return], times.called[rows])]
+    is_early = earliest > times.start + limits.JITTER_NS
     if not is_early.any():
         return
-    count, linked = int(is_early.sum()), int(times.is_linked.sum())
-    most = int((reached - times.start)[is_early].max())
-    fact = f"{count} of {linked} GPU events start up to {text.time(most)} before work that their stream was given first"
+    count, n_linked = int(is_early.sum()), int(times.is_linked.sum())
+    most = int((earliest - times.start)[is_early].max())
+    fact = (
+        f"{count} of {n_linked} GPU events start up to {text.time(most)} before work that their stream was given first"
+    )
     yield Diagnostic(
         "stream_out_of_order",
         count,
@@ -44,6 +46,6 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
             fact,
             frozenset({"launches", "clock"}),
             _AGAIN,
-            times.within_steps(times.start[is_early], reached[is_early]),
+            times.within_steps(times.start[is_early], earliest[is_early]),
         ),
     )

@@ -43,16 +43,16 @@ def _overhead(times: Times) -> Iterator[Diagnostic]:
     )
     length = trace.window[1] - trace.window[0]
     start, end = intervals_of(rows)
-    spent = int((end - start).sum())
-    if not length or spent <= _NOTICEABLE * length:
+    total_ns = int((end - start).sum())
+    if not length or total_ns <= _NOTICEABLE * length:
         return
     costs = []
     for (name,), part in rows.group_by(pl.col("name").cast(pl.String)):
         start, end = intervals_of(part)
         costs.append((int((end - start).sum()), str(name), part.height))
     costs.sort(reverse=True)
-    listed = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
-    words = f"The profiler and the driver were busy for {100 * spent / length:.1f} % of the recording: {listed}. "
+    shares = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
+    words = f"The profiler and the driver were busy for {100 * total_ns / length:.1f} % of the recording: {shares}. "
     words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
     offset = int(rows["offset"].to_numpy().min())
     yield Diagnostic("profiler_overhead", rows.height, words.strip(), offset, fault=_overhead_fault(times, rows))
@@ -74,18 +74,18 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     calls = trace.python_calls
     if calls.is_empty() or not times.steps_ns:
         return
-    launching = launching_threads(trace)
-    start = np.sort(calls["start_ns"].to_numpy()[~launching.any() | launching[calls["thread"].to_numpy()]])
+    launches = launching_threads(trace)
+    start = np.sort(calls["start_ns"].to_numpy()[~launches.any() | launches[calls["thread"].to_numpy()]])
     count = int((np.searchsorted(start, times.steps[1]) - np.searchsorted(start, times.steps[0])).sum())
     cost = limits.PYTHON_CALL_NS * count
     if count < limits.FEW_ROWS or times.share(cost) < limits.LARGE_OVERHEAD:
         return
     fact = f"Tracing {text.digits(count)} Python calls takes at least {text.percent(times.share(cost))} of the steps"
-    affected = min(cost, int(times.gaps.sum())) if times.start.size else cost
+    affected_ns = min(cost, int(times.gaps.sum())) if times.start.size else cost
     yield Diagnostic(
         "stacks_slow_host",
         count,
         f"{fact} ({limits.PYTHON_CALL_NS} ns each where it was measured). Host times include it, and devices wait for "
         f"it. {_WITHOUT_STACKS}",
-        fault=Fault(fact, frozenset({"host_times", "idle"}), _WITHOUT_STACKS, affected),
+        fault=Fault(fact, frozenset({"host_times", "idle"}), _WITHOUT_STACKS, affected_ns),
     )

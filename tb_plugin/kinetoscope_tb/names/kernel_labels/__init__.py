@@ -38,17 +38,17 @@ def kernel_label(name: str) -> str:
 
 def kernel_labels(names: Iterable[str]) -> dict[str, str]:
     """A label for each name. Distinct kernels have distinct labels: more parts of the name are added where needed."""
-    chosen: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
-    texts = {name: kernel_label(name) for name in chosen}
-    position = dict.fromkeys(chosen, 0)
-    while groups := _same(texts, chosen, position):
+    parts_of: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
+    texts = {name: kernel_label(name) for name in parts_of}
+    position = dict.fromkeys(parts_of, 0)
+    while groups := _same(texts, parts_of, position):
         for group in groups:
-            _add_part(group, chosen, position)
-            texts |= {name: _cut(_label(name).text(chosen[name])) for name in group}
+            _add_part(group, parts_of, position)
+            texts |= {name: _cut(_label(name).text(parts_of[name])) for name in group}
     for group in _groups(texts):
         for name in group:
             mark = f" ~{zlib.crc32(name.encode()):08x}"[:6]
-            texts[name] = _cut(_label(name).text(chosen[name]), LONGEST - len(mark)) + mark
+            texts[name] = _cut(_label(name).text(parts_of[name]), LONGEST - len(mark)) + mark
     return texts
 
 
@@ -68,23 +68,23 @@ def _groups(texts: dict[str, str]) -> list[list[str]]:
     return [group for group in names.values() if len(group) > 1]
 
 
-def _same(texts: dict[str, str], chosen: dict[str, tuple[str, ...]], position: dict[str, int]) -> list[list[str]]:
+def _same(texts: dict[str, str], parts_of: dict[str, tuple[str, ...]], position: dict[str, int]) -> list[list[str]]:
     """The names with the same text that have parts left to add."""
     return [
         group
         for group in _groups(texts)
-        if len(chosen[group[0]]) < _MOST_PARTS and any(position[n] < len(_label(n).more) for n in group)
+        if len(parts_of[group[0]]) < _MOST_PARTS and any(position[n] < len(_label(n).more) for n in group)
     ]
 
 
-def _add_part(group: list[str], chosen: dict[str, tuple[str, ...]], position: dict[str, int]) -> None:
+def _add_part(group: list[str], parts_of: dict[str, tuple[str, ...]], position: dict[str, int]) -> None:
     """Adds to each the next part in which they differ."""
     most = max(len(_label(name).more) for name in group)
     for at in range(max(position[name] for name in group), most):
         parts = {name: (*_label(name).more, *[""] * most)[at] for name in group}
         if len(set(parts.values())) > 1 and all(len(part) <= LONGEST // 2 for part in parts.values()):
             for name, part in parts.items():
-                chosen[name] = (*chosen[name], part) if part else chosen[name]
+                parts_of[name] = (*parts_of[name], part) if part else parts_of[name]
                 position[name] = at + 1
             return
     for name in group:

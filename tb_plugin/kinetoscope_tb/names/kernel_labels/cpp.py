@@ -111,50 +111,50 @@ def _depths(text: str) -> list[int]:
 
     Within `(…)` an angle bracket without a partner compares numbers, as in `std::enable_if<((8)>(0)), void>`.
     """
-    depths, begun, count = [], list[str](), Counter[str]()
+    depths, open_brackets, count = [], list[str](), Counter[str]()
     for letter in text:
         partner = _PAIRS.get(letter)
-        if partner == "<" and begun[-1:] == ["<"]:
-            count[begun.pop()] -= 1
+        if partner == "<" and open_brackets[-1:] == ["<"]:
+            count[open_brackets.pop()] -= 1
         elif partner and partner != "<" and count[partner]:
-            while (last := begun.pop()) != partner:
+            while (last := open_brackets.pop()) != partner:
                 count[last] -= 1
             count[partner] -= 1
-        depths.append(len(begun))
+        depths.append(len(open_brackets))
         if letter in _PAIRS.values():
-            begun.append(letter)
+            open_brackets.append(letter)
             count[letter] += 1
     return depths
 
 
 def _parse_mangled(name: str) -> CppName:
     """The identifiers of a mangled name (Itanium C++ ABI, 5.1): each comes after its own length."""
-    qualified, at = [], 3 if name.startswith("_ZN") else 2
+    scopes, at = [], 3 if name.startswith("_ZN") else 2
     if name.startswith("_ZN12_GLOBAL__N_1"):
         at += len("12_GLOBAL__N_1")
     while length := _LENGTH.match(name, at):
         begin = length.end()
         at = begin + int(length[0])
-        qualified.append(name[begin:at].removesuffix("E") if at >= len(name) else name[begin:at])
-    if not qualified:
+        scopes.append(name[begin:at].removesuffix("E") if at >= len(name) else name[begin:at])
+    if not scopes:
         return CppName((), name)
-    return CppName(tuple(qualified[:-1]), qualified[-1], tuple(_identifiers(name[at:])), is_mangled=True)
+    return CppName(tuple(scopes[:-1]), scopes[-1], tuple(_identifiers(name[at:])), is_mangled=True)
 
 
-def _identifiers(mangled: str) -> list[str]:
+def _identifiers(name: str) -> list[str]:
     """The identifiers and built-in floating-point types in the rest of a mangled name."""
-    found, at = [], 0
-    while at < len(mangled):
-        if literal := _LITERAL.match(mangled, at):
-            found.append(_FLAGS.get(literal[2], literal[2]) if literal[1] == "b" else literal[2])
+    identifiers, at = [], 0
+    while at < len(name):
+        if literal := _LITERAL.match(name, at):
+            identifiers.append(_FLAGS.get(literal[2], literal[2]) if literal[1] == "b" else literal[2])
             at = literal.end()
-        elif length := _LENGTH.match(mangled, at):
+        elif length := _LENGTH.match(name, at):
             end = length.end() + int(length[0])
-            found.append(mangled[length.end() : end])
+            identifiers.append(name[length.end() : end])
             at = max(end, at + 1)
-        elif mangled.startswith(("DF16b", "DF16_"), at):
-            found.append(mangled[at : at + 5])
+        elif name.startswith(("DF16b", "DF16_"), at):
+            identifiers.append(name[at : at + 5])
             at += 5
         else:
             at += 1
-    return found
+    return identifiers

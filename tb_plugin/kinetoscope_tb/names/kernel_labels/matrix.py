@@ -75,8 +75,8 @@ def label(name: str, cpp: CppName) -> Label | None:
         _of_trtllm,
         _triton,
     ):
-        if found := rule(name):
-            return found
+        if match := rule(name):
+            return match
     return _cutlass_3(name, cpp) or _by_own_name(cpp)
 
 
@@ -112,11 +112,11 @@ def _xmma(name: str) -> Label | None:
     hit = _XMMA.search(name)
     if not hit:
         return None
-    arch, kind, stored, middle, computed, tile, rest = hit.groups()
+    arch, kind, storage, middle, compute, tile, rest = hit.groups()
     what = "GEMM" if kind == "gemm" else "conv " + re.search(r"fprop|dgrad|wgrad", kind)[0]  # type: ignore[index]
     library = "cuBLAS" if kind == "gemm" and "cudnn" not in rest else "cuDNN"
     more = (*_LAYOUT.findall(middle), *rest.strip("_").split("_"), *middle.split("_"))
-    return Label(what, (library, f"sm{arch}" if arch else "", tile), _SHORT_FORMATS[computed or stored], more=more)
+    return Label(what, (library, f"sm{arch}" if arch else "", tile), _SHORT_FORMATS[compute or storage], more=more)
 
 
 def _computes_in(letter: str, operand: str | None, *, uses_mma: bool) -> str:
@@ -153,8 +153,8 @@ def _cutlass_2(name: str) -> Label | None:
     dtype = _computes_in(letter, inner or operand or output, uses_mma=uses_mma)
     what = "GEMM" if kind == "gemm" else f"conv {kind}"
     layouts = tuple(_LAYOUT.findall(rest))
-    shown = layouts if kind != "gemm" else ()
-    where = ("cutlass", f"sm{arch}" if arch else "", "wmma" if wmma else "", tile, *shown, align or "")
+    layout = layouts if kind != "gemm" else ()
+    where = ("cutlass", f"sm{arch}" if arch else "", "wmma" if wmma else "", tile, *layout, align or "")
     return Label(what, where, dtype, more=(*layouts, *rest.split("_"), unit, name.split("<")[0]))
 
 
@@ -170,11 +170,11 @@ def _cutlass_3_library(name: str) -> Label | None:
 def _fused_attention(name: str) -> Label | None:
     """PyTorch's memory-efficient attention, TensorRT-LLM's, AITER's and cuDNN's."""
     if hit := _EFFICIENT.search(name):
-        side, stored, aligned, tile, arch = hit.groups()
+        side, storage, alignment, tile, arch = hit.groups()
         step = "fwd" if side == "F" else "bwd"
         # kernel_forward.h, OpMultiplyAddFastF32: from Ampere on, three TF32 products make one of floats
-        dtype = "3xTF32" if stored == "f32" and int(arch) >= _FIRST_WITH_TF32 else _SHORT_FORMATS[stored]
-        return Label(f"mem_eff_attention {step}", ("cutlass", f"sm{arch}", tile), dtype, more=(aligned,))
+        dtype = "3xTF32" if storage == "f32" and int(arch) >= _FIRST_WITH_TF32 else _SHORT_FORMATS[storage]
+        return Label(f"mem_eff_attention {step}", ("cutlass", f"sm{arch}", tile), dtype, more=(alignment,))
     if hit := _TRTLLM.search(name):
         arch, dtype, head, rest = hit.groups()
         words = tuple(re.findall(r"[A-Z][a-z]*\d*", rest))

@@ -72,8 +72,8 @@ _MTIA = re.compile(r"^(?:\w+::)?([\w.]+)-dtype_(\w+?)(?:-(\w+))?$")
 def label(name: str, cpp: CppName) -> Label | None:
     """The label of such a kernel; None for others."""
     for rule in (_nccl, _triton, _of_dtype_key):
-        if found := rule(name):
-            return found
+        if match := rule(name):
+            return match
     return _elementwise(name, cpp) or _reduction(cpp) or _multi_tensor(cpp) or _of_library(name, cpp)
 
 
@@ -124,10 +124,10 @@ def _nccl(name: str) -> Label | None:
         "f64": "fp64",
         "u8": "uint8",
     }
-    known = [formats.get(w, w) for w in words]
-    dtype = next((w for w in known[1:] if re.fullmatch(r"b?fp?\d+|u?int\d+|[iu]\d+", w)), "")
+    parts = [formats.get(w, w) for w in words]
+    dtype = next((w for w in parts[1:] if re.fullmatch(r"b?fp?\d+|u?int\d+|[iu]\d+", w)), "")
     is_reduction = words[0] in {"AllReduce", "ReduceScatter", "Reduce"}
-    rest = [w.lower() for w in known[1:] if w != dtype and (w != "Sum" or is_reduction)]
+    rest = [w.lower() for w in parts[1:] if w != dtype and (w != "Sum" or is_reduction)]
     library = "RCCL" if name.startswith("rccl") else "NCCL"
     order = sorted(rest, key=lambda w: w in {"sum", "max", "min", "prod", "avg"})
     return Label(f"{library} {words[0]}", (dtype, *order), more=(name,))
@@ -138,12 +138,12 @@ def _triton(name: str) -> Label | None:
     if not hit:
         return None
     kind, operators, number = hit.groups()
-    every = _OPERATOR.findall(operators)
-    computing = [op.lstrip("_") for op in every if op not in _VIEWS] or [op.lstrip("_") for op in every]
-    shown = "+".join(computing)
-    while len(shown) > _MOST_OPERATORS:
-        shown = shown.removesuffix("+…").rpartition("+")[0] + "+…"
-    return Label(f"triton {kind}", (shown,), last=f"#{number}" if number else "", more=(name,))
+    names = _OPERATOR.findall(operators)
+    operations = [op.lstrip("_") for op in names if op not in _VIEWS] or [op.lstrip("_") for op in names]
+    text = "+".join(operations)
+    while len(text) > _MOST_OPERATORS:
+        text = text.removesuffix("+…").rpartition("+")[0] + "+…"
+    return Label(f"triton {kind}", (text,), last=f"#{number}" if number else "", more=(name,))
 
 
 def _of_dtype_key(name: str) -> Label | None:
@@ -162,7 +162,7 @@ def _elementwise(name: str, cpp: CppName) -> Label | None:
         does = "scatter" if re.search(r"internal_kernel<true|scatter_fill", name) else "gather"
         return Label(does, dtype=opaque_size(name) or number_format(name), more=(re.sub(r".*::", "", arguments[0]),))
     body = arguments[0]
-    inner = _unwrapped(body)
+    inner = _inner_body(body)
     what = _functor(inner)
     if _SCALAR.search(body) and "scalar" not in what:
         what += " scalar"
@@ -183,15 +183,15 @@ def _element_format(body: str) -> str:
     """The format of the elements in memory; a condition (bool) doesn't count."""
     if hit := _TYPED.search(body):
         return number_format(hit[1])
-    body = _unwrapped(body)
+    body = _inner_body(body)
     for parameters in reversed(_LAMBDA.findall(body)):
         formats = [number_format(p) for p in parameters.split(",")]
-        if named := [f for f in formats if f and f != "bool"] or [f for f in formats if f]:
-            return named[0]
+        if specific := [f for f in formats if f and f != "bool"] or [f for f in formats if f]:
+            return specific[0]
     return number_format(re.sub(r"\([^()]*\)", "", body))
 
 
-def _unwrapped(body: str) -> str:
+def _inner_body(body: str) -> str:
     """The function that wrappers apply to each element."""
     if hit := _LAUNCHER.search(body):
         body = body[hit.end() :]
@@ -244,7 +244,7 @@ def _reduction(cpp: CppName) -> Label | None:
         return None
     body = cpp.arguments[-1]
     numbers = "x".join(cpp.arguments[:-1])
-    return Label(f"reduce {_functor(_unwrapped(body))}", dtype=number_format(body), more=(numbers,))
+    return Label(f"reduce {_functor(_inner_body(body))}", dtype=number_format(body), more=(numbers,))
 
 
 def _multi_tensor(cpp: CppName) -> Label | None:
