@@ -13,9 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from .path_below import in_its_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from .path_below import OpenFolder, PathBelow
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @dataclass
@@ -23,11 +29,13 @@ class AtomicFile:
     """A file that is being written.
 
     Args:
-        path: Its final name, which may change until the block ends.
+        folder: The folder that it is in.
+        name: Its final name, which may change until the block ends.
         stream: Takes its bytes.
     """
 
-    path: Path
+    folder: OpenFolder
+    name: str
     stream: BinaryIO
 
     def force_to_disk(self) -> None:
@@ -37,7 +45,7 @@ class AtomicFile:
 
 
 @contextmanager
-def atomic_file(path: Path, *, owner: str = "") -> Iterator[AtomicFile]:
+def atomic_file(path: Path | PathBelow, *, owner: str = "") -> Iterator[AtomicFile]:
     """Return a file that gets its name at the end of the block; a symbolic link of that name is replaced, not followed.
 
     Args:
@@ -48,23 +56,31 @@ def atomic_file(path: Path, *, owner: str = "") -> Iterator[AtomicFile]:
     Raises:
         OSError: The disk or the folder doesn't allow it.
     """
-    hidden = partial_file(path, owner or uuid.uuid4().hex)
-    hidden.unlink(missing_ok=True)
+    file = in_its_folder(path)
+    with file.parent.open_folder() as folder, _hidden_file(folder, file.name, owner) as (hidden, stream):
+        atomic = AtomicFile(folder, file.name, stream)
+        with stream:
+            yield atomic
+        folder.replace(hidden, atomic.name)
+
+
+@contextmanager
+def _hidden_file(folder: OpenFolder, name: str, owner: str = "") -> Iterator[tuple[str, BinaryIO]]:
+    """Return name and stream of a new hidden file; it is removed at the end of the block, unless it was renamed."""
+    hidden = partial_name(name, owner or uuid.uuid4().hex)
+    folder.unlink(hidden)
     try:
-        with hidden.open("xb") as stream:
-            file = AtomicFile(path, stream)
-            yield file
-        hidden.replace(file.path)
+        yield hidden, os.fdopen(folder.open(hidden, _NEW), "wb")
     finally:
-        hidden.unlink(missing_ok=True)
+        folder.unlink(hidden)
 
 
-def partial_file(path: Path, owner: str) -> Path:
-    """Return the hidden path, next to the final one, that a file has until it is complete."""
-    return path.with_name(f".{path.name}.tmp-{owner}")
+def partial_name(name: str, owner: str) -> str:
+    """Return the hidden name that a file has until it is complete."""
+    return f".{name}.tmp-{owner}"
 
 
-def replace_file(path: Path, data: bytes, *, forces_to_disk: bool = False) -> None:
+def replace_file(path: Path | PathBelow, data: bytes, *, forces_to_disk: bool = False) -> None:
     """Write a file atomically.
 
     Args:
@@ -81,7 +97,7 @@ def replace_file(path: Path, data: bytes, *, forces_to_disk: bool = False) -> No
             file.force_to_disk()
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path | PathBelow, value: Any) -> None:
     """Write a value as JSON, like `replace_file`.
 
     Raises:
@@ -90,41 +106,43 @@ def write_json(path: Path, value: Any) -> None:
     replace_file(path, json.dumps(value, default=str).encode("ascii"))
 
 
-def create_file(path: Path, data: bytes) -> bool:
+def create_file(path: Path | PathBelow, data: bytes) -> bool:
     """Create a file atomically unless it exists; return whether this call created it. Of concurrent calls, one does.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
     """
-    hidden = partial_file(path, uuid.uuid4().hex)
-    try:
-        with hidden.open("xb") as stream:
+    file = in_its_folder(path)
+    with file.parent.open_folder() as folder, _hidden_file(folder, file.name) as (hidden, stream):
+        with stream:
             stream.write(data)
         try:
-            os.link(hidden, path)  # unlike a new file, it is never empty
+            folder.link(hidden, file.name)  # unlike a new file, it is never empty
         except FileExistsError:
             return False
         except OSError:  # a file system without hard links
-            if path.exists():
+            if folder.exists(file.name):
                 return False
-            hidden.replace(path)
+            folder.replace(hidden, file.name)
         return True
-    finally:
-        hidden.unlink(missing_ok=True)
 
 
-def link_file(source: Path, path: Path) -> None:
+def link_file(source: Path, path: Path | PathBelow) -> None:
     """Make a hard link to a file, or a copy if links aren't possible; an older file of that name is replaced.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
     """
-    hidden = partial_file(path, uuid.uuid4().hex)
-    try:
+    file = in_its_folder(path)
+    hidden = partial_name(file.name, uuid.uuid4().hex)
+    with file.parent.open_folder() as folder:
         try:
-            os.link(source, hidden)
+            folder.link(source, hidden, is_here=False)
+            folder.replace(hidden, file.name)
+            return
         except OSError:
-            shutil.copyfile(source, hidden)
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
+            pass
+        finally:
+            folder.unlink(hidden)  # if both are links to one file, renaming does nothing
+    with source.open("rb") as original, atomic_file(file) as copy:
+        shutil.copyfileobj(original, copy.stream)

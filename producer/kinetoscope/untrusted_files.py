@@ -13,25 +13,28 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from .path_below import in_its_folder
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .path_below import PathBelow
 
 MOST_JSON_BYTES = 32 << 20
 """The maximum size of a file that is read as a whole: the `run.json` of a hundred thousand ranks is smaller."""
 
-_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_BINARY = getattr(os, "O_BINARY", 0)
 
-
-def _open_regular(path: Path, flags: int) -> int:
-    descriptor = os.open(path, flags | _PLAIN | _BINARY)
+def _open_regular(path: Path | PathBelow, flags: int) -> int:
+    file = in_its_folder(path)
+    with file.parent.open_folder() as folder:
+        descriptor = folder.open(file.name, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{path} isn't a plain file")
     return descriptor
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path | PathBelow) -> BinaryIO:
     """Open a file for reading.
 
     Raises:
@@ -40,7 +43,7 @@ def open_plain(path: Path) -> BinaryIO:
     return os.fdopen(_open_regular(path, os.O_RDONLY), "rb")
 
 
-def read_plain(path: Path, most_bytes: int = MOST_JSON_BYTES) -> bytes:
+def read_plain(path: Path | PathBelow, most_bytes: int = MOST_JSON_BYTES) -> bytes:
     """Return the content of a file.
 
     Raises:
@@ -53,7 +56,7 @@ def read_plain(path: Path, most_bytes: int = MOST_JSON_BYTES) -> bytes:
     return data
 
 
-def read_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
+def read_json(path: Path | PathBelow, most_bytes: int = MOST_JSON_BYTES) -> Any:
     """Return the value of a JSON file; None if it doesn't exist or isn't JSON."""
     try:
         return json.loads(read_plain(path, most_bytes))
@@ -61,7 +64,7 @@ def read_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
         return None
 
 
-def append_plain(path: Path, data: bytes) -> None:
+def append_plain(path: Path | PathBelow, data: bytes) -> None:
     """Append to an existing file.
 
     Raises:
@@ -71,42 +74,14 @@ def append_plain(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def touch_plain(path: Path) -> None:
+def touch_plain(path: Path | PathBelow) -> None:
     """Set a file's times to now.
 
     Raises:
         OSError: As for `append_plain`.
     """
-    if os.utime in os.supports_fd:
-        descriptor = _open_regular(path, os.O_WRONLY)
-        try:
-            os.utime(descriptor)
-        finally:
-            os.close(descriptor)
-    else:
-        os.utime(path)
-
-
-def is_below(path: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder after resolving links; only the last part may be a link itself."""
+    descriptor = _open_regular(path, os.O_WRONLY)
     try:
-        return path.parent.resolve().is_relative_to(folder.resolve()) and path.name not in ("", ".", "..")
-    except (OSError, ValueError, RuntimeError):  # a cycle of links, or an invalid name
-        return False
-
-
-def make_folder_below(run: Path, *names: str) -> Path:
-    """Create a folder in a run's folder, level by level, without following links.
-
-    Raises:
-        OSError: It can't be created, or one of its levels is a link.
-    """
-    run.mkdir(parents=True, exist_ok=True)
-    folder = run
-    for name in names:
-        folder /= name
-        if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-        if folder.is_symlink():
-            raise OSError(f"{folder} is a link, which Kinetoscope doesn't follow")
-    return folder
+        os.utime(descriptor if os.utime in os.supports_fd else str(path))
+    finally:
+        os.close(descriptor)

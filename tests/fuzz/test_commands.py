@@ -1,5 +1,7 @@
 """Commands on folders that anybody may have filled: a message or a result, and no file of the user outside changes."""
 
+import itertools
+import json
 import os
 import random
 import shutil
@@ -8,7 +10,15 @@ from contextlib import suppress
 
 import pytest
 
+from kinetoscope.errors import UsageError
+from kinetoscope.job.run_attempts import claim_folder
+from kinetoscope.journal.journal import JournalWriter
+from kinetoscope.journal.recover import recover_journals
+from kinetoscope.output.commit import commit_trace
+from kinetoscope.output.manifest import write_status
 from kinetoscope.output.scratch import VARIABLE
+from kinetoscope.path_below import PathBelow
+from kinetoscope.scheduling.consensus import FolderLog
 from kinetoscope.scheduling.request import WORK as WORK_FOLDER
 from kinetoscope.scheduling.request import Request, take_request, write_request
 from support.build import TraceBuilder
@@ -153,3 +163,59 @@ def test_a_request_that_becomes_a_link_and_back_leads_nowhere(places):
         is_over.set()
         thread.join()
     assert contents(home) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links")
+def test_a_folder_that_becomes_a_link_and_back_leads_nowhere(places):
+    run, home, is_over = places / "run", places / "home", threading.Event()
+    for folder in (f"{WORK_FOLDER}/plans", f"{WORK_FOLDER}/status", "traces"):
+        (run / folder).mkdir(parents=True)
+        (home / folder).mkdir(parents=True)
+    (home / WORK_FOLDER / "trace").write_text(json.dumps({"reason": "the user's own"}))
+    (places / "raw.json").write_text('{"traceEvents": []}')
+    before, names = contents(home), itertools.count()
+
+    def swap():
+        while not is_over.is_set():
+            for folder in (f"{WORK_FOLDER}/plans", f"{WORK_FOLDER}/status", WORK_FOLDER, "traces"):
+                with suppress(OSError):
+                    (run / folder).rename(places / f"aside{next(names)}")
+                with suppress(OSError):
+                    (run / folder).symlink_to(home / folder, target_is_directory=True)
+                with suppress(OSError):
+                    (run / folder).unlink()
+                with suppress(OSError):
+                    (run / folder).mkdir()
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        for number in range(100):
+            for action in actions_below(run, places / "raw.json", number):
+                with suppress(OSError, UsageError):
+                    request = action()
+                    assert not isinstance(request, Request) or request.reason == "file"
+    finally:
+        is_over.set()
+        thread.join()
+    assert contents(home) == before
+
+
+def actions_below(run, raw, number):
+    """What a recorder and the commands write, read and remove in folders below a run."""
+    journal = JournalWriter({"version": "1"}, list)
+    journal.open(run, 3, {"global_rank": 3, "world_size": 8, "host": "host", "pid": 1})
+    journal.add("s", number, 1, 2)
+    status = {"global_rank": 0, "attempt": "a", "started_ns": 1, "queue": "q", "windows": []}
+    plans = FolderLog(PathBelow(run, WORK_FOLDER, "plans"), "key")
+    return (
+        lambda: write_request(run, Request()),
+        lambda: take_request(run),
+        journal.write,
+        lambda: journal.close("end"),
+        lambda: write_status(run, 0, status),
+        lambda: plans.propose(number, "{}"),
+        lambda: claim_folder(run.parent, run.name, "token", overwrite=True),
+        lambda: commit_trace(raw, PathBelow(run, "traces", "rank0.1.pt.trace.json"), {}, owner="queue")[:0],
+        lambda: recover_journals(run, force=True),
+    )

@@ -24,6 +24,7 @@ from kinetoscope.journal.unfinished_windows import unfinished_windows
 from kinetoscope.output.manifest import write_status
 from kinetoscope.output.scratch import VARIABLE, make_spool_folder
 from kinetoscope.output.spool import PROCESS, STATE, Spool
+from kinetoscope.path_below import PathBelow
 from kinetoscope.scheduling.consensus import FolderLog, Plan
 from kinetoscope.scheduling.request import Request, take_request
 from kinetoscope_tb.discovery import Logdir, list_traces
@@ -195,7 +196,7 @@ def test_no_run_folder_breaks_who_reads_it_or_leads_out_of_it(places, group):
             with suppress(UsageError, OSError):
                 take_request(run)
             with suppress(OSError):
-                FolderLog(run / ".work" / "plans", "key").read(0)
+                FolderLog(PathBelow(run, ".work", "plans"), "key").read(0)
             finish_spools(run)
             recover_journals(run)
             with suppress(OSError):

@@ -59,17 +59,8 @@ PACKAGES = {
             {"journal", "profiling"},
             {"output", "sampling"},
             {"error_log", "job", "progress", "scheduling", "signals"},
-            {"argument_checks"},
-            {
-                "_version",
-                "atomic_write",
-                "child_process",
-                "errors",
-                "events",
-                "naming",
-                "process_id",
-                "untrusted_files",
-            },
+            {"argument_checks", "atomic_write", "untrusted_files"},
+            {"_version", "child_process", "errors", "events", "naming", "path_below", "process_id"},
         ],
     ),
     "kinetoscope.composer": Package(
@@ -97,9 +88,10 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
             "kinetoscope.journal.journal",
             "kinetoscope.journal.status",
             "kinetoscope.job.rank_info",
+            "kinetoscope.path_below",
         ),
     },
-    "export": {"kinetoscope.naming", "kinetoscope.untrusted_files"},
+    "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {"kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"},
 }
 WITHOUT_TORCH = [

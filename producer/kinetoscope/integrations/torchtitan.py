@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..atomic_write import link_file
 from ..naming import TraceName, file_name, worker_of_rank
+from ..path_below import PathBelow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,9 @@ def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
             _LOG.warning("%s: torchtitan's traces are called iteration_20/rank3_trace.json.gz; left alone.", trace_path)
             return
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            link_file(Path(trace_path), target)
+            below = PathBelow.of(target, run)
+            below.parent.make()
+            link_file(Path(trace_path), below)
         except OSError as error:
             _LOG.warning("%s wasn't published as %s: %s", trace_path, target, error)
 

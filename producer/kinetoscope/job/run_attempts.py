@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from ..atomic_write import create_file, replace_file
 from ..naming import parse
-from ..untrusted_files import make_folder_below, read_plain
+from ..path_below import PathBelow
+from ..untrusted_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,9 +118,9 @@ def claim_folder(logdir: Path, name: str, token: str, *, overwrite: bool = False
     """
     for number in itertools.count():
         attempt = f"{name}.{number}" if number else name
-        mark = logdir / attempt / ".work" / "attempt"
+        mark = PathBelow(logdir / attempt, ".work", "attempt")
         if overwrite:
-            make_folder_below(logdir / attempt, ".work")
+            mark.parent.make()
             replace_file(mark, os.fsencode(token))
             return attempt
         owner = _owner(mark)
@@ -144,7 +145,8 @@ def join_attempt(logdir: Path, facts: LauncherFacts, own: Attempt, rank: int) ->
     """
     key = hashlib.sha256(facts.text.encode()).hexdigest()[:16]
     for number in itertools.count():
-        folder = make_folder_below(logdir, _JOIN_FOLDER, f"{key}.{number}")
+        folder = PathBelow(logdir, _JOIN_FOLDER, f"{key}.{number}")
+        folder.make()
         existing = _attempt_in(folder / "attempt")
         if existing is None:
             create_file(folder / "attempt", json.dumps(asdict(own)).encode())
@@ -163,14 +165,14 @@ def _may_be_same(existing: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
     return facts.is_unique or abs(existing.started_ns - own.started_ns) <= START_WINDOW_S * 10**9
 
 
-def _is_registered(folder: Path, own: Attempt, rank: int) -> bool:
+def _is_registered(folder: PathBelow, own: Attempt, rank: int) -> bool:
     """Claim a rank of the attempt for this process; return whether it is its own."""
     file, process = folder / f"rank{rank}", f"{socket.gethostname()} {os.getpid()} {own.started_ns}"
     create_file(file, process.encode())
     return read_plain(file, _MOST_BYTES).decode(errors="replace") == process
 
 
-def _attempt_in(file: Path) -> Attempt | None:
+def _attempt_in(file: PathBelow) -> Attempt | None:
     """Return the attempt of a record; None if there is none, or it is another user's and unreadable."""
     with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
         existing = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
@@ -181,7 +183,7 @@ def _attempt_in(file: Path) -> Attempt | None:
     return None
 
 
-def _owner(mark: Path) -> str | None:
+def _owner(mark: PathBelow) -> str | None:
     try:
         return os.fsdecode(read_plain(mark))
     except FileNotFoundError:
@@ -192,8 +194,8 @@ def _has_traces(folder: Path) -> bool:
     return folder.is_dir() and any(parse(path.name) is not None for path in folder.iterdir())
 
 
-def _claim(mark: Path, token: str) -> str:
+def _claim(mark: PathBelow, token: str) -> str:
     """Write the token unless another process was faster; return the token in the folder."""
-    make_folder_below(mark.parent.parent, ".work")
+    mark.parent.make()
     create_file(mark, os.fsencode(token))
     return _owner(mark) or ""

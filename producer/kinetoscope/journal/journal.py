@@ -35,8 +35,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import replace_file
 from ..events import COUNTER, INSTANT, Event
+from ..path_below import PathBelow
 from ..scheduling.request import WORK
-from ..untrusted_files import append_plain, make_folder_below, open_plain, touch_plain
+from ..untrusted_files import append_plain, open_plain, touch_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,30 +65,31 @@ MOST_NEWS = 20
 _encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 
 
-def journal_file(run: Path, rank: int) -> Path:
+def journal_file(run: Path, rank: int) -> PathBelow:
     """The journal of a rank."""
-    return run / WORK / f"rank{rank}.jsonl"
+    return PathBelow(run, WORK, f"rank{rank}.jsonl")
 
 
-def older_file(journal_path: Path) -> Path:
+def older_file(journal_path: PathBelow) -> PathBelow:
     """The older part of a journal, from before it grew too large."""
-    return journal_path.with_name(f"{journal_path.stem}.1.jsonl")
+    return journal_path.with_name(f"{_stem(journal_path)}.1.jsonl")
 
 
-def journal_files(run: Path) -> list[Path]:
+def _stem(file: PathBelow) -> str:
+    return file.name.removesuffix(".jsonl")
+
+
+def journal_files(run: Path) -> list[PathBelow]:
     """Return the journals of a run, also of processes that have ended."""
-    if (run / WORK).is_symlink():
-        return []
-    paths = (run / WORK).glob("rank*.jsonl")
-    return sorted(file for file in paths if not file.stem.endswith(".1"))
+    return [file for file in PathBelow(run, WORK).children("rank*.jsonl") if not file.name.endswith(".1.jsonl")]
 
 
-def recovered_journal_files(run: Path) -> list[Path]:
+def recovered_journal_files(run: Path) -> list[PathBelow]:
     """Return the journals that were recovered into a trace."""
-    return [] if (run / WORK).is_symlink() else sorted((run / WORK).glob(f"rank*{RECOVERED}"))
+    return PathBelow(run, WORK).children(f"rank*{RECOVERED}")
 
 
-def header_of(file: Path) -> dict[str, Any] | None:
+def header_of(file: PathBelow) -> dict[str, Any] | None:
     """Return the header of a journal, which describes its process; None if it has none.
 
     Raises:
@@ -98,7 +100,7 @@ def header_of(file: Path) -> dict[str, Any] | None:
     return head if isinstance(head, dict) else None
 
 
-def lines_of(file: Path, most_bytes: int | None = None) -> list[list[Any]]:
+def lines_of(file: PathBelow, most_bytes: int | None = None) -> list[list[Any]]:
     """Return the lines of a journal after its first, without damaged or truncated ones.
 
     Args:
@@ -154,7 +156,7 @@ def is_time_ns(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
-def has_ended(file: Path) -> bool:
+def has_ended(file: PathBelow) -> bool:
     """Whether a journal's process closed its recording.
 
     Raises:
@@ -170,7 +172,7 @@ def _value(line: bytes) -> Any:
         return None
 
 
-def _preserve(file: Path) -> None:
+def _preserve(file: PathBelow) -> None:
     """Preserve the journal of an earlier process that was killed."""
     try:
         if has_ended(file):
@@ -179,10 +181,10 @@ def _preserve(file: Path) -> None:
         return
     except OSError:  # something else has its name
         pass
-    aside = file.with_name(f"{file.stem}.left-{time.time_ns()}.jsonl")
+    aside = file.with_name(f"{_stem(file)}.left-{time.time_ns()}.jsonl")
     if older_file(file).exists():
-        older_file(file).replace(older_file(aside))
-    file.replace(aside)
+        older_file(file).replace(older_file(aside).name)
+    file.replace(aside.name)
 
 
 class JournalWriter:
@@ -209,7 +211,7 @@ class JournalWriter:
         self._latest: dict[str, tuple[Any, ...]] = {}  # by kind, the newest at the end
         self._step: tuple[Any, ...] | None = None
         self._written_open: list[str] = []
-        self._file: Path | None = None
+        self._file: PathBelow | None = None
         self._is_begun = False
         self._touched_s = 0.0
         self._bytes = self._bytes_since_latest = 0
@@ -256,7 +258,7 @@ class JournalWriter:
         if file is None:
             return
         if not self._is_begun:
-            make_folder_below(file.parent.parent, WORK)
+            file.parent.make()
             _preserve(file)
             self._begin(file)
         text = "".join(self._lines())
@@ -278,7 +280,7 @@ class JournalWriter:
         file, self._file = self._file, None
         if file is None:
             return
-        make_folder_below(file.parent.parent, WORK)
+        file.parent.make()
         if not self._is_begun:  # it ended before the first line was written
             _preserve(file)
         steps = [line[1:4] for line in list(self._waiting) if line[0] == "s"]
@@ -288,7 +290,7 @@ class JournalWriter:
         news = "".join(map(_text, self._news))
         text = _text(self._header) + news + step + _text(("e", reason, time.time_ns()))
         replace_file(file, text.encode("ascii"))
-        older_file(file).unlink(missing_ok=True)
+        older_file(file).unlink()
 
     def _lines(self) -> list[str]:
         shown = self._open_markers()
@@ -321,20 +323,20 @@ class JournalWriter:
         news = [line[1:] for line in sorted(chosen.values(), key=lambda line: line[3])]
         return _text(("l", self._step, news))
 
-    def _append(self, file: Path, text: str) -> None:
+    def _append(self, file: PathBelow, text: str) -> None:
         data = text.encode("ascii")
         try:
             if self._bytes + len(data) > MOST_BYTES:
-                file.replace(older_file(file))
+                file.replace(older_file(file).name)
                 self._begin(file)
             append_plain(file, data)
         except FileNotFoundError:  # the file was removed
-            make_folder_below(file.parent.parent, WORK)
+            file.parent.make()
             self._begin(file)
             append_plain(file, data)
         self._bytes += len(data)
 
-    def _begin(self, file: Path) -> None:
+    def _begin(self, file: PathBelow) -> None:
         text = _text(self._header) + (self._latest_text() if self._step or self._latest else "")
         replace_file(file, text.encode("ascii"))
         self._bytes = len(text)

@@ -38,6 +38,7 @@ from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_he
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ..path_below import PathBelow
     from .reports import ProcessId, Report
 
 _LINE_LENGTHS = {"s": 4, "m": 5, "o": 3, "i": 4, "c": 4, "n": 4, "l": 3, "e": 3}
@@ -148,7 +149,7 @@ class Journal:
         is_closed: Whether its process closed its recording.
     """
 
-    file: Path
+    file: PathBelow
     head: dict[str, Any]
     lines: list[list[Any]]
     completed: int
@@ -178,7 +179,7 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         try:
             journals.append(read_journal(file, older_file(file), known))
         except (OSError, ValueError) as error:
-            results.append(RecoveredJournal(file, problem=f"it can't be read: {_error_text(error)}"))
+            results.append(RecoveredJournal(file.path, problem=f"it can't be read: {_error_text(error)}"))
     peers = _peers(run, journals)
     for journal in journals:
         status = alive.get((journal.head["host"], journal.head["pid"]))
@@ -188,7 +189,7 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         if status is not None and is_alive:
             last_sign = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"
             advice = "wait until it has ended" if status.age_s < SILENT_S else "if it is gone, use --force"
-            results.append(RecoveredJournal(journal.file, problem=f"{last_sign}; {advice}"))
+            results.append(RecoveredJournal(journal.file.path, problem=f"{last_sign}; {advice}"))
         elif journal.has_content:
             results.append(_recover(run, journal, peers, output))
         elif output is None:
@@ -201,7 +202,7 @@ def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def read_journal(file: Path, older: Path | None, known: Mapping[ProcessId, Report]) -> Journal:
+def read_journal(file: PathBelow, older: PathBelow | None, known: Mapping[ProcessId, Report]) -> Journal:
     """Read a journal.
 
     Args:
@@ -299,7 +300,7 @@ def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
 def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) -> RecoveredJournal:
     times = [time for line in journal.lines for time in _times(line)]
     if not times:
-        return RecoveredJournal(journal.file, problem="it has no events")
+        return RecoveredJournal(journal.file.path, problem="it has no events")
     steps = sum(line[0] == "s" for line in journal.lines)
     try:
         trace = json.dumps(_trace(journal, min(times)), allow_nan=False).encode()
@@ -308,20 +309,20 @@ def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) ->
         if output is None:
             _retire(journal.file)
     except OSError as error:
-        return RecoveredJournal(journal.file, problem=f"{_error_text(error)}: {output or run}")
+        return RecoveredJournal(journal.file.path, problem=f"{_error_text(error)}: {output or run}")
     except (ValueError, RecursionError) as error:  # its header has values that strict JSON can't represent
-        return RecoveredJournal(journal.file, problem=f"it can't be read: {error}")
-    return RecoveredJournal(journal.file, target, steps=steps)
+        return RecoveredJournal(journal.file.path, problem=f"it can't be read: {error}")
+    return RecoveredJournal(journal.file.path, target, steps=steps)
 
 
-def _retire(file: Path) -> None:
+def _retire(file: PathBelow) -> None:
     """Mark a journal as recovered.
 
     Raises:
         OSError: The folder doesn't allow it.
     """
-    file.replace(file.with_suffix(RECOVERED))
-    older_file(file).unlink(missing_ok=True)
+    file.replace(file.name.removesuffix(".jsonl") + RECOVERED)
+    older_file(file).unlink()
 
 
 def _write_trace(folder: Path, name: TraceName, data: bytes) -> Path:

@@ -38,6 +38,7 @@ from .reports import NOTHING, reports
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..path_below import PathBelow
     from .reports import ProcessId, Report
 
 SILENT_S = 15.0
@@ -130,7 +131,7 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
     for file in (*journal_files(run), *recovered_journal_files(run)):
         try:
             status = _status(file, known, now_s)
-            written = file.lstat().st_mtime_ns
+            written = file.stat().st_mtime_ns
         except (OSError, ValueError):  # damaged, or removed just now
             continue
         if status.rank not in newest or newest[status.rank][0] < written:
@@ -165,15 +166,15 @@ def recover_command(run: Path) -> str:
     return f"kinetoscope recover {shlex.quote(str(run))}{output}"
 
 
-def _status(file: Path, known: Mapping[ProcessId, Report], now_s: float) -> RankStatus:
+def _status(file: PathBelow, known: Mapping[ProcessId, Report], now_s: float) -> RankStatus:
     head = read_header(file)
     report = known.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
     lines = lines_of(file, TAIL_BYTES)
     step, pieces = latest_of(lines)
     news = [piece for piece in pieces if is_valid_news(piece[0], piece[1])]
     closing = next((str(line[1])[:_MOST_TEXT] for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
-    end, is_recovered = report.end if closing is None else closing, file.suffix == RECOVERED
-    age_s = max(0.0, now_s - file.lstat().st_mtime)
+    end, is_recovered = report.end if closing is None else closing, file.name.endswith(RECOVERED)
+    age_s = max(0.0, now_s - file.stat().st_mtime)
     state: State = "ended" if end is not None else "dead" if is_recovered else _state(head, age_s)
     since, steps_s = report.still_open(open_window(news)), _step_durations_s(lines, step)
     completed = max(0 if step is None else step[0] + 1, report.completed)
@@ -208,7 +209,7 @@ def _step_durations_s(lines: Sequence[list[Any]], last: list[int] | None) -> lis
     return [max(0, end_ns - start_ns) / 1e9 for _, start_ns, end_ns in steps]
 
 
-def read_header(file: Path) -> dict[str, Any]:
+def read_header(file: PathBelow) -> dict[str, Any]:
     """Return a journal's header with valid `global_rank`, `world_size`, `host` and `pid`.
 
     Raises:

@@ -112,7 +112,7 @@ def _lost_and_recovered(run: Path, status_by_rank: dict[int, dict[str, Any]]) ->
     known = reports(run)
     for file in recovered_journal_files(run):
         try:
-            journal, written_ns = read_journal(file, None, known), file.lstat().st_mtime_ns
+            journal, written_ns = read_journal(file, None, known), file.stat().st_mtime_ns
         except (OSError, ValueError):  # damaged since
             continue
         rank = journal.head["global_rank"]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gzip
 import itertools
-import os
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..atomic_write import atomic_file
 from ..errors import SaveError
+from ..path_below import in_its_folder
 from ..untrusted_files import open_plain
 from .merge_events import merge_events
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from ..path_below import OpenFolder, PathBelow
     from .merge_events import Damage
 
 # Traces are repetitive: level 4 is within a few percent of level 9 in a third of the time.
@@ -51,7 +52,7 @@ def check_raw(raw: Path) -> None:
 
 def commit_trace(
     raw: Path,
-    target: Path,
+    target: Path | PathBelow,
     metadata: Mapping[str, Any],
     program_events: Mapping[str, Any] | None = None,
     *,
@@ -74,14 +75,14 @@ def commit_trace(
         OSError: The disk or the folder doesn't allow it.
         SaveError: `raw` isn't a trace.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    in_its_folder(target).parent.make()
     with atomic_file(target, owner=owner) as file:
-        with _text(raw) as source, _gzip_stream(file.stream, is_packed=target.suffix == ".gz") as packed:
+        with _text(raw) as source, _gzip_stream(file.stream, is_packed=file.name.endswith(".gz")) as packed:
             damage = merge_events(source, packed, metadata, program_events)
         file.force_to_disk()
         if not overwrite:
-            file.path = _free_name(target)
-    return file.path, damage
+            file.name = _free_name(file.folder, file.name)
+    return file.folder.path / file.name, damage
 
 
 @contextmanager
@@ -113,11 +114,11 @@ def _gzip_stream(file: BinaryIO, *, is_packed: bool) -> Iterator[Any]:
         yield file
 
 
-def _free_name(target: Path) -> Path:
+def _free_name(folder: OpenFolder, name: str) -> str:
     """Return the name, with a number if a file has it already."""
-    worker, dot, rest = target.name.partition(".")
+    worker, dot, rest = name.partition(".")
     for count in itertools.count(2):
-        if not os.path.lexists(target):
+        if not folder.exists(name):
             break
-        target = target.with_name(f"{worker}~{count}{dot}{rest}")
-    return target
+        name = f"{worker}~{count}{dot}{rest}"
+    return name

@@ -15,7 +15,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
-from ..untrusted_files import make_folder_below, read_json
+from ..path_below import PathBelow
+from ..untrusted_files import read_json
 from .spool import MOST_RANKS, is_count
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ RECORDING, ENDED, KILLED, SILENT = "recording", "ended", "killed", "silent"
 SAVING, SAVED, PARTIAL, KEPT, LOST, MISSING = "saving", "saved", "partial", "kept", "lost", "missing"
 
 
-def status_folder(run: Path) -> Path:
+def status_folder(run: Path) -> PathBelow:
     """The folder of the processes' statuses."""
-    return run / ".work" / "status"
+    return PathBelow(run, ".work", "status")
 
 
-def _status_file(run: Path, rank: int) -> Path:
+def _status_file(run: Path, rank: int) -> PathBelow:
     return status_folder(run) / f"rank{rank}.json"
 
 
@@ -120,7 +121,7 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     Raises:
         OSError: The run's folder doesn't allow it.
     """
-    folder = make_folder_below(run, ".work", "status")
+    status_folder(run).make()
     own = _status_file(run, rank)
     existing = _dict(read_json(own))
     if _is_of_later_recording(existing, status):
@@ -131,8 +132,8 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     size = status.get("world_size")
     if is_count(size, MOST_RANKS) and size > _MANY:
         time.sleep(min(_LONGEST_PAUSE_S, size * _PAUSE_A_RANK_S))
-        written_ns = own.lstat().st_mtime_ns
-        if any(path.lstat().st_mtime_ns > written_ns for path in folder.glob("rank*.json")):
+        written_ns = own.stat().st_mtime_ns
+        if any(path.stat().st_mtime_ns > written_ns for path in status_folder(run).children("rank*.json")):
             return  # a process that wrote later compiles: a thousand ranks needn't each read a thousand files
     compile_run(run)
 
@@ -154,9 +155,7 @@ def compile_run(run: Path) -> None:
 
 def statuses(run: Path) -> list[dict[str, Any]]:
     """Return the processes' statuses by rank, without invalid files."""
-    if (run / ".work").is_symlink() or status_folder(run).is_symlink():
-        return []
-    valid = (_validate(read_json(path)) for path in status_folder(run).glob("rank*.json"))
+    valid = (_validate(read_json(path)) for path in status_folder(run).children("rank*.json"))
     return sorted((status for status in valid if status is not None), key=lambda status: status["global_rank"])
 
 

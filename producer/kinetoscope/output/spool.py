@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
+from ..path_below import LeadsOutside, PathBelow
 from ..process_id import is_running
-from ..untrusted_files import is_below, make_folder_below, read_json
+from ..untrusted_files import read_json
 from .scratch import check_private, make_private, process_of_spool, remove_empty_root, scratch_root, spool_folders
 
 if TYPE_CHECKING:
@@ -90,9 +91,9 @@ class Spool:
         """The facts about the whole process; None if unknown."""
         return parse_process_facts(read_json(self.folder / PROCESS))
 
-    def in_run(self, run: Path) -> Path:
+    def in_run(self, run: Path) -> PathBelow:
         """A folder for raw files that may have more room: on the disk of the run's traces."""
-        return run / ".work" / "scratch" / self.folder.name
+        return PathBelow(run, ".work", "scratch", self.folder.name)
 
     def make_in_run(self, run: Path) -> Path:
         """Create that folder; only this user may enter it.
@@ -100,9 +101,12 @@ class Spool:
         Raises:
             OSError: It can't be created, or belongs to another user.
         """
-        folder = make_folder_below(run, ".work", "scratch") / self.folder.name
-        make_private(folder)
-        return folder
+        folder = self.in_run(run)
+        folder.parent.make()
+        with folder.parent.open_folder() as scratch:
+            scratch.make_folder(folder.name, 0o700)
+        check_private(folder.path)
+        return folder.path
 
     def recreate(self) -> bool:
         """Recreate the spool's folder if it was removed; return whether it was.
@@ -127,7 +131,9 @@ class Spool:
         process = self.process()
         if process is not None:
             with suppress(OSError):  # it doesn't exist, or has files that are still needed
-                self.in_run(Path(process["folder"])).rmdir()
+                in_run = self.in_run(Path(process["folder"]))
+                with in_run.parent.open_folder() as scratch:
+                    scratch.remove_folder(in_run.name)
         with suppress(OSError):
             (self.folder / PROCESS).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -186,7 +192,7 @@ class Spool:
         """Return the job, or a message about a path that is outside the spool and the run."""
         raw, run = Path(job.raw), Path(job.folder)
         is_named = raw.name == f"{job.number:04d}.raw.json"
-        if not is_named or raw.parent not in (self.folder, self.in_run(run)):
+        if not is_named or raw.parent not in (self.folder, self.in_run(run).path):
             return f"its raw file {raw} is outside {self.folder}"
         try:
             check_private(raw.parent)
@@ -194,8 +200,13 @@ class Spool:
             pass
         except OSError as error:
             return str(error)
-        if job.path is not None and not is_below(Path(job.path), run):
+        try:
+            if job.path is not None:
+                PathBelow.of(Path(job.path), run).stat()
+        except LeadsOutside:
             return f"its trace {job.path} is outside {run}"
+        except OSError:  # it was removed
+            pass
         return job
 
     def lock(self) -> int | None:

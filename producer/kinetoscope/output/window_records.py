@@ -7,8 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SaveError
-from ..untrusted_files import is_below
+from ..path_below import PathBelow
 from . import manifest
 from .spool import is_count, is_path
 
@@ -21,24 +20,14 @@ def is_unchanged(folder: Path, trace: dict[str, Any], own_paths: set[Path]) -> b
     if not is_path(trace.get("file")):
         return False
     path = folder / trace["file"]
-    if path in own_paths or not is_below(path, folder):
-        return False
     try:
-        info = path.lstat()
+        info = PathBelow.of(path, folder).stat()
     except OSError:
+        return False
+    if path in own_paths:
         return False
     is_ours = not hasattr(os, "getuid") or info.st_uid == os.getuid()
     return is_ours and stat.S_ISREG(info.st_mode) and info.st_size == trace.get("bytes")
-
-
-def check_target(target: Path, name: str, folder: Path) -> None:
-    """Check that a trace's path is inside a folder.
-
-    Raises:
-        SaveError: Its name, or a link in the folder, leads elsewhere.
-    """
-    if Path(name).is_absolute() or ".." in Path(name).parts or not is_below(target, folder):
-        raise SaveError(f"{name} leads out of {folder}")
 
 
 def validate_window(window: Any) -> dict[str, Any] | None:

@@ -25,17 +25,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..atomic_write import partial_file, write_json
+from ..atomic_write import partial_name, write_json
 from ..errors import SaveError
+from ..path_below import LeadsOutside, PathBelow
 from ..process_id import is_running
-from ..untrusted_files import is_below, read_json
+from ..untrusted_files import read_json
 from . import manifest
 from .commit import commit_trace
 from .redaction import redacted_urls
 from .scratch import check_private
 from .spool import MAX_PROGRAM_EVENTS_BYTES, STATE, Job, Spool, is_count
 from .upload import is_allowed, upload
-from .window_records import check_target, death_message, is_unchanged, new_window, validate_window
+from .window_records import death_message, is_unchanged, new_window, validate_window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -141,11 +142,8 @@ class SpoolWriter:
             job.lost = f"its raw file {raw} is gone"
             raise SaveError(job.lost)
         folder = self._output or Path(job.folder)
-        target = folder / job.file
-        check_target(target, job.file, folder)
-        path, damage = commit_trace(
-            raw, target, job.metadata, own, owner=self._spool.folder.name, overwrite=job.overwrite
-        )
+        target, owner = PathBelow.of(folder / job.file, folder), self._spool.folder.name
+        path, damage = commit_trace(raw, target, job.metadata, own, owner=owner, overwrite=job.overwrite)
         record |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
         record |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         record |= {"saved_ns": time.time_ns()}
@@ -191,10 +189,9 @@ class SpoolWriter:
 
     def _remove_partial_file(self, job: Job) -> None:
         """Remove the unfinished file of a process that died in a job that is given up."""
-        target, folder = Path(job.folder) / job.file, Path(job.folder)
-        if is_below(target, folder):
-            with contextlib.suppress(OSError):
-                partial_file(target, self._spool.folder.name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it never had a valid name, or its folder is gone
+            target = PathBelow.of(Path(job.folder) / job.file, Path(job.folder))
+            target.with_name(partial_name(target.name, self._spool.folder.name)).unlink()
 
     def prune_acknowledged(self) -> None:
         """Delete the traces that stayed only until the program knew their outcome."""
@@ -219,8 +216,8 @@ class SpoolWriter:
             if window["window"] > heard_to:
                 break
             if (window.get("upload") or {}).get("state", "uploaded") == "uploaded":
-                if is_below(Path(window["path"]), folder):
-                    Path(window["path"]).unlink(missing_ok=True)
+                with contextlib.suppress(LeadsOutside):
+                    PathBelow.of(Path(window["path"]), folder).unlink()
                 window["pruned"] = True
         pruned = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
         for number in pruned[:-MAX_PRUNED_RECORDS]:
@@ -233,7 +230,7 @@ class SpoolWriter:
         """
         earlier = [each for each in self._earlier or () if is_unchanged(folder, each, own)]
         for each in earlier[: max(0, len(earlier) - max(0, room))]:
-            (folder / each["file"]).unlink(missing_ok=True)
+            PathBelow.of(folder / each["file"], folder).unlink()
             earlier.remove(each)
         self._earlier = earlier
 

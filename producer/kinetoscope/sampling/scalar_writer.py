@@ -1,9 +1,9 @@
-"""The process that writes a run's curves: its argument is the run's folder, and it reads notes from standard input.
+"""The process that writes a run's curves; its arguments are the run's folder and the name of a folder below it, if any.
 
-A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns, samples, tokens]`, a
-`progress.Step`; a window is `["window", unix_ns, batch, path]`. The process ends when there are no more notes and the
-last window's trace exists or the wait for it has timed out. It never imports torch; TensorBoard's own code writes the
-records.
+It reads notes from standard input. A line is a JSON array of notes. A step is `["s", number, start_ns, end_ns, dur_ns,
+samples, tokens]`, a `progress.Step`; a window is `["window", unix_ns, batch, path]`. The process ends when there are no
+more notes and the last window's trace exists or the wait for it has timed out. It never imports torch; TensorBoard's
+own code writes the records.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..child_process import python_command
+from ..path_below import PathBelow
 from .scalars import OURS
 
 WAITS_FOR_TRACE_S = 300.0
@@ -51,13 +52,15 @@ class EventFile:
         OSError: The file can't be created.
     """
 
-    def __init__(self, folder: Path, step: int = 0) -> None:
+    def __init__(self, folder: PathBelow, step: int = 0) -> None:
         from tensorboard.compat.proto import event_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.make()
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}{OURS}"
-        self._file: IO[bytes] = (folder / name).open("wb")
+        with folder.open_folder() as open_folder:
+            descriptor = open_folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        self._file: IO[bytes] = os.fdopen(descriptor, "wb")
         self._records = RecordWriter(self._file)
         self._described: set[str] = set()
         session_start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
@@ -152,7 +155,7 @@ class NoteQueue:
 class CurveWriter:
     """Writes notes as points. The file is created with the first point."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: PathBelow) -> None:
         self._folder = folder
         self._file: EventFile | None = None
         self._windows: list[tuple[float, int, str, float]] = []
@@ -201,7 +204,7 @@ class CurveWriter:
             self._file.close()
 
 
-def write(folder: Path, stream: IO[bytes]) -> None:
+def write(folder: PathBelow, stream: IO[bytes]) -> None:
     """Write until the notes end."""
     notes, curves = NoteQueue(stream), CurveWriter(folder)
     while (note := notes.next(POLLS_EVERY_S)) is not None or curves.waits:
@@ -218,4 +221,4 @@ def main() -> None:
     """Run the process."""
     with suppress(OSError):
         os.nice(10)  # the training goes first
-    write(Path(sys.argv[1]), sys.stdin.buffer)
+    write(PathBelow(Path(sys.argv[1]), *sys.argv[2:]), sys.stdin.buffer)

@@ -15,7 +15,6 @@ import subprocess
 import threading
 import time
 from collections import deque
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from ..child_process import broken_pipes_as_errors, detach, python_command
 from ..errors import UsageError
 from ..job.rank_info import rank_info_from
 from ..naming import worker_of_rank
+from ..path_below import PathBelow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,14 +57,13 @@ def is_enabled() -> bool:
     return os.environ.get(SWITCH, "").lower() not in ("off", "0", "false", "no")
 
 
-def folder_problem(folder: Path) -> str:
+def folder_problem(folder: PathBelow) -> str:
     """Return why no curves can be written into this folder; empty if they can."""
     if find_spec("tensorboard") is None:
         return "TensorBoard isn't installed"
-    with suppress(OSError):
-        # Of two event files in one folder, TensorBoard may show only the newer one.
-        if any("tfevents" in file.name and not file.name.endswith(OURS) for file in folder.iterdir()):
-            return f"another program writes its own into {folder}"
+    # Of two event files in one folder, TensorBoard may show only the newer one.
+    if any(not file.name.endswith(OURS) for file in folder.children("*tfevents*")):
+        return f"another program writes its own into {folder}"
     return ""
 
 
@@ -72,11 +71,11 @@ class CurveSender:
     """Sends one run's steps and windows to the process that writes its curves. Nothing raises; only `close` waits.
 
     Args:
-        folder: The run's folder.
+        folder: The run's folder, or one below it.
         notes: The buffer of notes about steps and windows.
     """
 
-    def __init__(self, folder: Path, notes: deque[tuple[Any, ...]]) -> None:
+    def __init__(self, folder: PathBelow, notes: deque[tuple[Any, ...]]) -> None:
         self._folder, self._notes = folder, notes
         self._more = threading.Event()
         self.is_closed = False
@@ -193,7 +192,8 @@ class Curves:
         if rank and not self._all_ranks:
             self._end()
         else:
-            self._sender = CurveSender(folder / worker_of_rank(rank) if rank else folder, self._notes)
+            names = [worker_of_rank(rank)] if rank else []
+            self._sender = CurveSender(PathBelow(folder, *names), self._notes)
 
     def _end(self) -> None:
         if self._is_on:
@@ -206,10 +206,11 @@ def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:
         yield json.dumps(notes[start : start + _NOTES_A_LINE]).encode() + b"\n"
 
 
-def _start_process(folder: Path) -> subprocess.Popen[bytes]:
+def _start_process(folder: PathBelow) -> subprocess.Popen[bytes]:
     """Start the process that writes, in its own session, so that Ctrl-C ends only the training."""
+    statement = "from kinetoscope.sampling.scalar_writer import main; main()"
     return subprocess.Popen(
-        python_command("from kinetoscope.sampling.scalar_writer import main; main()", os.fspath(folder)),
+        python_command(statement, os.fspath(folder.root), *folder.names),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from ..untrusted_files import read_plain
 from .request import MOST_BYTES, Request, request_from_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from ..path_below import PathBelow
 
 LEAD_S = 3.0
 """Ranks read the logs once a second; the rest is for a slow network."""
@@ -129,10 +129,10 @@ class FolderLog:
         key: Identifies this recorder among others that use the same folder; see `log_key`.
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: PathBelow, key: str) -> None:
         self._folder, self._key = folder, key
 
-    def _file(self, number: int) -> Path:
+    def _file(self, number: int) -> PathBelow:
         return self._folder / f"{self._key}.{number}.json"
 
     def read(self, number: int) -> str | None:
@@ -152,7 +152,7 @@ class FolderLog:
         Raises:
             OSError: The folder doesn't allow it.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.make()
         if create_file(self._file(number), text.encode()):
             return text
         return self.read(number) or text

@@ -7,7 +7,6 @@ the file when it reads it. This module imports nothing but the standard library:
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
 from ..errors import UsageError
-from ..untrusted_files import make_folder_below, read_plain
+from ..path_below import PathBelow
+from ..untrusted_files import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,9 +126,10 @@ def write_request(run: Path, request: Request) -> Path:
     Raises:
         OSError: The folder doesn't allow it.
     """
-    file = make_folder_below(run, WORK) / _FILE
-    write_json(file, request.to_json())
-    return file
+    folder = PathBelow(run, WORK)
+    folder.make()
+    write_json(folder / _FILE, request.to_json())
+    return (folder / _FILE).path
 
 
 def take_request(run: Path) -> Request | None:
@@ -138,12 +139,12 @@ def take_request(run: Path) -> Request | None:
         UsageError: The file wasn't a request; it is removed, too.
         OSError: The folder doesn't allow it.
     """
-    file = run / WORK / _FILE
-    if not os.path.lexists(file) or file.parent.is_symlink():
+    file = PathBelow(run, WORK, _FILE)
+    if not file.exists():
         return None
     mine = file.with_name(f"{_FILE}.taken-{uuid.uuid4().hex}")
     try:
-        file.rename(mine)
+        file.replace(mine.name)
     except FileNotFoundError:
         return None
     try:

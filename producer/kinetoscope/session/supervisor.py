@@ -18,6 +18,7 @@ from ..errors import UsageError
 from ..job.job_store import default_store
 from ..job.rank_info import is_distributed
 from ..journal.journal import JournalWriter
+from ..path_below import PathBelow
 from ..scheduling.consensus import FolderLog, StoreLog, log_key
 from ..scheduling.request import WORK, take_request
 from ..scheduling.trigger import Triggers
@@ -290,7 +291,7 @@ class _JobView:
             return []
         key = log_key(self._trace_writer.attempt, self._number)
         if self._folder_log is None:
-            self._folder_log = FolderLog(rank_and_folder[1] / WORK / "plans", key)
+            self._folder_log = FolderLog(PathBelow(rank_and_folder[1], WORK, "plans"), key)
         if not is_distributed():
             self._store_log = None  # its server may be gone
         elif self._store_log is None:

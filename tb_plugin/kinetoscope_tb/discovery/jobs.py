@@ -25,6 +25,8 @@ from ..filesystem import is_url, last_part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kinetoscope.path_below import PathBelow
+
     from . import Logdir
 
 MOST_JOBS = 500
@@ -115,7 +117,7 @@ def _job(folder: Path, run: str) -> Job:
     return Job(run, folder, ranks, unreadable)
 
 
-def _rank_in(journal: Path) -> object:
+def _rank_in(journal: PathBelow) -> object:
     """The rank of a journal; None if it has none."""
     try:
         return (header_of(journal) or {}).get("global_rank")

@@ -14,14 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from kinetoscope.atomic_write import atomic_file
 from kinetoscope.naming import TraceName, file_name, folder_name, worker_of_rank
-from kinetoscope.untrusted_files import make_folder_below
+from kinetoscope.path_below import PathBelow
 
 from ..discovery import Listing, TraceFile, list_path
 from ..discovery.filename_patterns import without_extension
 from ..discovery.header_probe import HEAD_BYTES, head_in
 from ..errors import KinetoscopeError, TraceError
-from ..filesystem import StoredFile, atomic_write, is_url, last_part, stored_bytes
+from ..filesystem import StoredFile, is_url, last_part, stored_bytes
 from ..names.roles import roles_in_name
 
 _BLOCK_BYTES = 4 << 20
@@ -151,24 +152,25 @@ def _published(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool
             is_same = is_url(file.path) or target.stat().st_size == file.bytes
             how = "there" if is_same else "another file has this name; remove it, or choose a run with --run"
             return Published(file.path, str(target), how, is_failed=not is_same)
-        make_folder_below(logdir, *target.parent.relative_to(logdir).parts)
+        below = PathBelow.of(target, logdir)
+        below.parent.make()
         if not is_url(file.path) and not always_copy:
-            with suppress(OSError):  # another disk, or one without hard links
-                os.link(os.path.realpath(file.path), target)
+            with suppress(OSError), below.parent.open_folder() as folder:  # another disk, or one without hard links
+                folder.link(os.path.realpath(file.path), below.name, is_here=False)
                 return Published(file.path, str(target), "linked")
-        _copy(file.path, target)
+        _copy(file.path, below)
     except (OSError, TraceError) as error:
         words = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
         return Published(file.path, str(target), words, is_failed=True)
     return Published(file.path, str(target), "copied")
 
 
-def _copy(path: str, target: Path) -> None:
+def _copy(path: str, target: PathBelow) -> None:
     """Copy the bytes; the file appears when it is complete."""
-    with atomic_write(str(target)) as out:
+    with atomic_file(target) as file:
         stored = StoredFile(path)
         try:
             while block := stored.read(_BLOCK_BYTES):
-                out.write(block)
+                file.stream.write(block)
         finally:
             stored.close()

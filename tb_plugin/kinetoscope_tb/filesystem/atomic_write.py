@@ -1,4 +1,6 @@
-"""Writes files completely or not at all: the only way in which Kinetoscope's viewer writes a file.
+"""Writes files completely or not at all: the way in which Kinetoscope's viewer writes what its user and its cache name.
+
+Below a logdir, which others may write to, `publish` uses the recorder's way, which follows no link.
 
 A file is written in the same folder under a hidden name, `.<name>.<random>.part`, and renamed when it is complete.
 """

@@ -35,7 +35,7 @@ def written(folder, steps=3, facts=FACTS, open_markers=(), close=None):
     journal_path.write()
     if close:
         journal_path.close(close)
-    return journal_file(folder, 3)
+    return journal_file(folder, 3).path
 
 
 def the_trace(folder):
@@ -239,7 +239,7 @@ def test_the_repeated_news_stay_small_however_many_there_are(tmp_path):
         journal_path.add("c", "memory", BASE + number, {"allocated": 10**9})
     journal_path.write()
     file = journal_file(tmp_path, 3)
-    latest = [line for line in file.read_bytes().splitlines() if line.startswith(b'["l"')]
+    latest = [line for line in file.path.read_bytes().splitlines() if line.startswith(b'["l"')]
     assert latest
     assert all(len(line) <= 1 << 15 for line in latest)
     (status,) = rank_statuses(tmp_path)
@@ -273,7 +273,7 @@ class TestSomethingElseInTheRunsFolder:
     def test_a_recorder_writes_through_no_link(self, tmp_path):
         run, mine = tmp_path / "run", tmp_path / ".bashrc"
         mine.write_text("the user's own")
-        file = journal_file(run, 3)
+        file = journal_file(run, 3).path
         file.parent.mkdir(parents=True)
         file.symlink_to(mine)
         (file.parent / f".{file.name}.tmp-{os.getpid()}").symlink_to(mine)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from kinetoscope import SaveError
-from kinetoscope.atomic_write import partial_file
+from kinetoscope.atomic_write import partial_name
 from kinetoscope.output import commit
 from kinetoscope.output.commit import check_raw
 
@@ -48,7 +48,7 @@ def test_the_same_recording_makes_the_same_bytes(tmp_path, raw):
     assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace", "gzip.GzipFile.write"])
+@pytest.mark.parametrize("step", ["os.fsync", "os.replace", "gzip.GzipFile.write"])
 def test_a_full_disk_leaves_nothing_behind_and_keeps_the_older_file(tmp_path, raw, monkeypatch, step):
     folder = tmp_path / "logdir"
     older, _ = commit_trace(raw, folder / "trace.gz", {})
@@ -85,7 +85,8 @@ def test_what_the_profiler_did_not_write_is_noticed(tmp_path, text, problem):
 def test_what_a_writer_left_that_was_killed_goes_when_the_next_one_writes(raw, tmp_path):
     target = tmp_path / "logdir" / "rank0.3.pt.trace.json.gz"
     target.parent.mkdir()
-    partial_file(target, "queue").write_text("half of it")
-    partial_file(target, "another").write_text("another process's")
+    another = target.with_name(partial_name(target.name, "another"))
+    target.with_name(partial_name(target.name, "queue")).write_text("half of it")
+    another.write_text("another process's")
     commit_trace(raw, target, {})
-    assert everything_below(target.parent) == [partial_file(target, "another").name, target.name]
+    assert everything_below(target.parent) == [another.name, target.name]

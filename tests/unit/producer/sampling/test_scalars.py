@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from kinetoscope import Tracer, UsageError
 from kinetoscope.job.rank_info import RankInfo
+from kinetoscope.path_below import PathBelow
 from kinetoscope.sampling import scalar_writer, scalars
 from kinetoscope.sampling.scalar_writer import step_values, window_values, write
 from kinetoscope.sampling.scalars import CurveSender, folder_problem
@@ -54,7 +55,7 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
     trace.parent.mkdir()
     shutil.copy(SAMPLE, trace)
     write(
-        tmp_path / "run",
+        PathBelow(tmp_path / "run"),
         notes(
             json.dumps([["s", 0, 0, S, S // 2, 32, None], ["window", 2 * S, 6, str(trace)]]),
             "no notes",
@@ -74,25 +75,27 @@ def test_steps_and_windows_become_points_of_a_run(tmp_path):
 
 def test_the_training_only_notes_and_another_process_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(scalars, "EVERY_S", 0.01)
-    sender = CurveSender(tmp_path / "run", deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3)))
+    sender = CurveSender(
+        PathBelow(tmp_path / "run"), deque(("s", number, 0, S + number, 2 * S, 8, None) for number in range(3))
+    )
     sender.close()
     wait_for(lambda: (tmp_path / "run").exists() and len(curves(tmp_path / "run").get("steps/duration_s", ())) == 3)
     points_by_tag = curves(tmp_path / "run")
     assert points_by_tag["steps/duration_s"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
     assert points_by_tag["steps/samples_per_s"] == [(1, 4.0), (2, 4.0), (3, 4.0)]
-    assert folder_problem(tmp_path / "run") == ""
+    assert folder_problem(PathBelow(tmp_path / "run")) == ""
 
 
 def test_only_that_process_runs_at_low_priority(tmp_path):
     before = os.nice(0)
-    write(tmp_path, notes(json.dumps([["s", 0, 0, S, S, None, None]])))
+    write(PathBelow(tmp_path), notes(json.dumps([["s", 0, 0, S, S, None, None]])))
     assert os.nice(0) == before
 
 
 def test_a_training_that_goes_on_in_the_folder_goes_on_with_the_curve_where_its_checkpoint_was(tmp_path, monkeypatch):
     for process, steps in ((1, range(6)), (2, range(4, 8))):
         monkeypatch.setattr(scalar_writer.os, "getpid", lambda process=process: process)
-        write(tmp_path, notes(json.dumps([["s", step, 0, S, process * S, None, None] for step in steps])))
+        write(PathBelow(tmp_path), notes(json.dumps([["s", step, 0, S, process * S, None, None] for step in steps])))
     assert curves(tmp_path)["steps/duration_s"] == [*((n, 1.0) for n in range(1, 5)), *((n, 2.0) for n in range(5, 9))]
 
 
@@ -107,7 +110,7 @@ def test_rank_0_writes_and_others_if_requested(tmp_path, monkeypatch, rank, enab
     each = scalars.Curves(enabled=enabled)
     each.attach(lambda is_late: (RankInfo(rank, 4), tmp_path / "run"), [])
     each.poll()
-    assert [path.relative_to(tmp_path).as_posix() for path, _ in begun] == ([] if folder is None else [folder])
+    assert [path.path.relative_to(tmp_path).as_posix() for path, _ in begun] == ([] if folder is None else [folder])
 
 
 def test_only_rank_0_writes_breakdowns_of_windows(tmp_path, monkeypatch):
@@ -139,14 +142,14 @@ def test_curves_of_unknown_ranks_are_refused(tmp_path):
 
 def test_nothing_is_written_where_another_program_writes(tmp_path):
     (tmp_path / "events.out.tfevents.1.host.1.0").touch()
-    assert "another program" in folder_problem(tmp_path)
-    sender = CurveSender(tmp_path, deque([("s", 0, 0, S, S, None, None)]))
+    assert "another program" in folder_problem(PathBelow(tmp_path))
+    sender = CurveSender(PathBelow(tmp_path), deque([("s", 0, 0, S, S, None, None)]))
     sender.close()
     assert [path.name for path in tmp_path.iterdir()] == ["events.out.tfevents.1.host.1.0"]
 
 
 def test_a_folder_that_can_t_be_created_costs_only_the_curves(tmp_path, caplog):
     (tmp_path / "file").touch()
-    sender = CurveSender(tmp_path / "file" / "run", deque([("s", 0, 0, S, S, None, None)]))
+    sender = CurveSender(PathBelow(tmp_path / "file" / "run"), deque([("s", 0, 0, S, S, None, None)]))
     sender.close()
     assert "can't be written" not in caplog.text

@@ -11,6 +11,7 @@ from torch.profiler import ProfilerAction
 from kinetoscope import UsageError, cyclic, on_request
 from kinetoscope.job import rank_info
 from kinetoscope.job.selection import Selection
+from kinetoscope.path_below import PathBelow
 from kinetoscope.scheduling.consensus import FolderLog, Plan, StoreLog, first_step, plan_from
 from kinetoscope.scheduling.request import Request
 from kinetoscope.scheduling.trigger import COOLDOWN_S, Pace, Triggers
@@ -277,7 +278,7 @@ def test_a_few_fast_steps_and_the_scheduler_s_whims_are_no_slow_steps():
 def test_of_many_proposals_for_a_number_the_first_one_is_the_plan(tmp_path, kind):
     def log():
         if kind == "folder":
-            return FolderLog(tmp_path / "plans", "0")
+            return FolderLog(PathBelow(tmp_path, "plans"), "0")
         return StoreLog(store, "plan")
 
     store = dist.HashStore() if kind == "store" else dist.FileStore(str(tmp_path / "store"), 1)
