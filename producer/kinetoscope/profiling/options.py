@@ -11,7 +11,7 @@ from typing import Any
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from ..errors import UsageError
-from .torch_features import ExperimentalConfig, TorchFeatures
+from .torch_features import ExperimentalConfig, TorchFeatures, records_all_threads
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -80,6 +80,11 @@ class Options:
         """Whether torch accumulates the events of all windows."""
         return bool(self.profiler.get("acc_events"))
 
+    @property
+    def all_threads(self) -> bool:
+        """Whether the operators of all threads are recorded, by whichever argument."""
+        return self.features.all_threads or records_all_threads(self.profiler.get("experimental_config"))
+
     def arguments(self, trace_id: Callable[[], str], *, reads_events: bool = False) -> dict[str, Any]:
         """Return the arguments for torch.profiler.profile.
 
@@ -106,10 +111,10 @@ class Options:
 
     def supported(self) -> Options:
         """Return them without the features that the installed torch or this machine lacks, with a log message."""
-        features = self.features.supported()
-        if features.all_threads and self.profile_memory:
+        options = replace(self, features=self.features.supported())
+        if options.all_threads and self.profile_memory:
             _LOG.warning("%s", _NO_ALLOCATIONS)
-        return replace(self, features=features)
+        return options
 
     def changed(self, switches: Mapping[str, bool]) -> Options:
         """Return a copy with some of the switches changed."""
@@ -118,7 +123,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """Return what was recorded as JSON values."""
         all_threads = {"all_threads": True} if self.features.all_threads else {}
-        return {**options_of(vars(self), self.activities), **all_threads}
+        return {**options_of({**self.profiler, **vars(self)}, self.activities), **all_threads}
 
 
 def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
@@ -129,6 +134,7 @@ def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict
             _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
         ),
         **{flag: bool(source.get(flag)) for flag in _FLAGS},
+        **({"all_threads": True} if records_all_threads(source.get("experimental_config")) else {}),
     }
 
 

@@ -31,6 +31,23 @@ def has_custom_profiler(profiler: Any) -> bool:
     return bool(getattr(getattr(profiler, "experimental_config", None), "custom_profiler_config", ""))
 
 
+def records_all_threads(config: object) -> bool:
+    """Whether an experimental configuration of torch's records all threads; False if the installed torch can't tell.
+
+    torch gives it no such attribute, but a state for pickling.
+    """
+    if config is None or not _accepts(profile_all_threads=True):
+        return False
+    states = zip(_state_of(ExperimentalConfig()), _state_of(ExperimentalConfig(profile_all_threads=True)), strict=True)
+    places = [place for place, (default, changed) in enumerate(states) if default != changed]
+    return len(places) == 1 and bool(_state_of(config)[places[0]])
+
+
+def _state_of(config: Any) -> tuple[Any, ...]:
+    state = config.__getstate__()
+    return state if isinstance(state, tuple) else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class TorchFeatures:
     """Tracer's options of the same names."""

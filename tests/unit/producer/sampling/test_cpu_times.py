@@ -99,6 +99,22 @@ def test_all_threads_are_recorded_on_request(tmp_path, log):
     assert any("no allocations with all_threads" in text for text in log())
 
 
+@pytest.mark.skipif(not HAS_ALL_THREADS, reason="this torch can't record all threads")
+def test_all_threads_by_torch_s_own_setting_are_recognized(tmp_path, log):
+    config = torch_features.ExperimentalConfig(profile_all_threads=True, verbose=True)
+    profiler = {"experimental_config": config}
+    path = recorded(tmp_path, lambda: with_thread(ends=True), profiler=profiler, profile_memory=True)
+    assert findings(path) == []
+    assert json.loads(gzip.decompress(path.read_bytes()))["kinetoscope"]["options"]["all_threads"] is True
+    assert any("no allocations with all_threads" in text for text in log())
+
+
+@pytest.mark.parametrize("settings", [{}, {"verbose": True}, {"profiler_metrics": ["a"]}])
+def test_other_settings_of_torch_s_record_no_more_threads(settings):
+    assert not torch_features.records_all_threads(torch_features.ExperimentalConfig(**settings))
+    assert not torch_features.records_all_threads(None)
+
+
 def test_a_torch_without_all_threads_says_so(tmp_path, monkeypatch, caplog):
     accepts = torch_features._accepts
     monkeypatch.setattr(torch_features, "_accepts", lambda **s: "profile_all_threads" not in s and accepts(**s))
