@@ -117,6 +117,20 @@ def test_not_listening_where_nobody_records_or_all_are_gone(kinetoscope, tmp_pat
     assert "accepts no requests" in err
 
 
+def test_recovering_is_advised_if_it_would_do_something(kinetoscope, tmp_path):
+    recording(tmp_path / "left", rank=1, pid=GONE)
+    assert "To recover traces: " in kinetoscope("status", str(tmp_path / "left"))[1]
+    sidecar = JournalWriter({"version": "1"}, list)
+    facts = {"global_rank": 0, "world_size": 1, "host": socket.gethostname(), "pid": GONE}
+    sidecar.open(tmp_path / "nothing", 0, facts)
+    sidecar.add("c", "memory", time.time_ns(), {"allocated": 1})
+    sidecar.write()
+    out = kinetoscope("status", str(tmp_path / "nothing"))[1]
+    assert out.startswith("rank 0: dead, no step yet")
+    assert "recover" not in out
+    assert kinetoscope("recover", str(tmp_path / "nothing"))[1].startswith("Nothing to recover")
+
+
 def test_what_a_killed_process_left_is_recovered_once(kinetoscope, tmp_path):
     recording(tmp_path, rank=1, pid=GONE)
     status, out, _ = kinetoscope("recover", str(tmp_path))

@@ -111,6 +111,26 @@ def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | Non
     return results
 
 
+def can_recover(run: Path) -> bool:
+    """Whether this machine has anything of a run that `finish_spools` or `recover_journals` would make a trace of."""
+    with suppress(OSError):  # `recover` says why they can't be read
+        if any(spool.jobs() and not is_alive(spool) for _, spool in spools_of(run)):
+            return True
+    known = reports(run)
+    dead = {(status.host, status.pid) for status in rank_statuses(run) if status.state == "dead"}
+    for file in journal_files(run):
+        with suppress(OSError, ValueError):  # damaged: nothing can be made of it
+            journal = read_journal(file, older_file(file), known)
+            if (journal.head["host"], journal.head["pid"]) in dead and _is_unsaved(journal) and journal.has_content:
+                return True
+    return False
+
+
+def _is_unsaved(journal: Journal) -> bool:
+    """Whether a process that records ended without closing its recording, if it has ended."""
+    return not journal.is_closed and _has_recorded(journal)
+
+
 def _location_of(status: dict[str, Any]) -> str:
     """Say where a process's unfinished recordings are, according to its status, which is untrusted."""
     host, spool = str(status.get("host"))[:_MOST_TEXT], str(status.get("queue"))[:_MOST_TEXT]
@@ -184,7 +204,7 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
     for journal in journals:
         status = alive.get((journal.head["host"], journal.head["pid"]))
         is_alive = status is not None and status.state in ("running", "silent") and not force
-        if journal.is_closed or not _has_recorded(journal):
+        if not _is_unsaved(journal):
             continue
         if status is not None and is_alive:
             last_sign = f"its process {status.pid} on {status.host} wrote {status.age_s:.0f} s ago"

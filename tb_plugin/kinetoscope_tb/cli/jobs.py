@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kinetoscope.journal.recover import finish_spools, recover_journals
+from kinetoscope.journal.recover import can_recover, finish_spools, recover_journals
 from kinetoscope.journal.status import is_writable, recover_command
 from kinetoscope.journal.unfinished_windows import unfinished_windows
 
@@ -82,7 +82,7 @@ def status(run: Path, form: str) -> None:
         if job.unavailable_reason
         else "It accepts requests."
     )
-    if any(rank.state == "dead" and not rank.is_recovered for rank in job.ranks):
+    if any(rank.state == "dead" and not rank.is_recovered for rank in job.ranks) and can_recover(job.folder):
         click.echo(visible(f"To recover traces: {recover_command(job.folder)}"))
 
 
