@@ -11,20 +11,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.web.app import routes
-from support.build import TraceBuilder
-from support.merged import by_combining, by_sglang
-
-
-def part(pid, kernel, length):
-    trace = TraceBuilder(distributedInfo={"rank": 0, "world_size": 2, "backend": "nccl"})
-    for nth in (1, 2):
-        trace.step(nth, 1_000_000 * nth, 900_000).op("aten::mm", 1_000_000 * nth, 500_000)
-        trace.launch(1_000_000 * nth + 100, 50, nth).kernel(kernel, 1_000_000 * nth + 300, length, nth)
-    document = json.loads(trace.text())
-    for event in document["traceEvents"]:
-        event["pid"] = 0 if event["cat"] == "kernel" else pid
-    return document
-
+from support.merged import by_combining, by_sglang, part
 
 PARTS = [part(10, "first_kernel", 90_000), part(20, "second_kernel", 400_000)]
 

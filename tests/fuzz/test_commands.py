@@ -27,6 +27,7 @@ from support.file_kinds import KINDS
 from support.fuzzing import case_numbers, damaged, named, odd_json
 
 GROUPS = 4
+DAMAGED_FILES = 10  # of a folder, and some more
 WHOLE = {name: kind.whole() for name, kind in KINDS.items() if kind.whole is not None}
 NAMES = (
     *("run", "\x1b]0;title\a\x1b[2J", "<img src=x onerror=alert(1)>", "a\nb", "-rf", "--help", "~", "%2e%2e", "$(id)"),
@@ -105,7 +106,7 @@ def hostile_target(folder, home, numbers):
 def test_no_folder_breaks_a_command_or_leads_out_of_it(places, group, capsys):
     home = places / "home"
     before = contents(home)
-    for case in case_numbers(group, GROUPS, share=0.01):
+    for case in case_numbers(group, GROUPS, share=0.01, files=DAMAGED_FILES):
         numbers = random.Random(case)
         logdir, target = places / "logdir", places / "target"
         with named(case):
@@ -130,10 +131,12 @@ def test_no_folder_breaks_a_command_or_leads_out_of_it(places, group, capsys):
 def test_no_folder_breaks_the_index(places, group, capsys):
     home = places / "home"
     before = contents(home)
-    for case in case_numbers(group, GROUPS, share=0.007):
+    for case in case_numbers(group, GROUPS, share=0.007, files=DAMAGED_FILES):
+        numbers = random.Random(case)
         with named(case):
-            hostile_folder(places / "logdir", home, random.Random(case))
-            command_says(capsys, "index", str(places / "logdir"), "--beside", "--processes", "1")
+            hostile_folder(places / "logdir", home, numbers)
+            processes = ("--processes", "1") if numbers.random() < 0.1 else ()  # otherwise threads, as files are few
+            command_says(capsys, "index", str(places / "logdir"), "--beside", *processes)
             assert contents(home) == before
             shutil.rmtree(places / "logdir")
 

@@ -1,6 +1,6 @@
 """Random cases for tests/fuzz: how many, which, and the damage and odd values that they share.
 
-`make fuzz` runs 10 000 cases of every kind, `make test` some of them; each failure names the case that repeats it.
+`make fuzz` damages 10 000 files of every kind, `make test` some of them; each failure names the case that repeats it.
 """
 
 from __future__ import annotations
@@ -65,15 +65,16 @@ ODD_VALUES: tuple[Any, ...] = (
 """What a field may hold in place of what it should: another type, nothing, too large, no text."""
 
 
-def case_numbers(group: int, groups: int, share: float = 1.0) -> range:
+def case_numbers(group: int, groups: int, share: float = 1.0, *, files: int = 1) -> range:
     """The cases of one of several groups.
 
     Args:
         group: Which group.
         groups: How many there are.
         share: The part of `CASES` that `make test` runs, for cases that take longer than others.
+        files: How many damaged files one case holds: `make fuzz` counts files.
     """
-    return range(FIRST + group, FIRST + max(1, int(CASES * (1 if IS_WHOLE else share))), groups)
+    return range(FIRST + group, FIRST + max(1, int(CASES / files if IS_WHOLE else CASES * share)), groups)
 
 
 @contextmanager

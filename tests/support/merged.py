@@ -15,6 +15,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from .build import TraceBuilder
+
 Document = dict[str, Any]
 
 
@@ -51,6 +53,18 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_text, value)) + "]"
     return repr(value) if isinstance(value, Number) else json.dumps(value)
+
+
+def part(pid: int, kernel: str, length: int) -> Document:
+    """What a process with rank 0 of two recorded: two steps, in each a kernel of this name and length in ns."""
+    trace = TraceBuilder(distributedInfo={"rank": 0, "world_size": 2, "backend": "nccl"})
+    for nth in (1, 2):
+        trace.step(nth, 1_000_000 * nth, 900_000).op("aten::mm", 1_000_000 * nth, 500_000)
+        trace.launch(1_000_000 * nth + 100, 50, nth).kernel(kernel, 1_000_000 * nth + 300, length, nth)
+    document: Document = json.loads(trace.text())
+    for event in document["traceEvents"]:
+        event["pid"] = 0 if event["cat"] == "kernel" else pid
+    return document
 
 
 def by_sglang(parts: Sequence[Document]) -> Document:

@@ -14,8 +14,7 @@ from kinetoscope_tb.engine.file_processes import FileProcesses
 from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.names.processes import Process
 from kinetoscope_tb.views import EVERY_VIEW
-from support.build import TraceBuilder
-from support.merged import by_combining, by_sglang
+from support.merged import by_combining, by_sglang, part
 from support.waiting import wait_for
 
 LONG_S = 30
@@ -30,17 +29,6 @@ class Reader:
     def __call__(self, path, progress, process=None):
         self.calls.append((Path(path).name, process))
         return read_traces(path, progress, process)
-
-
-def part(pid, kernel, length):
-    trace = TraceBuilder(distributedInfo={"rank": 0, "world_size": 2, "backend": "nccl"})
-    for nth in (1, 2):
-        trace.step(nth, 1_000_000 * nth, 900_000).op("aten::mm", 1_000_000 * nth, 500_000)
-        trace.launch(1_000_000 * nth + 100, 50, nth).kernel(kernel, 1_000_000 * nth + 300, length, nth)
-    document = json.loads(trace.text())
-    for event in document["traceEvents"]:
-        event["pid"] = 0 if event["cat"] == "kernel" else pid
-    return document
 
 
 PARTS = [part(10, "k", 90_000), part(20, "l", 400_000)]
