@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support.cpu_budget import CpuBudget
 from support.real_traces import CASES, FOLDER, MISSING, SEEDS, SEEDS_MISSING
 from support.torch_2_15 import FOLDER_2_15, MISSING_2_15
 
@@ -26,18 +27,25 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "planted": None,
     "property": None,
     "torture": "torture",
+    "unit/advice/test_compiled_code.py": "recorder",
     "unit/engine": None,
     "unit/producer": "recorder",
     "unit/reader": None,
     "unit/test_work.py": None,
     "unit/web": None,
 }
+OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
 
 
-def pytest_configure() -> None:
-    """Refuses names in `SLOW` of what was moved: its tests would count as fast."""
+FAST_CPU_SECONDS = 100  # of all fast tests, with the start of pytest's processes; a third more than they took
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuses names in `SLOW` of what was moved: its tests would count as fast. Gives the fast tests their budget."""
     if gone := [place for place in SLOW if not (TESTS / place).exists()]:
         raise pytest.UsageError(f"SLOW in tests/conftest.py names what isn't there: {', '.join(gone)}")
+    if config.option.markexpr == "not slow":
+        config.pluginmanager.register(CpuBudget(FAST_CPU_SECONDS))
 
 
 def slow_place_of(path: Path) -> str | None:
@@ -51,13 +59,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_left_out else None  # None leaves it to pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test with what the folder says of it."""
-    for item in items:
-        if place := slow_place_of(item.path):
-            item.add_marker("slow")
-            if kind := SLOW[place]:
-                item.add_marker(kind)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks each test with what its folder and its form say of it."""
+    place = slow_place_of(item.path)
+    if place or needs_files_outside(item) or is_property(item):
+        item.add_marker("slow")
+    if place and (kind := SLOW[place]):
+        item.add_marker(kind)
+
+
+def needs_files_outside(item: pytest.Item) -> bool:
+    """Whether the test reads real traces or documents, which a clone of the repository lacks."""
+    reasons = {mark.kwargs.get("reason") for mark in item.iter_markers("skipif")}
+    return bool(reasons & OUTSIDE.keys() or set(OUTSIDE.values()) & set(getattr(item, "fixturenames", ())))
+
+
+def is_property(item: pytest.Item) -> bool:
+    """Whether the test runs on many random examples."""
+    return hasattr(getattr(item, "obj", None), "hypothesis")
 
 
 def pytest_make_parametrize_id(val: object) -> None:

@@ -6,11 +6,12 @@ _inductor/analysis/profile_analysis.py, which appends events as they are.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,32 +28,23 @@ def load(path: Path) -> Document:
     return dict(json.loads(text, parse_float=Number))
 
 
-class Number(float):
+@dataclass(frozen=True)
+class Number:
     """A number that is written as it was read."""
 
-    def __new__(cls, text: str) -> Number:
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
+    text: str
 
-    def __repr__(self) -> str:
-        return str(self.text)
+    def __str__(self) -> str:
+        return self.text
 
-    def __deepcopy__(self, _memo: object) -> Number:
-        return self
+
+_QUOTED = re.compile(r'"\\u0000([^"]+)"')
 
 
 def dump(document: Document, path: Path) -> Path:
-    path.write_text(_text(document))
+    text = json.dumps(document, default=lambda number: f"\0{number}")
+    path.write_text(_QUOTED.sub(r"\1", text))
     return path
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {_text(inner)}" for key, inner in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_text, value)) + "]"
-    return repr(value) if isinstance(value, Number) else json.dumps(value)
 
 
 def part(pid: int, kernel: str, length: int) -> Document:
@@ -67,11 +59,20 @@ def part(pid: int, kernel: str, length: int) -> Document:
     return document
 
 
+def _copies(parts: Iterable[Document]) -> list[Document]:
+    """The documents with events and arguments of their own, for a tool to change."""
+    return [{**part, "traceEvents": [_copy(event) for event in part["traceEvents"]]} for part in parts]
+
+
+def _copy(event: dict[str, Any]) -> dict[str, Any]:
+    return {**event, "args": {**event["args"]}} if isinstance(event.get("args"), dict) else {**event}
+
+
 def by_sglang(parts: Sequence[Document]) -> Document:
     """Events with the rank in front of their pids; all devices; the other metadata of the first."""
     merged: Document = {"traceEvents": []}
     devices: list[Any] = []
-    for rank, part in enumerate(map(copy.deepcopy, parts)):
+    for rank, part in enumerate(_copies(parts)):
         for event in part["traceEvents"]:
             event["pid"] = f"[TP{rank:02d}] {event.get('pid')}"
         merged["traceEvents"] += part.pop("traceEvents")
@@ -82,7 +83,7 @@ def by_sglang(parts: Sequence[Document]) -> Document:
 
 def by_trace_fuse(parts: Sequence[Document]) -> Document:
     """Events with `rank`; ids, correlations and pids of a rank moved by its power of ten; no metadata and windows."""
-    parts = list(map(copy.deepcopy, parts))
+    parts = _copies(parts)
     moves = {name: _power_above(parts[0], name) for name in ("id", "pid", "correlation")}
     events = []
     for rank, part in enumerate(parts):
@@ -110,7 +111,7 @@ def _power_above(part: Document, name: str) -> int:
 
 def by_combining(parts: Sequence[Document]) -> Document:
     """All events as they are; the metadata of the first."""
-    events = [event for part in map(copy.deepcopy, parts) for event in part["traceEvents"]]
+    events = [event for part in _copies(parts) for event in part["traceEvents"]]
     first = {key: value for key, value in parts[0].items() if key != "traceEvents"}
     return {"traceEvents": events, **first}
 

@@ -289,7 +289,13 @@ ODD = {
 }
 
 
-@pytest.fixture(scope="module", params=ODD)
+ALWAYS = {"a CPU alone", "a GPU alone", "nothing", "partial overlaps"}  # the fast tests look at these
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(what, marks=() if what in ALWAYS else pytest.mark.slow) for what in ODD],
+)
 def odd(request):
     return ODD[request.param]().build()
 

@@ -46,7 +46,7 @@ def enum_of(codes: NDArray[np.signedinteger[Any]], categories: list[str]) -> pl.
     """Return the category of each code as an enum column; null for NONE."""
     dtype = pl.Enum(categories)
     if not categories:
-        return pl.repeat(None, codes.size, dtype=dtype, eager=True)
+        return pl.Series([None], dtype=dtype).new_from_index(0, codes.size)
     physical, is_known = pl.Series(codes.astype(np.uint32)), pl.Series(codes >= 0)
     if not is_known.all():
         physical = pl.select(pl.when(is_known).then(physical)).to_series()

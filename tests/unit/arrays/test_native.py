@@ -98,6 +98,7 @@ def test_an_unknown_platform_is_refused(build):
         build.target_of("amiga-68000")
 
 
+@pytest.mark.slow  # compiles the library
 @pytest.mark.skipif(sys.platform == "win32", reason="a process ends otherwise there")
 def test_the_checked_library_ends_the_process_at_a_wrong_index(build, tmp_path):
     library = tmp_path / "libkinetoscope.so"

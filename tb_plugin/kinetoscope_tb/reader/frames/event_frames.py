@@ -6,6 +6,7 @@ A column of codes is freed as soon as its Polars column exists, so that a large 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -175,8 +176,17 @@ def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.S
 
 def frame(name: str, rows: Rows, texts: Texts, origin: int, thread: Ints) -> pl.DataFrame:
     """One frame of model.COLLECTED with its recorded columns, in its order; the arguments are those of `Frame`."""
-    part = Frame(name, rows, texts, origin, thread)
-    return with_constants(frame_of({**_COLUMNS[name](part), **part.place()}, part.height))
+    return _columns(Frame(name, rows, texts, origin, thread)) if rows["offset"].size else _empty_frame(name)
+
+
+@cache
+def _empty_frame(name: str) -> pl.DataFrame:
+    """The frame of a file without such events: most small files lack most kinds."""
+    return _columns(Frame(name, Rows(LAYOUTS[name]), Texts([]), 0, np.empty(0, np.int32)))
+
+
+def _columns(part: Frame) -> pl.DataFrame:
+    return with_constants(frame_of({**_COLUMNS[part.name](part), **part.place()}, part.height))
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:
