@@ -14,7 +14,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +37,8 @@ def python_with(version: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "-qq", f"torch=={version}", "numpy"], check=True)
         (packages,) = folder.glob("lib/python*/site-packages")
-        (packages / "zz_others.pth").write_text(sysconfig.get_path("purelib") + "\n")  # after its own packages
+        others = [path for path in sys.path if path.endswith("-packages")]  # the running one's, wherever they come from
+        (packages / "zz_others.pth").write_text("\n".join(others) + "\n")  # after its own packages
         (folder / "complete").touch()
     return python
 

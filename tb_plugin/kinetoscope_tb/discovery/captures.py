@@ -35,17 +35,17 @@ def captures_beside(path: str, rank: int | None = None) -> tuple[Entry, ...]:
     """
     parent, name = path[: -len(last_part(path))], last_part(path)
     own_folders = [] if "capture" in name.lower() else [f"{parent}{folder}" for folder in CAPTURES]
-    found = [entry for folder in own_folders for entry in _entries(folder, re.compile(""))]
+    entries = [entry for folder in own_folders for entry in _entries(folder, re.compile(""))]
     if not is_url(path):
-        found += [entry for entry in _entries(parent or ".", _SPEAKING) if entry.name != name]
+        entries += [entry for entry in _entries(parent or ".", _SPEAKING) if entry.name != name]
     own = _rank(name) if _rank(name) is not None else rank
-    ranks = {_rank(entry.name) for entry in found}
+    ranks = {_rank(entry.name) for entry in entries}
     if ranks - {None}:
-        one = own if own in ranks else min(number for number in ranks if number is not None)
-        found = [entry for entry in found if _rank(entry.name) in (one, None)]
-    size = accumulate(entry.bytes or 0 for entry in found)
+        chosen_rank = own if own in ranks else min(number for number in ranks if number is not None)
+        entries = [entry for entry in entries if _rank(entry.name) in (chosen_rank, None)]
+    size = accumulate(entry.bytes or 0 for entry in entries)
     return tuple(
-        entry for entry, until in zip(found[:MOST], size, strict=False) if until <= MOST_BYTES or entry is found[0]
+        entry for entry, until in zip(entries[:MOST], size, strict=False) if until <= MOST_BYTES or entry is entries[0]
     )
 
 
@@ -55,19 +55,19 @@ def spans_beside(path: str) -> tuple[Entry, ...]:
     if is_url(path):
         return ()
     own = named(name)
-    found = (entry for entry in _entries(path[: -len(name)] or ".", re.compile("")) if entry.name != name)
-    same = [entry for entry in found if named(entry.name).worker == own.worker and named(entry.name).span != own.span]
+    entries = (entry for entry in _entries(path[: -len(name)] or ".", re.compile("")) if entry.name != name)
+    same = [entry for entry in entries if named(entry.name).worker == own.worker and named(entry.name).span != own.span]
     return tuple(sorted(same, key=lambda entry: (entry.bytes or 0, entry.name)))
 
 
 def _entries(folder: str, speaks: re.Pattern[str]) -> list[Entry]:
     """The files that lie directly in a folder and whose names match."""
-    listed = next(
+    files_in_folder = next(
         folders(folder, lambda name: is_candidate(name) and bool(speaks.search(name)) and name != DETAILS), None
     )
-    return [] if listed is None or listed.name else list(listed.entries)
+    return [] if files_in_folder is None or files_in_folder.name else list(files_in_folder.entries)
 
 
 def _rank(name: str) -> int | None:
-    found = _RANK.search(name)
-    return int(found[1]) if found else None
+    match = _RANK.search(name)
+    return int(match[1]) if match else None

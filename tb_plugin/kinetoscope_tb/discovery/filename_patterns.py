@@ -101,16 +101,16 @@ def finished(name: str) -> str:
 @lru_cache(MOST_REMEMBERED)
 def named(name: str) -> Named:
     """Parse the name of a JSON, Perfetto or SQLite file."""
-    if ranked := _NSIGHT.fullmatch(name):
-        return Named(ranked["worker"], ranked["span"] or "", says_rank=True)
+    if report := _NSIGHT.fullmatch(name):
+        return Named(report["worker"], report["span"] or "", says_rank=True)
     stem = _EXTENSION.sub("", name)
     is_perfetto = _PERFETTO.search(name) is not None
     torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")
-    parsed = parse(torch_name)
+    parts = parse(torch_name)
     if is_perfetto and not stem.endswith(".pt.trace") and any(form.fullmatch(stem) for form in _OTHER_WRITERS):
-        parsed = None
-    if parsed is not None:
-        return _in_torch_form(parsed.worker, "" if parsed.span is None else str(parsed.span))
+        parts = None
+    if parts is not None:
+        return _in_torch_form(parts.worker, "" if parts.span is None else str(parts.span))
     match = next(filter(None, (form.fullmatch(stem) for form in _OTHER_WRITERS)), None)
     if match is None:
         return Named(stem.removesuffix(".trace"), looks_right=_SPEAKING.search(stem) is not None)
@@ -146,8 +146,8 @@ def run_and_name(folder: str, name: Named) -> tuple[str, Named]:
 
     If the name has its own number, the span is that, unless it is only a time.
     """
-    numbered = _SPAN_FOLDER.fullmatch(folder)
-    if not numbered or (name.span and not is_time(name.span)):
+    match = _SPAN_FOLDER.fullmatch(folder)
+    if not match or (name.span and not is_time(name.span)):
         return folder, name
-    run = f"{numbered['parent'] or ''}{numbered['leaf'] or ''}".lstrip("/")
-    return run, replace(name, span=numbered["span"])
+    run = f"{match['parent'] or ''}{match['leaf'] or ''}".lstrip("/")
+    return run, replace(name, span=match["span"])

@@ -100,7 +100,7 @@ class Heads:
 
     def begin(self) -> None:
         """Begin a listing: drop files that the last one no longer contained."""
-        self._cached = {path: cached for path, cached in self._cached.items() if path in self._listed}
+        self._cached = {path: head for path, head in self._cached.items() if path in self._listed}
         self._listed, self._left = set(), self._most_remote
 
     def head(self, entry: Entry) -> Head:
@@ -156,7 +156,7 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     if data.startswith(_ZSTD):
         return UNKNOWN, True
     try:
-        start = _unzipped(data) if data.startswith(_GZIP) else data
+        start = _first_text(data) if data.startswith(_GZIP) else data
     except zlib.error as error:
         return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
     if _is_perfetto(start):
@@ -170,7 +170,7 @@ def head_in(data: bytes) -> tuple[Head, bool]:
     before = text[: events.start()] if events else text
     rank = next((int(match[1]) for match in (form.search(before) for form in _RANKS) if match), None)
     host = _HOST.search(before)
-    started = _STARTED.search(before)
+    start_time = _STARTED.search(before)
     return (
         Head(
             is_trace=True,
@@ -178,7 +178,7 @@ def head_in(data: bytes) -> tuple[Head, bool]:
             host=host[1] if host else None,
             workers=_merged_workers(before),
             is_merged=bool(_LABELED_PID.search(text)),
-            started_ns=int(started[1]) if started else 0,
+            started_ns=int(start_time[1]) if start_time else 0,
         ),
         events is not None,
     )
@@ -227,7 +227,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value | data[at] << shift, at + 1
 
 
-def _unzipped(data: bytes) -> bytes:
+def _first_text(data: bytes) -> bytes:
     """The text of the first gzip member; if it is damaged, the text before the damage.
 
     Raises:

@@ -142,8 +142,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 def jobs(logdirs: Sequence[Logdir]) -> list[Job]:
     """Return the jobs under the logdirs, those that accept requests first, then by name; at most 500."""
-    unsorted = [_job(folder, run) for run, folder in run_folders(logdirs)]
-    return sorted(unsorted, key=lambda job: (bool(job.unavailable_reason), job.run))
+    all_jobs = [_job(folder, run) for run, folder in run_folders(logdirs)]
+    return sorted(all_jobs, key=lambda job: (bool(job.unavailable_reason), job.run))
 
 
 def has_job(logdirs: Sequence[Logdir]) -> bool:
@@ -208,16 +208,16 @@ def run_folders(logdirs: Sequence[Logdir]) -> Iterator[tuple[str, Path]]:
     for logdir in logdirs:
         if is_url(logdir.path):
             continue
-        waiting = [Path(logdir.path)]
-        while waiting:
-            folder = waiting.pop()
+        stack = [Path(logdir.path)]
+        while stack:
+            folder = stack.pop()
             names = _folders_in(folder)
             if WORK in names:
                 count += 1
                 if count > MOST_JOBS:
                     return
                 yield _run_name(logdir, folder), folder
-            waiting += (folder / name for name in sorted(names, reverse=True) if not name.startswith("."))
+            stack += (folder / name for name in sorted(names, reverse=True) if not name.startswith("."))
 
 
 def _folders_in(folder: Path) -> list[str]:

@@ -114,8 +114,8 @@ class Listing:
         Raises:
             NotFound: There is no such run, worker or span.
         """
-        if (moved := self.moved.get((run, worker, span))) is not None:
-            return moved
+        if (first_process := self.moved.get((run, worker, span))) is not None:
+            return first_process
         workers = _look_up("run", run, self.runs)
         spans = _look_up("worker", worker, workers)
         return _look_up("span", span, spans)
@@ -126,11 +126,11 @@ class Listing:
         Span names are often times, and workers don't write their files at exactly the same time.
         """
         workers = self.runs[file.run]
-        place = list(workers[file.worker]).index(file.span)
+        position = list(workers[file.worker]).index(file.span)
         files = []
         for worker, spans in workers.items():
             if worker != file.worker:
-                files += [spans[file.span]] if file.span in spans else list(spans.values())[place : place + 1]
+                files += [spans[file.span]] if file.span in spans else list(spans.values())[position : position + 1]
         return files
 
     def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
@@ -139,10 +139,13 @@ class Listing:
         Those of the captures come first, then those of the same worker; at most MOST_CHOICES.
         """
         captures = tuple(f"{file.path[: -len(last_part(file.path))]}{folder}/" for folder in CAPTURES)
-        of_run = [one for one in self.files if one.run == file.run and one.path != file.path]
-        of_run.sort(key=lambda one: one.worker != file.worker)
-        others = [one for one in self.files if one.path.startswith(captures)] + of_run
-        return {one.shown: Entry(last_part(one.path), one.path, one.bytes, one.stamp) for one in others[:MOST_CHOICES]}
+        of_run = [candidate for candidate in self.files if candidate.run == file.run and candidate.path != file.path]
+        of_run.sort(key=lambda candidate: candidate.worker != file.worker)
+        others = [candidate for candidate in self.files if candidate.path.startswith(captures)] + of_run
+        return {
+            candidate.shown: Entry(last_part(candidate.path), candidate.path, candidate.bytes, candidate.stamp)
+            for candidate in others[:MOST_CHOICES]
+        }
 
     @property
     def newest_run(self) -> str | None:
@@ -162,9 +165,9 @@ class Listing:
         """
         files = list(self.files)
         for level, name in requested.items():
-            existing = list(dict.fromkeys(getattr(file, level) for file in files))
-            if name is not None and name not in existing:
-                raise NotFound(level, name, existing)
+            present = list(dict.fromkeys(getattr(file, level) for file in files))
+            if name is not None and name not in present:
+                raise NotFound(level, name, present)
             files = [file for file in files if name in (None, getattr(file, level))]
         choices = {}
         for level in requested:

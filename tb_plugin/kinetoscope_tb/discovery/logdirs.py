@@ -23,9 +23,9 @@ def parse_logdirs(logdir: str | None, logdir_spec: str | None = None) -> tuple[L
     its runs, and where several paths have none, the last part of the path is.
     """
     parts = [logdir] if logdir else [part for part in (logdir_spec or "").split(",") if part]
-    named = [("", logdir)] if logdir else [_name_and_path(part) for part in parts]
-    is_only_one = len(named) == 1
-    return tuple(Logdir(absolute(path), name or ("" if is_only_one else last_part(path))) for name, path in named)
+    pairs = [("", logdir)] if logdir else [_name_and_path(part) for part in parts]
+    is_only_one = len(pairs) == 1
+    return tuple(Logdir(absolute(path), name or ("" if is_only_one else last_part(path))) for name, path in pairs)
 
 
 def _name_and_path(part: str) -> tuple[str, str]:

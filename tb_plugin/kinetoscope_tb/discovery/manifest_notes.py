@@ -72,23 +72,23 @@ class Manifest:
             is_there: Returns whether a path below the run's folder exists.
             has_trace: Returns whether the run has a trace of a span and a rank, whatever its process reported.
         """
-        gone: dict[int, list[int]] = defaultdict(list)
+        ranks_of_span: dict[int, list[int]] = defaultdict(list)
         for span, rank, file in self.saved:
             if not is_there(file):
-                gone[span].append(rank)
-        lost = [
-            Note("rank_gone", "loss", _sentence(f"Span {span}: {_named(ranks)}", _GONE), str(span), len(ranks))
-            for span, ranks in gone.items()
+                ranks_of_span[span].append(rank)
+        lost_files = [
+            Note("rank_gone", "loss", _sentence(f"Span {span}: {_rank_text(ranks)}", _GONE), str(span), len(ranks))
+            for span, ranks in ranks_of_span.items()
         ]
         absent: dict[tuple[int, str], list[int]] = defaultdict(list)
         for span, rank, text in self.missing:
             if not has_trace(span, rank):
                 absent[span, text].append(rank)
         never = [
-            Note(f"rank_{MISSING}", "loss", _sentence(f"Span {span}: {_named(ranks)}", text), str(span), len(ranks))
+            Note(f"rank_{MISSING}", "loss", _sentence(f"Span {span}: {_rank_text(ranks)}", text), str(span), len(ranks))
             for (span, text), ranks in absent.items()
         ]
-        return (*lost, *never, *self.notes)[:MOST_NOTES]
+        return (*lost_files, *never, *self.notes)[:MOST_NOTES]
 
 
 class Manifests:
@@ -118,14 +118,14 @@ def _read(entry: Entry) -> Manifest | None:
     if not isinstance(content, dict) or not isinstance(content.get("schema"), int) or "traceEvents" in content:
         return None
     notes = [*_of_run(content)]
-    saved: list[tuple[int, int, str]] = []
+    files: list[tuple[int, int, str]] = []
     missing: list[tuple[int, int, str]] = []
-    ended = {str(rank.get("rank")) for rank in _dicts(content.get("ranks")) if rank.get("state") == ENDED}
+    finishers = {str(rank.get("rank")) for rank in _dicts(content.get("ranks")) if rank.get("state") == ENDED}
     for window in _dicts(content.get("windows")):
-        notes += _of_window(window, ended)
-        saved += _saved_in(window)
-        missing += _missing_in(window, ended)
-    return Manifest(tuple(notes[:MOST_NOTES]), tuple(saved), tuple(missing))
+        notes += _of_window(window, finishers)
+        files += _saved_in(window)
+        missing += _missing_in(window, finishers)
+    return Manifest(tuple(notes[:MOST_NOTES]), tuple(files), tuple(missing))
 
 
 def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
@@ -140,7 +140,7 @@ def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
                 yield span, int(rank), file
 
 
-def _missing_in(window: dict[str, Any], ended: Collection[str]) -> Iterator[tuple[int, int, str]]:
+def _missing_in(window: dict[str, Any], finishers: Collection[str]) -> Iterator[tuple[int, int, str]]:
     """Span, rank and reason of each trace of a window that a process didn't report although it ended in order.
 
     A trace of a process that was killed says nothing against its note: `kinetoscope recover` may have made it.
@@ -149,7 +149,7 @@ def _missing_in(window: dict[str, Any], ended: Collection[str]) -> Iterator[tupl
     if not _is_number(span) or not isinstance(ranks, dict):
         return
     for rank, outcome in ranks.items():
-        if _is_rank(rank) and rank in ended and isinstance(outcome, dict) and outcome.get("state") == MISSING:
+        if _is_rank(rank) and rank in finishers and isinstance(outcome, dict) and outcome.get("state") == MISSING:
             yield from ((span, int(rank), text) for state, _, text in _statements(outcome) if state == MISSING)
 
 
@@ -171,7 +171,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
 def _of_run(content: dict[str, Any]) -> Iterator[Note]:
     """Notes about processes that don't belong to one window."""
     by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
-    missed: dict[str, list[int]] = defaultdict(list)
+    ranks_of: dict[str, list[int]] = defaultdict(list)
     doubts: dict[str, list[int]] = defaultdict(list)
     for rank in _dicts(content.get("ranks")):
         number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
@@ -185,17 +185,17 @@ def _of_run(content: dict[str, Any]) -> Iterator[Note]:
         for left in _dicts(rank.get("left_out")):
             if _is_number(left.get("step")) and isinstance(left.get("problem"), str):
                 text = f"no window from step {left['step']} on: {left['problem']}"
-                missed[text].append(number)
-    for text, ranks in missed.items():
-        yield Note("window_left_out", "loss", _sentence(_named(ranks), text), "", len(ranks))
+                ranks_of[text].append(number)
+    for text, ranks in ranks_of.items():
+        yield Note("window_left_out", "loss", _sentence(_rank_text(ranks), text), "", len(ranks))
     for text, ranks in doubts.items():
-        yield Note("job_in_doubt", "note", _sentence(_named(ranks), text), "", len(ranks))
+        yield Note("job_in_doubt", "note", _sentence(_rank_text(ranks), text), "", len(ranks))
     for (state, problem, is_loss), ranks in by_problem.items():
         rule, level = ("rank_killed", "loss" if is_loss else "warning") if state == KILLED else ("rank_problem", "note")
-        yield Note(rule, level, _sentence(_named(ranks), problem), "", len(ranks))  # type: ignore[arg-type]
+        yield Note(rule, level, _sentence(_rank_text(ranks), problem), "", len(ranks))  # type: ignore[arg-type]
 
 
-def _of_window(window: dict[str, Any], ended: Collection[str]) -> Iterator[Note]:
+def _of_window(window: dict[str, Any], finishers: Collection[str]) -> Iterator[Note]:
     span, ranks = window.get("span"), window.get("ranks")
     if not _is_number(span) or not isinstance(ranks, dict):
         return
@@ -203,10 +203,10 @@ def _of_window(window: dict[str, Any], ended: Collection[str]) -> Iterator[Note]
     for rank, outcome in ranks.items():
         if _is_rank(rank) and isinstance(outcome, dict):
             for state, level, problem in _statements(outcome):
-                if state != MISSING or rank not in ended:  # else the listing knows whether there is a trace
+                if state != MISSING or rank not in finishers:  # else the listing knows whether there is a trace
                     alike[state, level, problem].append(int(rank))
     for (state, level, problem), numbers in alike.items():
-        text = _sentence(f"Span {span}: {_named(numbers)}", problem)
+        text = _sentence(f"Span {span}: {_rank_text(numbers)}", problem)
         yield Note(f"rank_{state}", level, text, str(span), len(numbers))  # type: ignore[arg-type]
 
 
@@ -234,7 +234,7 @@ def _sentence(who: str, statement: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
-def _named(ranks: Iterable[int]) -> str:
+def _rank_text(ranks: Iterable[int]) -> str:
     """Ranks as text, with ranges: `ranks 0-3, 7`."""
     ranges: list[list[int]] = []
     for rank in sorted(ranks):
@@ -242,6 +242,6 @@ def _named(ranks: Iterable[int]) -> str:
             ranges[-1][1] = rank
         else:
             ranges.append([rank, rank])
-    shown = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in ranges)
+    text = ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in ranges)
     is_one = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
-    return f"{'rank' if is_one else 'ranks'} {shown}"
+    return f"{'rank' if is_one else 'ranks'} {text}"

@@ -24,19 +24,19 @@ def user_patterns() -> tuple[CommunicationPatterns, list[Problem]]:
     return (NO_PATTERNS, []) if entry is None else patterns_in(entry, f"{FILE_NAME} of the user's configuration")
 
 
-def patterns_in(entry: Entry, shown: str) -> tuple[CommunicationPatterns, list[Problem]]:
+def patterns_in(entry: Entry, name: str) -> tuple[CommunicationPatterns, list[Problem]]:
     """The patterns in a file, and what is wrong with it; the other lines of the file still count."""
     try:
-        patterns, bad = _parsed(entry.path, str(entry.stamp))
+        patterns, bad = _parse(entry.path, str(entry.stamp))
     except TraceError as error:
-        return NO_PATTERNS, [Problem(shown, f"Its communication patterns can't be read: {error.problem}")]
+        return NO_PATTERNS, [Problem(name, f"Its communication patterns can't be read: {error.problem}")]
     except ValueError as error:
-        return NO_PATTERNS, [Problem(shown, f"Its communication patterns can't be used: {error}")]
-    return patterns, [Problem(shown, f"Line {line.line}: {line.reason}") for line in bad]
+        return NO_PATTERNS, [Problem(name, f"Its communication patterns can't be used: {error}")]
+    return patterns, [Problem(name, f"Line {line.line}: {line.reason}") for line in bad]
 
 
 @lru_cache(64)
-def _parsed(path: str, stamp: str) -> tuple[CommunicationPatterns, list[BadPattern]]:  # noqa: ARG001  # of the file
+def _parse(path: str, stamp: str) -> tuple[CommunicationPatterns, list[BadPattern]]:  # noqa: ARG001  # of the file
     """The patterns in a file; compiling some takes seconds, and logdirs are listed all the time.
 
     Raises:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ..names.processes import Process
 
 
-def run_of_file(run: str, shown: str) -> str:
+def run_of_file(run: str, path: str) -> str:
     """The run that a file is by itself."""
-    return f"{run}/{without_extension(last_part(shown))}"
+    return f"{run}/{without_extension(last_part(path))}"
 
 
 def with_processes(listing: Listing, processes_of: Callable[[TraceFile], Sequence[Process]]) -> Listing:
@@ -31,19 +31,28 @@ def with_processes(listing: Listing, processes_of: Callable[[TraceFile], Sequenc
         listing: The files.
         processes_of: The processes that a file holds, as far as that is known; none if it holds one.
     """
-    held = {file.key: processes for file in listing.files if file.process is None and (processes := processes_of(file))}
-    if not held:
+    processes_by_file = {
+        file.key: processes for file in listing.files if file.process is None and (processes := processes_of(file))
+    }
+    if not processes_by_file:
         return listing
-    runs, files, moved = {file.run for file in listing.files if file.key not in held}, [], dict(listing.moved)
+    runs, files, first_processes = (
+        {file.run for file in listing.files if file.key not in processes_by_file},
+        [],
+        dict(listing.moved),
+    )
     for file in listing.files:
-        if file.key not in held:
+        if file.key not in processes_by_file:
             files.append(file)
             continue
         run = file.run if file.has_own_run else run_of_file(file.run, file.shown)
         run = f"{run} ({file.shown})" if run in runs else run
-        members = [replace(file, run=run, worker=one.worker, process=one.id, notes=()) for one in held[file.key]]
+        members = [
+            replace(file, run=run, worker=process.worker, process=process.id, notes=())
+            for process in processes_by_file[file.key]
+        ]
         files += members
         ranks = [member for member in members if not is_frontend(member.worker)]
-        moved[file.run, file.worker, file.span] = (ranks or members)[0]
-    known = ordered(files, listing.problems, listing.notes)
-    return replace(known, moved=moved)
+        first_processes[file.run, file.worker, file.span] = (ranks or members)[0]
+    with_members = ordered(files, listing.problems, listing.notes)
+    return replace(with_members, moved=first_processes)

@@ -77,19 +77,19 @@ def list_path(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> Listi
         MissingPath: There is no such path.
         LogdirError: It can't be listed, or holds no trace.
     """
-    place = absolute(path)
-    if not is_url(place) and not exists(place):
-        raise MissingPath(f"There is no file or folder {path}.{_similar(place)}")
-    listing = list_traces([Logdir(place)], Heads(most_remote=256), patterns=patterns)
+    full_path = absolute(path)
+    if not is_url(full_path) and not exists(full_path):
+        raise MissingPath(f"There is no file or folder {path}.{_similar(full_path)}")
+    listing = list_traces([Logdir(full_path)], Heads(most_remote=256), patterns=patterns)
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
         raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [_NO_TRACE])]))
     return listing
 
 
-def _similar(place: str) -> str:
+def _similar(path: str) -> str:
     """The name next to a missing path that was probably meant."""
-    folder, _, name = place.replace("\\", "/").rstrip("/").rpartition("/")
+    folder, _, name = path.replace("\\", "/").rstrip("/").rpartition("/")
     near = get_close_matches(name, names_in(folder or "/"), 1)
     return f" Did you mean {near[0]}?" if near else ""
 
@@ -125,15 +125,15 @@ class _Collector:
         """Add a file that the user gave: it is a trace whatever its name."""
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
         head = self._heads.head(entry)
-        known = Head(workers=head.workers, is_merged=head.is_merged)
-        self._candidates.append(_Candidate(run, named(entry.name), known, entry, entry.name, logdir))
+        workers_only = Head(workers=head.workers, is_merged=head.is_merged)
+        self._candidates.append(_Candidate(run, named(entry.name), workers_only, entry, entry.name, logdir))
         if not is_url(logdir.path):
             patterns = entry_at(f"{_parent(logdir.path)}/{FILE_NAME}")
             if patterns is not None:
                 self._add_patterns(logdir, patterns, FILE_NAME)
 
-    def _add_patterns(self, logdir: Logdir, entry: Entry, shown: str) -> None:
-        self._patterns_of[logdir], problems = patterns_in(entry, printable(shown))
+    def _add_patterns(self, logdir: Logdir, entry: Entry, path: str) -> None:
+        self._patterns_of[logdir], problems = patterns_in(entry, printable(path))
         self._problems += problems
 
     def add_folder(self, logdir: Logdir, folder: Folder) -> None:
@@ -155,20 +155,20 @@ class _Collector:
                 continue
             self._add(logdir, folder.name, entry, f"{where}/{entry.name}".lstrip("/"))
 
-    def _add(self, logdir: Logdir, folder: str, entry: Entry, shown: str) -> None:
+    def _add(self, logdir: Logdir, folder: str, entry: Entry, path: str) -> None:
         name = named(finished(entry.name))
         head = UNKNOWN
-        problem = _reason_by_name(entry, shown)
+        problem = _reason_by_name(entry, path)
         if not problem:
             head = self._head(entry, name)
             problem = head.problem
         if problem:
             if name.looks_right or head.is_trace:
-                self._problems.append(Problem(printable(shown), problem))
+                self._problems.append(Problem(printable(path), problem))
         elif name.is_certain or head.is_trace or (head.is_trace is None and name.looks_right):
             run, name = run_and_name(folder, name)
             run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
-            self._candidates.append(_Candidate(run, name, head, entry, shown, logdir))
+            self._candidates.append(_Candidate(run, name, head, entry, path, logdir))
 
     def _head(self, entry: Entry, name: Named) -> Head:
         """The head of a file, if reading it is worth it."""
@@ -186,15 +186,17 @@ class _Collector:
         files = _distinct(_by_process(_merged_apart(self._candidates)), patterns)
         runs = {file.run for file in files}
         names = {(file.run, file.worker, file.span) for file in files}
-        noted = {}
+        notes_of_run = {}
         for run, (where, entry, manifest) in self._manifests_of_runs.items():
-            noted[run] = notes = manifest.notes_with_lost_files(
+            notes_of_run[run] = notes = manifest.notes_with_lost_files(
                 partial(self._is_there, entry), partial(_has_trace, names, run)
             )
             if run not in runs and notes:
-                shown, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
-                self._problems.append(Problem(printable(shown), f"This run has no trace. {texts}"))
-        listing = ordered([_with_notes(file, noted.get(file.run, ())) for file in files], self._problems, noted)
+                path, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
+                self._problems.append(Problem(printable(path), f"This run has no trace. {texts}"))
+        listing = ordered(
+            [_with_notes(file, notes_of_run.get(file.run, ())) for file in files], self._problems, notes_of_run
+        )
         workers = {candidate.entry.path: candidate.head.workers for candidate in self._candidates}
         return with_processes(listing, lambda file: [Process(name, name) for name in workers[file.path]])
 
@@ -228,11 +230,11 @@ def _parent(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[0]
 
 
-def _reason_by_name(entry: Entry, shown: str) -> str:
+def _reason_by_name(entry: Entry, path: str) -> str:
     """Why a file can't be used, if its name and size show it."""
     if finished(entry.name) != entry.name:
         return _UNFINISHED
-    if printable(shown) != shown:
+    if printable(path) != path:
         return _NOT_UTF8
     return _EMPTY if entry.bytes == 0 else ""
 
@@ -247,25 +249,25 @@ def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     for candidate in candidates:
         name, rank = candidate.name, candidate.head.rank
         worker = f"rank{rank}" if name.is_process and rank is not None else name.worker
-        renamed = replace(candidate, name=replace(name, worker=worker))
-        by_name[candidate.run, worker].append(renamed)
-    return [parted for group in by_name.values() for parted in _parted(group)]
+        candidate_of_worker = replace(candidate, name=replace(name, worker=worker))
+        by_name[candidate.run, worker].append(candidate_of_worker)
+    return [part for group in by_name.values() for part in _split(group)]
 
 
-def _parted(group: list[_Candidate]) -> list[_Candidate]:
+def _split(group: list[_Candidate]) -> list[_Candidate]:
     """Workers of one name, distinguished by the rank and host in their first bytes."""
-    unnamed = [candidate for candidate in group if not candidate.name.says_rank]
-    ranks = {candidate.head.rank for candidate in unnamed} - {None}
-    hosts = {candidate.head.host for candidate in unnamed} - {None}
+    without_rank = [candidate for candidate in group if not candidate.name.says_rank]
+    ranks = {candidate.head.rank for candidate in without_rank} - {None}
+    hosts = {candidate.head.host for candidate in without_rank} - {None}
     if len(ranks) < 2 and len(hosts) < 2:
         return group
-    parted = []
+    parts = []
     for candidate in group:
         by = f"rank{candidate.head.rank}" if len(ranks) > 1 else candidate.head.host
         is_parted = not candidate.name.says_rank and by not in (None, "rankNone")
         worker = f"{candidate.name.worker}@{by}" if is_parted else candidate.name.worker
-        parted.append(replace(candidate, name=replace(candidate.name, worker=worker)))
-    return parted
+        parts.append(replace(candidate, name=replace(candidate.name, worker=worker)))
+    return parts
 
 
 def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, CommunicationPatterns]) -> list[TraceFile]:

@@ -162,7 +162,7 @@ class Database:
                 stack.pop()
                 continue
             try:
-                page = self._unvisited(number, visited)
+                page = self._visit(number, visited)
                 is_inner = page[page_head(number)] == _INNER_PAGE
                 if is_inner and len(stack) == _MOST_LEVELS:
                     raise DamagedDatabase("its pages are nested too deeply")
@@ -200,8 +200,8 @@ class Database:
         for _ in range(_MOST_LEVELS):
             page = self.page(number)
             if page[page_head(number)] != _INNER_PAGE:
-                found = next((cell for cell in self._cells(number, page) if cell.row == row), None)
-                return None if found is None else self._row(table, found, bytearray(self.pages + 1))
+                match = next((cell for cell in self._cells(number, page) if cell.row == row), None)
+                return None if match is None else self._row(table, match, bytearray(self.pages + 1))
             children, keys = self._children(number, page), self._keys(number, page)
             number = next((child for child, key in zip(children, keys, strict=False) if row <= key), children[-1])
         raise DamagedDatabase("its pages are nested too deeply")
@@ -219,7 +219,7 @@ class Database:
             pass
         return 0
 
-    def row_at(self, table: Table, page: bytes, place: int, visited: bytearray) -> list[Any]:
+    def row_at(self, table: Table, page: bytes, at: int, visited: bytearray) -> list[Any]:
         """The values of the row that begins at a place of a page.
 
         Args:
@@ -228,7 +228,7 @@ class Database:
         Raises:
             DamagedDatabase: It can't be read.
         """
-        return self._row(table, self._cell(page, place), visited)
+        return self._row(table, self._cell(page, at), visited)
 
     def _row(self, table: Table, cell: Cell, visited: bytearray) -> list[Any]:
         values = self._values(cell, visited)
@@ -236,14 +236,14 @@ class Database:
             values[table.key] = cell.row
         return values
 
-    def _unvisited(self, number: int, visited: bytearray) -> bytes:
+    def _visit(self, number: int, visited: bytearray) -> bytes:
         page = self.page(number)
         if visited[number]:
             raise DamagedDatabase(f"page {number} is used twice")
         visited[number] = 1
         return page
 
-    def _places(self, number: int, page: bytes, head_bytes: int) -> tuple[int, ...]:
+    def _cell_offsets(self, number: int, page: bytes, head_bytes: int) -> tuple[int, ...]:
         """Where the cells of a page begin."""
         head = page_head(number)
         count = int.from_bytes(page[head + 3 : head + 5], "big")
@@ -254,12 +254,12 @@ class Database:
 
     def _children(self, number: int, page: bytes) -> list[int]:
         last = page_head(number) + 8
-        places = [*self._places(number, page, 12), last]
-        return [int.from_bytes(page[place : place + 4], "big") for place in places]
+        offsets = [*self._cell_offsets(number, page, 12), last]
+        return [int.from_bytes(page[at : at + 4], "big") for at in offsets]
 
     def _keys(self, number: int, page: bytes) -> list[int]:
         """The last row number below each child of a page but the last."""
-        return [_signed(_varint(page, place + 4)[0]) for place in self._places(number, page, 12)]
+        return [_signed(_varint(page, at + 4)[0]) for at in self._cell_offsets(number, page, 12)]
 
     def _cells(self, number: int, page: bytes) -> Iterator[Cell]:
         """The rows of a page.
@@ -270,8 +270,8 @@ class Database:
         if page[page_head(number)] != _ROWS_PAGE:
             raise DamagedDatabase(f"page {number} has no rows")
         left = self.usable_bytes
-        for place in self._places(number, page, 8):
-            cell = self._cell(page, place)
+        for at in self._cell_offsets(number, page, 8):
+            cell = self._cell(page, at)
             left -= len(cell.local)
             if left < 0:
                 raise DamagedDatabase(f"rows of page {number} overlap")
@@ -312,7 +312,7 @@ class Database:
     def _record(self, cell: Cell, visited: bytearray) -> bytes:
         parts, left, number = [cell.local], cell.payload_bytes - len(cell.local), cell.overflow
         while left > 0:
-            page = self._unvisited(number, visited)
+            page = self._visit(number, visited)
             number = int.from_bytes(page[:4], "big")
             parts.append(page[4 : min(self.usable_bytes, 4 + left)])
             left -= len(parts[-1])

@@ -103,9 +103,9 @@ def names_in(folder: str, most: int = 1000) -> list[str]:
 
 
 def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
-    waiting, entered = [("", root)], set()
-    while waiting:
-        name, path = waiting.pop()
+    stack, seen_folders = [("", root)], set()
+    while stack:
+        name, path = stack.pop()
         try:
             with os.scandir(path) as scan:
                 items = sorted(scan, key=lambda item: (item.is_symlink(), item.name))
@@ -122,9 +122,9 @@ def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
             try:
                 if item.is_dir():
                     identity = _identity(item)
-                    if identity not in entered:
-                        entered.add(identity)
-                        waiting.append((f"{name}/{item.name}".lstrip("/"), item.path))
+                    if identity not in seen_folders:
+                        seen_folders.add(identity)
+                        stack.append((f"{name}/{item.name}".lstrip("/"), item.path))
                 elif selects(item.name):
                     entries.append(_entry(item.name, item.path, item.stat()))
             except OSError:  # a dangling link, or a file that was deleted in the meantime
@@ -149,8 +149,8 @@ def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:
     change time and inode only for opened files.
     """
     has_inode = os.name != "nt"
-    number, changed = (info.st_ino, info.st_ctime_ns) if has_inode else (0, 0)
-    return info.st_size, number, changed, info.st_mtime_ns
+    number, change_ns = (info.st_ino, info.st_ctime_ns) if has_inode else (0, 0)
+    return info.st_size, number, change_ns, info.st_mtime_ns
 
 
 # ---- elsewhere
@@ -174,10 +174,10 @@ def _flat_folders(files: AbstractFileSystem, root: str, url: str, selects: Predi
 
 
 def _remote_folders(files: AbstractFileSystem, root: str, url: str, selects: Predicate) -> Iterator[Folder]:
-    waiting, entered = [("", root)], {root.rstrip("/")}
-    while waiting:
-        name, path = waiting.pop()
-        if len(entered) > MOST_FOLDERS:
+    stack, seen_folders = [("", root)], {root.rstrip("/")}
+    while stack:
+        name, path = stack.pop()
+        if len(seen_folders) > MOST_FOLDERS:
             yield Folder(name, problem=f"there are more than {MOST_FOLDERS} folders; choose one with fewer")
             return
         try:
@@ -190,17 +190,17 @@ def _remote_folders(files: AbstractFileSystem, root: str, url: str, selects: Pre
         for item in sorted(items, key=lambda item: str(item["name"])):
             key = item["name"].rstrip("/")
             part = unquote(last_part(key)) if kind_of(url) == "http" else last_part(key)
-            if part.startswith(".") or key in entered:
+            if part.startswith(".") or key in seen_folders:
                 continue
             if item["type"] == "directory":
-                entered.add(key)
-                waiting.append((f"{name}/{part}".lstrip("/"), key))
+                seen_folders.add(key)
+                stack.append((f"{name}/{part}".lstrip("/"), key))
             elif selects(part):
-                entries += _sized(files, item, key, part, url)
+                entries += _entries_of(files, item, key, part, url)
         yield Folder(name, tuple(entries))
 
 
-def _sized(files: AbstractFileSystem, item: dict[str, Any], key: str, name: str, url: str) -> list[Entry]:
+def _entries_of(files: AbstractFileSystem, item: dict[str, Any], key: str, name: str, url: str) -> list[Entry]:
     """The file as an entry; a page of links has no sizes. None if it was deleted in the meantime."""
     path = key if kind_of(url) == "http" else f"{url.partition('://')[0]}://{key}"
     if item.get("size") is not None:

@@ -56,11 +56,11 @@ class PrefetchedFile:
 
     def read(self, at_most: int) -> bytes:
         """The next bytes; fewer than requested only at the end of the file."""
-        parts, remaining = [], at_most
-        while remaining and (self._block or self._next_block()):
-            parts.append(self._block[:remaining])
-            self._block = self._block[remaining:]
-            remaining -= len(parts[-1])
+        parts, size_left = [], at_most
+        while size_left and (self._block or self._next_block()):
+            parts.append(self._block[:size_left])
+            self._block = self._block[size_left:]
+            size_left -= len(parts[-1])
         return b"".join(parts)
 
     def _next_block(self) -> bool:
@@ -206,10 +206,10 @@ class _Remote:
             self._stream, self._streamed = self._files.open(self._key, block_size=0), 0
         try:
             while self._streamed < start:
-                skipped = self._stream.read(min(_SKIPPED_AT_ONCE, start - self._streamed))
-                if not skipped:
+                bytes_read = self._stream.read(min(_SKIPPED_AT_ONCE, start - self._streamed))
+                if not bytes_read:
                     raise EOFError("the connection ended early")
-                self._streamed += len(skipped)
+                self._streamed += len(bytes_read)
             parts, left = [], end - start
             while left and (part := self._stream.read(left)):
                 parts.append(part)
@@ -226,7 +226,7 @@ class _Remote:
         return b"".join(parts)
 
 
-def _retry(ask: Callable[[], Result], closed: threading.Event, waits: Sequence[float] | None = None) -> Result:
+def _retry(ask: Callable[[], Result], end: threading.Event, waits: Sequence[float] | None = None) -> Result:
     """The result of `ask`, retried after transient errors, until it is closed."""
     for wait in WAITS_S if waits is None else waits:
         try:
@@ -234,6 +234,6 @@ def _retry(ask: Callable[[], Result], closed: threading.Event, waits: Sequence[f
         except TraceError:
             raise
         except Exception as error:
-            if not is_transient(error) or closed.wait(wait):
+            if not is_transient(error) or end.wait(wait):
                 raise
     return ask()

@@ -56,7 +56,7 @@ def ordinary_table(sql: str) -> tuple[tuple[str, ...], int | None] | str:
         elif "AS" in words[1:]:
             return "it has computed columns"
         else:
-            name = _unquoted(part[0][0])
+            name = _unquote(part[0][0])
             integers[name] = _column_type(words[1:]) == ["INTEGER"]
             key = name if integers[name] and _is_key(words) else key
     columns = tuple(integers)
@@ -99,11 +99,11 @@ def _key_of(constraint: Tokens, integers: dict[str, bool]) -> str | None:
     """The column that a constraint of a table makes the row number."""
     if not _is_key([token.upper() for token, _ in constraint]):
         return None
-    names = [_unquoted(token) for token, depth in constraint if depth == 2]
-    name = next((known for known in integers if names and known.upper() == names[0].upper()), None)
+    names = [_unquote(token) for token, depth in constraint if depth == 2]
+    name = next((integer for integer in integers if names and integer.upper() == names[0].upper()), None)
     return name if name is not None and "," not in names and integers[name] else None
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     end = _QUOTES.get(token[:1])
     return token if end is None else token[1:].removesuffix(end).replace(end * 2, end)

@@ -84,8 +84,10 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
     except ImportError as error:
         if kind not in _EXTRAS.values():
             raise
-        needed = f"{url.partition('://')[0]}:// needs a package that isn't installed: pip install 'kinetoscope[{kind}]'"
-        raise ImportError(needed) from error
+        message = (
+            f"{url.partition('://')[0]}:// needs a package that isn't installed: pip install 'kinetoscope[{kind}]'"
+        )
+        raise ImportError(message) from error
     except OSError as error:
         if kind != "hdfs":
             raise

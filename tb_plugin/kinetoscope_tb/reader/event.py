@@ -160,8 +160,8 @@ def event_of(raw: bytes, offset: int = 0) -> Event:
     except json.JSONDecodeError as error:
         where = offset + len(text[: error.pos].encode())
         value = _repaired_value(raw)
-        shown = "its text is shown as recorded" if value is None else "its repaired values are shown"
-        problems.append(f"This event is damaged at byte {where}; {shown}.")
+        consequence = "its text is shown as recorded" if value is None else "its repaired values are shown"
+        problems.append(f"This event is damaged at byte {where}; {consequence}.")
     except RecursionError:
         problems.append("This event is nested too deeply; its text is shown as recorded.")
     if value is not None and not isinstance(value, dict):
@@ -179,14 +179,14 @@ def _whole(value: Any) -> Any:
     if isinstance(value, str):
         return whole_characters(value)
     if isinstance(value, list):
-        return [_whole(one) for one in value]
-    return {whole_characters(key): _whole(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [_whole(item) for item in value]
+    return {whole_characters(key): _whole(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _repaired_value(raw: bytes) -> Any:
     """The value of a damaged event after the reader's repair; None if it can't be repaired."""
-    events, lost = repaired(raw)
-    return None if lost or len(events) != 1 else _value(strict_event(events[0].text).decode())
+    events, n_lost = repaired(raw)
+    return None if n_lost or len(events) != 1 else _value(strict_event(events[0].text).decode())
 
 
 def _integer(text: str) -> int | str:

@@ -135,16 +135,16 @@ def foreign_writer(events: Sorted, texts: Texts, top: Mapping[str, Any], fingerp
     categories = _texts_of(texts, others["category"]) | fingerprint.categories
     if _has_rows_of_torch(events, categories) and _GPU_OP not in categories:
         return None
-    named = ("others", "device_events", "launches", "host_events")
+    frames = ("others", "device_events", "launches", "host_events")
     evidence = Evidence(
         top,
         fingerprint.keys,
         frozenset(categories),
         frozenset(label.strip() for label in _texts_of(texts, events.frames["names"]["label"])),
-        frozenset().union(*(_texts_of(texts, events.frames[name]["name"]) for name in named)),
+        frozenset().union(*(_texts_of(texts, events.frames[name]["name"]) for name in frames)),
     )
-    known = next((name for name, fits in WRITERS if fits(evidence)), None)
-    return known or (None if _may_be_of_torch(events, categories, texts) else UNKNOWN)
+    writer = next((name for name, fits in WRITERS if fits(evidence)), None)
+    return writer or (None if _may_be_of_torch(events, categories, texts) else UNKNOWN)
 
 
 def _texts_of(texts: Texts, codes: NDArray[Any]) -> frozenset[str]:

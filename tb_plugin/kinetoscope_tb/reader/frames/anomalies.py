@@ -49,9 +49,9 @@ def text_diagnostics(events: Sorted) -> list[Diagnostic]:
 
 
 def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
-    joined = b"".join(tokens)
-    has_controls = bool(_CONTROL.search(joined))
-    if joined.isascii() and not has_controls and b"\\" not in joined:
+    all_text = b"".join(tokens)
+    has_controls = bool(_CONTROL.search(all_text))
+    if all_text.isascii() and not has_controls and b"\\" not in all_text:
         return []
     is_used = _occurrence(events, len(tokens))
     counts = dict.fromkeys(_WORDS, 0)
@@ -99,41 +99,41 @@ def _is_utf8(text: bytes) -> bool:
 def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
     """A name is a text; a number, a list or an object is shown as it is spelled."""
     odd = [code for code, token in enumerate(tokens) if not token.startswith(b'"')]
-    noted = _named(events, odd)
+    notes = _events_named(events, odd)
     words = f"Events have no name, or one that isn't text; those without any are called {NO_NAME.decode()} here."
-    return [Diagnostic("odd_name", noted.count, words, noted.first)] if noted.count else []
+    return [Diagnostic("odd_name", notes.count, words, notes.first)] if notes.count else []
 
 
-def _named(events: Sorted, codes: Sequence[int]) -> Noted:
+def _events_named(events: Sorted, codes: Sequence[int]) -> Noted:
     """The events with one of these names."""
-    noted = Noted()
+    notes = Noted()
     for frame, layout in LAYOUTS.items():
         if codes and layout.is_timed and "name" in layout.codes:
             rows = events.frames[frame]
-            noted.add_where(np.isin(rows["name"], codes), rows["offset"])
-    return noted
+            notes.add_where(np.isin(rows["name"], codes), rows["offset"])
+    return notes
 
 
 def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
     """Replace such numbers with missing values, and count them."""
-    noted, columns = Noted(), list[str]()
+    notes, columns = Noted(), list[str]()
     for rows in events.frames.values():
         for name, most in _MOST_OF_COLUMN.items():
-            if name in rows and _drop_beyond(rows, name, most, noted):
+            if name in rows and _drop_beyond(rows, name, most, notes):
                 columns.append(name)
-    if not noted.count:
+    if not notes.count:
         return []
     names = ", ".join(dict.fromkeys(columns)).replace("_", " ")
     words = f"Arguments of events have impossible numbers ({names}); they count as unknown."
-    return [Diagnostic("impossible_number", noted.count, words, noted.first)]
+    return [Diagnostic("impossible_number", notes.count, words, notes.first)]
 
 
-def _drop_beyond(rows: Rows, name: str, most: int, noted: Noted) -> bool:
+def _drop_beyond(rows: Rows, name: str, most: int, notes: Noted) -> bool:
     """Drop the values of a column beyond a limit; return whether there were any."""
     values = rows[name]
     if np.iinfo(values.dtype).max <= most:
         return False
     odd = np.flatnonzero((values > most) | (values < -most))
-    noted.add(int(odd.size), int(rows["offset"][odd[0]]) if odd.size else None)
+    notes.add(int(odd.size), int(rows["offset"][odd[0]]) if odd.size else None)
     rows.put(name, odd, np.full(odd.size, NONE, np.int64))
     return bool(odd.size)

@@ -42,8 +42,8 @@ def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
     move_rows(events, rows, kind[rows], texts)
     _move_calls_to_threads(events, texts, process)
     device = events.frames["device_events"]
-    unnumbered = np.flatnonzero(device["device"] < 0)
-    device.put("device", unnumbered, _devices(device["pid"][unnumbered], texts))
+    without_number = np.flatnonzero(device["device"] < 0)
+    device.put("device", without_number, _devices(device["pid"][without_number], texts))
 
 
 def _move_calls_to_threads(events: Sorted, texts: Texts, process: dict[int, str]) -> None:

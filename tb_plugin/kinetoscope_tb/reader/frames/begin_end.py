@@ -30,8 +30,8 @@ def close_begin_end(events: Sorted, texts: Texts, plausible: PlausibleTimes) -> 
     ends = events.frames["ends"]
     if not events.begun.count and not ends["ts"].size:
         return []
-    opened = {name: np.flatnonzero(events.frames[name]["dur"] == OPEN) for name in _BEGIN_IN}
-    parts = [(events.frames[name], rows) for name, rows in opened.items()] + [(ends, np.arange(ends["ts"].size))]
+    open_rows = {name: np.flatnonzero(events.frames[name]["dur"] == OPEN) for name in _BEGIN_IN}
+    parts = [(events.frames[name], rows) for name, rows in open_rows.items()] + [(ends, np.arange(ends["ts"].size))]
     pids: dict[str, int] = {}
     tids: dict[str, int] = {}
     pid = np.concatenate([text_places(frame["pid"][rows], texts, pids) for frame, rows in parts])
@@ -44,9 +44,9 @@ def close_begin_end(events: Sorted, texts: Texts, plausible: PlausibleTimes) -> 
     _close(np.lexsort((offset, ts, thread)), thread, ts, is_end, dur)
     diagnostics = note_unpaired(thread, offset, is_end, plausible.excludes(ts), dur)
     at = 0
-    for name, rows in opened.items():
-        lasting = dur[at : at + rows.size]
-        events.frames[name].put("dur", rows, np.where(lasting == NONE, OPEN, lasting))
+    for name, rows in open_rows.items():
+        lengths = dur[at : at + rows.size]
+        events.frames[name].put("dur", rows, np.where(lengths == NONE, OPEN, lengths))
         at += rows.size
     ends.keep(np.zeros(ends["ts"].size, bool))
     return diagnostics
@@ -84,7 +84,7 @@ def note_unpaired(
     for some_begins, some_ends in ((begins, ends[is_early]), (begins[is_lost[begins]], ends[~is_early])):
         begin, end = _same_thread(thread, some_begins, some_ends)
         dur[begin], dur[end] = BACKWARDS, 0
-    return _unpaired((dur == NONE) & (is_end | ~is_lost), is_end, offset)
+    return _diagnostics((dur == NONE) & (is_end | ~is_lost), is_end, offset)
 
 
 def _same_thread(
@@ -104,7 +104,7 @@ def _close(order: Any, thread: Any, ts: Any, is_end: Any, dur: Any) -> None:
     _close_ranges(order, thread, ts, is_end, np.empty(order.size, np.int64), dur)
 
 
-def _unpaired(is_alone: NDArray[np.bool_], is_end: NDArray[np.bool_], offset: NDArray[np.int64]) -> list[Diagnostic]:
+def _diagnostics(is_alone: NDArray[np.bool_], is_end: NDArray[np.bool_], offset: NDArray[np.int64]) -> list[Diagnostic]:
     if not is_alone.any():
         return []
     begins, ends = int((is_alone & ~is_end).sum()), int((is_alone & is_end).sum())

@@ -62,7 +62,7 @@ def build_parts(
         *_damage(ingested, outside.lost),
         *text_diagnostics(events),
         *without_impossible_numbers(events),
-        *_untimed(events),
+        *_without_time(events),
     ]
     plausible = plausible_times(events, texts)
     diagnostics += close_begin_end(events, texts, plausible)
@@ -91,7 +91,7 @@ def build_parts(
     return Parts(path, origin, window, threads, frames, links, meta, tuple(diagnostics))
 
 
-def _untimed(events: Sorted) -> list[Diagnostic]:
+def _without_time(events: Sorted) -> list[Diagnostic]:
     if not events.untimed.count:
         return []
     words = "Events without a usable time are left out."
@@ -100,13 +100,13 @@ def _untimed(events: Sorted) -> list[Diagnostic]:
 
 def _unknown_categories(events: Sorted, texts: Texts) -> list[Diagnostic]:
     others = events.frames["others"]
-    unknown = others["category"][others["kind"] == Kind.UNKNOWN]
-    if not unknown.size:
+    categories = others["category"][others["kind"] == Kind.UNKNOWN]
+    if not categories.size:
         return []
-    names = sorted({texts[code] or "(none)" for code in used(unknown, len(texts))})
-    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    words = f"Events of unknown categories ({listed}) are shown, but don't count as work."
-    return [Diagnostic("unknown_category", int(unknown.size), words, level="note")]
+    names = sorted({texts[code] or "(none)" for code in used(categories, len(texts))})
+    names_text = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+    words = f"Events of unknown categories ({names_text}) are shown, but don't count as work."
+    return [Diagnostic("unknown_category", int(categories.size), words, level="note")]
 
 
 def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:

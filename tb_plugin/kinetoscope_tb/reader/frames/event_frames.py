@@ -64,18 +64,18 @@ class Frame:
 
     def gather(self, column: str) -> Ints:
         """The column's codes or numbers, in the order of the frame."""
-        return self._ordered(self._rows.gather(column))
+        return self._in_order(self._rows.gather(column))
 
-    def _ordered(self, values: Ints) -> Ints:
+    def _in_order(self, values: Ints) -> Ints:
         return values if self._order is None or stores_one(values) else values[self._order]
 
     def thread(self) -> Ints:
         """Rows of the threads frame."""
-        return self._ordered(self._thread)
+        return self._in_order(self._thread)
 
     def start(self) -> Ints:
         """When each event began, in ns since the origin."""
-        return self._ordered(self._start)
+        return self._in_order(self._start)
 
     def dur(self) -> NDArray[np.int64]:
         """How long each event lasts, in ns, or NONE."""
@@ -83,7 +83,7 @@ class Frame:
 
     def has_end(self) -> NDArray[np.bool_]:
         """Whether it is known when each event ended, unless it had no range to end."""
-        has_end: NDArray[np.bool_] = self._ordered(self._rows["dur"]) != OPEN
+        has_end: NDArray[np.bool_] = self._in_order(self._rows["dur"]) != OPEN
         return has_end
 
     def times(self) -> dict[str, Ints]:
@@ -416,8 +416,8 @@ def _with_unit(names: pl.Series, task_type: pl.Series, height: int) -> pl.Series
         return names
     rows = frame_of({"name": names, "task_type": task_type}, height).with_columns(pl.all().cast(pl.String))
     is_apart = pl.col("task_type").is_in(_AI_CPU).fill_null(value=False)
-    spelt = rows.select(pl.when(is_apart).then(pl.format("{} (AI_CPU)", "name")).otherwise("name")).to_series()
-    return spelt.cast(pl.Enum(spelt.unique(maintain_order=True).drop_nulls())).alias("name")
+    full_names = rows.select(pl.when(is_apart).then(pl.format("{} (AI_CPU)", "name")).otherwise("name")).to_series()
+    return full_names.cast(pl.Enum(full_names.unique(maintain_order=True).drop_nulls())).alias("name")
 
 
 def _node_ids(graph: Ints, node: Ints) -> Ints:

@@ -74,8 +74,10 @@ def plausible_times(events: Sorted, texts: Texts, ends: NDArray[np.int64] = _NO_
         times = np.concatenate(parts)
         half = (times.size - 1) // 2
         middle = int(np.partition(times, half)[half])
-        distance, place = np.abs(times - middle), 3 * (times.size - 1) // 4
-        reach = min(max(_WIDENED * int(np.partition(distance, place)[place]), _DAY_NS), _LONGEST_NS // 2)
+        distance, three_quarters = np.abs(times - middle), 3 * (times.size - 1) // 4
+        reach = min(
+            max(_WIDENED * int(np.partition(distance, three_quarters)[three_quarters]), _DAY_NS), _LONGEST_NS // 2
+        )
         spans = [span for span in profiler_spans(events.frames["others"], texts) if span[0] <= middle <= span[1]]
         first = min([middle - reach, *(begin for begin, _ in spans)])
         last = max([middle + reach, *(end for _, end in spans)])
@@ -101,7 +103,7 @@ def profiler_spans(others: Rows, texts: Texts) -> list[tuple[int, int]]:
 def without_impossible_times(events: Sorted, plausible: PlausibleTimes) -> list[Diagnostic]:
     """Leave out what begins at an impossible time; what can't last as long as it does is OPEN."""
     zero, far, backwards, endless = Noted(), Noted(), Noted(), Noted()
-    for rows in _timed(events):
+    for rows in _frames_with_times(events):
         ts = rows["ts"]
         is_out = plausible.excludes(ts)
         if is_out.any():
@@ -111,16 +113,16 @@ def without_impossible_times(events: Sorted, plausible: PlausibleTimes) -> list[
             rows.keep(~is_out)
         _without_impossible_durations(rows, plausible.last, backwards, endless)
     _without_excessive_sum(events, endless)
-    counted = (
+    diagnostics = (
         (endless, Diagnostic("impossible_duration", endless.count, _ENDLESS, endless.first)),
         (zero, Diagnostic("zero_time", zero.count, _ZERO, zero.first, "loss")),
         (backwards, Diagnostic("negative_duration", backwards.count, _BACKWARDS, backwards.first)),
         (far, Diagnostic("far_from_others", far.count, _FAR, far.first, "loss")),
     )
-    return [diagnostic for noted, diagnostic in counted if noted.count]
+    return [diagnostic for notes, diagnostic in diagnostics if notes.count]
 
 
-def _timed(events: Sorted) -> Iterator[Rows]:
+def _frames_with_times(events: Sorted) -> Iterator[Rows]:
     """The frames whose events begin at a time."""
     return (rows for rows in events.timed() if rows is not events.frames["ends"])
 
@@ -129,8 +131,8 @@ def _begins_and_ends(events: Sorted) -> Iterator[NDArray[np.int64]]:
     for rows in events.timed():
         ts, dur = rows["ts"], rows["dur"]
         yield ts
-        lasting = np.flatnonzero(dur > 0)
-        yield ts[lasting] + dur[lasting]
+        has_length = np.flatnonzero(dur > 0)
+        yield ts[has_length] + dur[has_length]
 
 
 def _is_zero_lost(events: Sorted) -> bool:
@@ -158,15 +160,15 @@ def _without_impossible_durations(rows: Rows, last: int, backwards: Noted, endle
 
 def _without_excessive_sum(events: Sorted, endless: Noted) -> None:
     """Let the longest events last no time if all of them together exceed 64 bits."""
-    count = sum(rows["dur"].size for rows in _timed(events))
-    if sum(float(np.maximum(rows["dur"], 0).sum(dtype=np.float64)) for rows in _timed(events)) < _MOST_NS:
+    count = sum(rows["dur"].size for rows in _frames_with_times(events))
+    if sum(float(np.maximum(rows["dur"], 0).sum(dtype=np.float64)) for rows in _frames_with_times(events)) < _MOST_NS:
         return
-    for rows in _timed(events):
+    for rows in _frames_with_times(events):
         longest = np.flatnonzero(rows["dur"] > _MOST_NS // count)
         if longest.size:
             endless.add(int(longest.size), int(rows["offset"][longest[0]]))
             _without_end(rows, longest)
 
 
-def _without_end(rows: Rows, chosen: NDArray[np.int64]) -> None:
-    rows.put("dur", chosen, np.full(chosen.size, OPEN, np.int64))
+def _without_end(rows: Rows, which: NDArray[np.int64]) -> None:
+    rows.put("dur", which, np.full(which.size, OPEN, np.int64))

@@ -26,7 +26,7 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     ]
     pids: dict[str, int] = {}
     tids: dict[str, int] = {}
-    places = {
+    pairs_of = {
         name: (
             text_places(frames[name].gather("pid"), texts, pids),
             text_places(frames[name].gather("tid"), texts, tids),
@@ -36,17 +36,17 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     dtype: type[Any] = np.int32 if len(pids) * len(tids) <= np.iinfo(np.int32).max else np.int64
     pairs: dict[str, NDArray[Any]] = {}
     for name in on_host:
-        pid, tid = places.pop(name)
+        pid, tid = pairs_of.pop(name)
         pairs[name] = pid.astype(dtype) * len(tids) + tid
-    listed = _distinct(pairs.values())
+    distinct = _distinct(pairs.values())
     pid_of, tid_of = list(pids), list(tids)
-    named = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in listed.tolist()]
-    order = sorted(range(len(named)), key=lambda i: tuple(map(natural_key, named[i])))
+    texts_of = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in distinct.tolist()]
+    order = sorted(range(len(texts_of)), key=lambda i: tuple(map(natural_key, texts_of[i])))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     processes, names = _names_in_file(frames["names"], texts)
-    table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (named[i] for i in order)]
-    threads = {name: rank[np.searchsorted(listed, pairs.pop(name))] for name in on_host}
+    table = [(p, t, processes.get(p), names.get((p, t))) for p, t in (texts_of[i] for i in order)]
+    threads = {name: rank[np.searchsorted(distinct, pairs.pop(name))] for name in on_host}
     return threads, pl.DataFrame(table, schema=THREADS, orient="row")
 
 
