@@ -17,10 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 _WORD_BEGINS = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # NotATrace, NotJSON
 MOST_NAME = 500  # characters of a requested name in a message
@@ -106,15 +102,3 @@ class Changed(RequestError):
     """A question about an earlier state of a file."""
 
     status = 409
-
-
-class Postponed(Exception):
-    """A computation needs what isn't known yet, and starts again when it is; nothing went wrong.
-
-    Args:
-        until: What it waits for.
-    """
-
-    def __init__(self, until: Future[Any]) -> None:
-        super().__init__("waiting for a search")
-        self.until = until

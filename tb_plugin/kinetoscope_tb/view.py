@@ -228,8 +228,11 @@ class View:
         reference: The columns that point to rows of another view; None if there are none.
         shows_path: Whether the timeline draws the critical path when it shows a row.
         states_doubts: Whether the view itself says what faults of the recording make doubtful.
+        reads_captures: Whether captures of graphs change it: the operators, modules, shapes, stacks and marks of what
+            graphs replay. It isn't ready while they are searched.
         shares: Computes the intermediate result that the view shares with others, and caches it with the trace. Code
-            that computes several views of a trace at the same time calls it first, once.
+            that computes several views of a trace at the same time calls it first, once. It is about what was
+            recorded alone.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
             recording of the `run`.
     """
@@ -243,6 +246,7 @@ class View:
     place: Place = Tab()
     within: Within = "rows"
     scope: Scope = "recording"
+    reads_captures: bool = False
     shares: Callable[..., Shared] | None = None
     slices: Slices | None = None
     time: RowTime | None = None

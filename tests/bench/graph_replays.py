@@ -9,16 +9,15 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kinetoscope_tb.engine.answers import compute
-from kinetoscope_tb.measures.serving.iterations import iterations
+from kinetoscope_tb.measures.graphs.attribution import join_captures
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.model import Captures
+from kinetoscope_tb.trace.model import CaptureFiles
 from kinetoscope_tb.views import VIEWS
 from support.graphs import GraphRecording, Operator  # needs the path above
 
@@ -34,8 +33,7 @@ def opening_s(text: bytes, captures: tuple[Trace, ...], views: tuple[str, ...]) 
     """CPU seconds of reading a recording and computing some views."""
     begun = time.process_time()
     read = read_blocks([text], path="replays")
-    trace = replace(read, captures=Captures.of(*captures))
-    iterations.carry_over(read, trace)  # as engine/captures.py does
+    trace = join_captures(read, CaptureFiles(captures))
     for name in views:
         compute(VIEWS[name], trace, {})
     return time.process_time() - begun

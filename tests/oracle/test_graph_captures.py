@@ -7,7 +7,6 @@ import csv
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -17,12 +16,21 @@ import pytest
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED
+from kinetoscope_tb.measures.graphs.attribution import join_captures
 from kinetoscope_tb.measures.graphs.layers import inferred_layers, layers_of
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
 from kinetoscope_tb.measures.graphs.replays import replays
+from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
 from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
+from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, groups
+from kinetoscope_tb.timeline.core.build import timeline
+from kinetoscope_tb.timeline.details.details import details
+from kinetoscope_tb.timeline.details.links import Links
+from kinetoscope_tb.timeline.details.row_links import filter_of
+from kinetoscope_tb.timeline.search.search import search
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import NO_CAPTURES
+from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, MISSING
 
 INFERENCE = FOLDER.parent / "inference"
@@ -74,6 +82,62 @@ def test_operators_equal_the_reference_tables(folder: str) -> None:
     assert set(ours) == set(theirs)
     for name, (_, total) in theirs.items():
         assert ours[name][0] == pytest.approx(total, rel=_FLOAT32, abs=_ROUNDING_NS), name
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_an_operator_has_the_same_time_wherever_it_is_shown(folder: str) -> None:
+    trace = _trace(f"{folder}/{PAIRS[folder]}")
+    made, dur = timeline(trace), trace.device_events["dur_ns"].to_numpy()
+    device_rows = np.arange(dur.size)
+    device_slices = made.slices_of("device_events", device_rows)
+    operators = dict(
+        VIEWS["operators"].run(trace).select("name", "device_self_ns").filter(pl.col("device_self_ns") > 0).rows()
+    )
+    pivot = groups(trace, made, "operator")
+    in_area: dict[str, int] = Counter()
+    for code, spent in zip(pivot.code[device_slices].tolist(), dur.tolist(), strict=True):
+        in_area[pivot.names[code].replace(NO_OPERATOR, UNATTRIBUTED)] += spent
+    assert {name: spent for name, spent in in_area.items() if spent} == operators
+    for name, spent in operators.items():
+        hits = search(trace, made, json.dumps({"op": None if name == UNATTRIBUTED else name}), VIEWS).numbers
+        assert dur[np.isin(device_slices, hits)].sum() == spent, name
+    by_launcher = (
+        VIEWS["kernels_by_op"].run(trace).group_by(pl.col("op").fill_null(UNATTRIBUTED)).agg(pl.col("total_ns").sum())
+    )
+    kernels = trace.device_events.with_columns(pl.col("op").replace(-1, None)).filter(kind="kernel")
+    names = trace.all_host_events["name"].gather(kernels["op"]).cast(pl.String).fill_null(UNATTRIBUTED)
+    assert dict(by_launcher.rows()) == dict(kernels.group_by(op=names).agg(pl.col("dur_ns").sum()).rows())
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_the_first_screen_names_the_operators_of_the_table(folder: str) -> None:
+    trace = _trace(f"{folder}/{PAIRS[folder]}")
+    counted = counted_steps(trace)
+    first = VIEWS["top"].run(trace).filter(kind="operator")
+    table = VIEWS["operators"].run(rows_of_steps(trace, counted)).filter(pl.col("name") != UNATTRIBUTED)
+    expected = table.sort("device_self_ns", "name", descending=[True, False]).head(first.height)
+    assert first["name"].to_list() == expected["name"].to_list()
+    per_step = (expected["device_self_ns"] / len(counted)).round().cast(pl.Int64)
+    assert first["mean_ns"].to_list() == per_step.to_list()
+    alone = pl.concat([VIEWS["operators"].run(rows_of_steps(trace, [step])) for step in counted])
+    summed = alone.group_by("name").agg(pl.col("device_self_ns", "calls").sum())
+    assert dict(
+        summed.filter(pl.col("name") != UNATTRIBUTED).select("name", pl.struct("device_self_ns", "calls")).rows()
+    ) == dict(table.select("name", pl.struct("device_self_ns", "calls")).rows())
+
+
+@pytest.mark.parametrize("folder", PAIRS)
+def test_a_drawer_leads_to_the_row_of_the_operator(folder: str) -> None:
+    trace = _trace(f"{folder}/{PAIRS[folder]}")
+    made, links = timeline(trace), Links.of(trace)
+    rows = replays(trace).rows[:: max(1, replays(trace).rows.size // 20)]
+    known = dict(each_replayed_kernel(trace).select("row", "op").rows())
+    for row in rows.tolist():
+        facts = details(trace, made, int(made.slices_of("device_events", np.array([row]))[0]), links, VIEWS.values())
+        if known[row] is not None:
+            links_to = [link["filter"] for link in facts["rows"] if link["view"] == "operators"]
+            assert links_to == [filter_of(known[row])]
+            assert facts["replayed"]["op"] == known[row]
 
 
 @pytest.mark.parametrize("folder", PAIRS)
@@ -141,7 +205,7 @@ def test_attention_outside_graphs_has_the_work_that_the_reference_has() -> None:
 
 
 def _withheld(path: str) -> tuple[Trace, pl.DataFrame]:
-    trace = replace(_trace(path), captures=NO_CAPTURES)
+    trace = join_captures(_trace(path).recording, NO_CAPTURES)
     return trace, each_replayed_kernel(trace)
 
 

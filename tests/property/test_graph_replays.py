@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
-from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
 from kinetoscope_tb.measures.python.call_stacks import Stacks
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.trace.model import Captures
-from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, kernels_of, stack_of, truth
+from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, joined, kernels_of, stack_of, truth
 
 _GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))
 _NAMED = st.sampled_from([dialect for dialect in DIALECTS if dialect == "rocm"])
@@ -42,9 +38,7 @@ def _found(trace: Trace) -> list[tuple[str | None, str | None, str | None]]:
 @settings(max_examples=40, deadline=None)
 @given(_NAMED, _GRAPHS, st.integers(1, 4))
 def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Work], iterations: int) -> None:
-    trace = replace(
-        _replays(dialect, graphs, iterations).builder.build(), captures=Captures.of(_captures(dialect, graphs))
-    )
+    trace = joined(_replays(dialect, graphs, iterations).builder.build(), _captures(dialect, graphs))
     assert _found(trace) == iterations * [row for work in graphs for row in truth(work)]
     assert set(each_replayed_kernel(trace)["provenance"]) == {"capture"}
     assert set(each_replayed_kernel(trace)["confidence"]) == {"high"}
@@ -54,9 +48,7 @@ def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Wor
 @given(_GRAPHS, st.integers(1, 4))
 def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[Work], iterations: int) -> None:
     dialect: Dialect = "cuda node ids"
-    trace = replace(
-        _replays(dialect, graphs, iterations).builder.build(), captures=Captures.of(_captures(dialect, graphs))
-    )
+    trace = joined(_replays(dialect, graphs, iterations).builder.build(), _captures(dialect, graphs))
     lengths = [len(kernels_of(work)) for work in graphs]
     expected = [row for work in graphs for row in truth(work)]
     if len(set(lengths)) == len(lengths):  # else only the order of the captures tells graphs of one form apart
@@ -68,8 +60,7 @@ def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[W
 
 def _replayed_stacks(trace: Trace) -> list[str | None]:
     """The call stacks of the operators that the graphs replay."""
-    attributed = with_replayed_calls(trace)
-    added = attributed.host_events[trace.host_events.height :]
+    added = trace.all_host_events[trace.host_events.height :]
     return added.filter(pl.col("kind") == "operator")["call_stack"].cast(pl.String).to_list()
 
 
@@ -78,7 +69,7 @@ def _replayed_stacks(trace: Trace) -> list[str | None]:
 def test_replays_have_the_call_stacks_of_a_capture_without_their_text(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()
     captures = [_captures("rocm", graphs, has_text=has_text) for has_text in (False, True)]
-    rebuilt, written = (_replayed_stacks(replace(plain, captures=Captures.of(one))) for one in captures)
+    rebuilt, written = (_replayed_stacks(joined(plain, one)) for one in captures)
     assert rebuilt == written == iterations * [stack_of(operator) for work in graphs for operator in work]
 
 
@@ -92,7 +83,7 @@ def test_replays_of_a_capture_without_stacks_have_that_of_their_launch(work: Wor
     recording.builder.python("serve.py(9): save", 200 * iterations, 100).op("aten::cpu", 200 * iterations + 10, 10)
     capture = GraphRecording("rocm").captured(work).builder
     capture.events = [event for event in capture.events if event["cat"] != "python_function"]
-    trace = with_replayed_calls(replace(recording.builder.build(), captures=Captures.of(capture.build())))
+    trace = joined(recording.builder.build(), capture.build())
     stacks = Stacks.of(trace)
     expected = ["serve.py(9): save", *(f"serve.py({n}): step" for n in range(iterations) for _ in work)]
     assert stacks.texts(stacks.number) == expected
@@ -107,7 +98,7 @@ def test_replays_have_the_call_stacks_of_eager_work_without_their_text(
     for has_text in (False, True):
         recording = GraphRecording(dialect, has_text=has_text)
         (recording.eager if is_eager else recording.captured)(work)
-        assert _replayed_stacks(recording.replayed(work, 1).builder.build()) == expected
+        assert _replayed_stacks(joined(recording.replayed(work, 1).builder.build())) == expected
 
 
 @settings(max_examples=25, deadline=None)
@@ -116,7 +107,7 @@ def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, wor
     recording = GraphRecording(dialect).eager(work)
     for _ in range(iterations):
         recording.replayed(work, 1)
-    trace = recording.builder.build()
+    trace = joined(recording.builder.build())
     assert _found(trace) == iterations * truth(work)
     assert set(each_replayed_kernel(trace)["provenance"]) == {"eager"}
 
@@ -125,15 +116,15 @@ def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, wor
 @given(_GRAPHS, st.integers(1, 3))
 def test_no_time_is_lost_or_counted_twice(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()
-    trace = replace(plain, captures=Captures.of(_captures("rocm", graphs)))
+    trace = joined(plain, _captures("rocm", graphs))
     spent = plain.device_events["dur_ns"].sum()
-    operators = operator_table(with_replayed_calls(trace), ["name", "input_shapes"])
+    operators = operator_table(trace, ["name", "input_shapes"])
     assert operators["device_self_ns"].sum() == spent == replayed_kernels(trace)["total_ns"].sum()
     assert UNATTRIBUTED not in operators["name"].to_list()
     assert operators["host_total_ns"].sum() == operator_table(plain, ["name"])["host_total_ns"].fill_null(0).sum()
     calls = sum(len(work) for work in graphs) * iterations
     assert operators["calls"].sum() == calls
-    assert with_replayed_calls(plain) is plain
+    assert joined(plain).replayed is None
 
 
 @settings(max_examples=25, deadline=None)
@@ -144,7 +135,7 @@ def test_a_replay_that_differs_is_aligned(work: Work, data: st.DataObject) -> No
     place = data.draw(st.integers(0, len(kernels)))
     more = [*kernels[:place], "only in the replay", *kernels[place:]]
     recording = GraphRecording("rocm").captured(work).replayed(work, 1, kernels=more)
-    found = _found(recording.builder.build())
+    found = _found(joined(recording.builder.build()))
     assert found[place][0] is None
     assert found[:place] + found[place + 1 :] == expected
 
@@ -158,6 +149,6 @@ def test_the_order_of_captures_and_unrelated_ones_change_nothing(graphs: list[Wo
     expected = [row for work in graphs for row in truth(work)] * iterations
     if tuple(kernels_of((*graphs[0], *graphs[0]))) in {tuple(kernels_of(work)) for work in graphs}:
         return
-    assert _found(replace(plain, captures=Captures.of(*both))) == expected
-    assert _found(replace(plain, captures=Captures.of(*both[::-1]))) == expected
+    assert _found(joined(plain, *both)) == expected
+    assert _found(joined(plain, *both[::-1])) == expected
     assert pl.Series(_found(plain)).len() == len(expected)

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from kinetoscope_tb.measures.graphs.attribution import with_replayed_calls
 from kinetoscope_tb.reader import read
-from support.graphs import DIALECTS, GraphRecording, Operator
+from support.graphs import DIALECTS, GraphRecording, Operator, joined
 from support.rows import BOTH_WAYS, assert_events_lead_back
 from support.strategies import builders
 
@@ -34,6 +33,7 @@ def test_the_events_behind_a_row_of_a_sample_lead_back_to_it(path):
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_work_that_a_graph_replays_leads_back_to_the_rows_of_its_capture(dialect):
     work = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add1", "add2")))
-    trace = GraphRecording(dialect).captured(work).replayed(work, 1).replayed(work, 1).eager(work).builder.build()
-    assert with_replayed_calls(trace).replayed is not None
+    built = GraphRecording(dialect).captured(work).replayed(work, 1).replayed(work, 1).eager(work).builder.build()
+    trace = joined(built)
+    assert trace.replayed is not None
     assert_views_lead_back(trace)

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import polars as pl
 from hypothesis import strategies as st
+
+from kinetoscope_tb.measures.graphs.attribution import join_captures
+from kinetoscope_tb.trace import Trace
+from kinetoscope_tb.trace.model import CaptureFiles
 
 from .build import TraceBuilder
 
@@ -52,6 +57,11 @@ def truth(work: Work) -> list[tuple[str, str, str]]:
 def stack_of(operator: Operator) -> str:
     """Its call stack, as torch writes it."""
     return f"nn.Module: Layer_{operator.module};nn.Module: Model_0"
+
+
+def joined(trace: Trace, *captures: Trace, node_notes: pl.DataFrame | None = None) -> Trace:
+    """The finished trace, with these captures."""
+    return join_captures(trace, CaptureFiles(captures, node_notes))
 
 
 class GraphRecording:

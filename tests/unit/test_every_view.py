@@ -19,6 +19,7 @@ from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
+from support.graphs import GraphRecording, Operator, joined
 from support.rows import assert_events_lead_back
 
 
@@ -171,6 +172,22 @@ def test_the_catalogue_is_json():
     described = json.loads(json.dumps(catalogue(VIEWS.values())))
     assert [entry["id"] for entry in described] == list(VIEWS)
     assert all(column["doc"] for entry in described for column in entry["columns"])
+
+
+@cache
+def finished():
+    """The same, whose graph replays an operator of a capture."""
+    work = (Operator("aten::addmm", (4, 4), 0, ("ampere_sgemm",)),)
+    trace = joined(rich(), GraphRecording("rocm", has_text=True).captured(work).builder.build())
+    assert trace.all_host_events["name"][int(trace.device_events["op"][-1])] == "aten::addmm"
+    return trace
+
+
+@for_each_view
+def test_what_captures_change_says_so(view):
+    """So that it waits for them, and nothing else does."""
+    if not view.reads_captures:
+        assert view.run(finished()).equals(view.run(finished().recording))
 
 
 # ---- traces that lack something or are strange

@@ -201,7 +201,7 @@ export interface SliceFacts extends SliceSummary {
   arrows: Arrow[];
   collective: Record<string, unknown> | null;
   /** Of a kernel that a graph replayed: its operator, module, layer, and how they are known. */
-  replayed: Record<string, unknown> | null;
+  replayed: Record<string, string | null> | null;
   same_name: DurationStats;
   /** Rows of other views that this slice is counted in. */
   rows: { view: string; filter: string }[];

@@ -44,6 +44,7 @@ function useNextToPointer(box: RefObject<HTMLDivElement | null>) {
 function SliceText({ over }: { over: Hover }) {
   const { name, category, count } = over, facts = hoverFacts.value;
   const track = sourceOf(over.source)?.meta.tracks[over.track];
+  const launcher = facts?.replayed?.op ?? facts?.launched_by?.op?.name;
   const length = facts ? duration(facts.dur_ns) : `≈ ${duration(over.dur_ns)}`;
   return (
     <>
@@ -56,7 +57,7 @@ function SliceText({ over }: { over: Hover }) {
       {facts?.launched && facts.launched.count > 0 && (
         <p>launched {decimal(facts.launched.count)} on the device, {duration(facts.launched.device_ns)}</p>
       )}
-      {facts?.launched_by?.op && <p>launched by {facts.launched_by.op.name}</p>}
+      {launcher && <p>launched by {launcher}</p>}
       <p class="quiet">
         {category}
         {track && ` · ${track.name} · ${track.process}`}

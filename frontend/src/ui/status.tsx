@@ -11,7 +11,7 @@ const PREPARING = "Preparing.";
 const SUMMING = "summing up recordings"; // of a run, one after the other
 const LONG_S = 10;
 
-const SHORT = ["listing", "opening", "analyzing", "searching"];
+const SHORT = ["listing", "opening", "analyzing", "searching", "searching captures"];
 
 function progressText({ stage, fraction, bytes_per_second, seconds_left }: Progress): string {
   if (fraction === null && !SHORT.includes(stage)) return PREPARING;

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.calls.kernel_work import KERNEL_COLUMNS
-from ..measures.graphs.attribution import with_replayed_calls
 from ..measures.recording.server import inference_server
 from ..measures.recording.vendor import VendorTerms, vendor_terms
 from ..measures.time.breakdown import breakdown, intervals_of
@@ -254,14 +253,9 @@ class Facts:
         return gaps(self.trace, "worker", self.windows).unique("gap").select("gap", "before", "after")
 
     @cached_property
-    def replayed(self) -> Trace:
-        """The trace with the calls that its graphs replay."""
-        return with_replayed_calls(self.trace)
-
-    @cached_property
     def kernels(self) -> pl.DataFrame:
         """The kernels that steps which count launched, communication not among them: their KERNEL_COLUMNS."""
-        return self.replayed.device_events.select(KERNEL_COLUMNS)[self.kernel_rows]
+        return self.trace.device_events.select(KERNEL_COLUMNS)[self.kernel_rows]
 
     @cached_property
     def mean_kernel_ns(self) -> float:

@@ -365,8 +365,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         return
     name, ran = unfused
     what = "device idle time" if facts.has_device else "host time"
-    device = facts.trace.device_events
-    launched = int(gather(ran, device["op"].to_numpy(), missing=False).sum())
+    launched = int(gather(ran, facts.trace.recorded_op.to_numpy(), missing=False).sum())
     rows = f" and {text.often(launched / facts.count)} kernels" if launched else ""
     saving = facts.mean(lengths)
     yield Advice(

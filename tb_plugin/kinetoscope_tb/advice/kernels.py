@@ -81,7 +81,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Advice about kernels; each one is claimed once."""
     if facts.kernels.is_empty():
         return
-    work = KernelWork.of(facts.replayed, facts.kernels)
+    work = KernelWork.of(facts.trace, facts.kernels)
     kernels = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
     yield from _unfused_attention(kernels)
     for family in _MATRICES:
@@ -100,7 +100,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
     """Softmax between two matmuls."""
     facts = kernels.facts
-    attention = unfused_attention(facts.replayed, facts.kernels)
+    attention = unfused_attention(facts.trace, facts.kernels)
     if attention is None or not facts.is_worth(kernels.lengths(attention.is_member), _LEAST):
         return
     running = kernels.lengths(attention.is_member)
@@ -158,8 +158,8 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
     """The class of the module that most of the operators are in; empty if no modules were recorded."""
     if not facts.trace.holds("modules"):
         return ""
-    modules = ModuleCalls.of(facts.replayed)
-    node, _ = modules.of_host_rows(facts.replayed)
+    modules = ModuleCalls.of(facts.trace)
+    node, _ = modules.of_host_rows(facts.trace)
     classes = [modules.names[number].of_class or "" for number in node[attention.ops] if number >= 0]
     return max(sorted(set(classes)), key=classes.count, default="")
 

@@ -235,7 +235,7 @@ def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArr
 
     Without recorded types, a matmul outside tensor cores counts as float; on units that run floats it is unknown.
     """
-    host = facts.replayed.host_events
+    host = facts.trace.all_host_events
     op = kernels["op"].to_numpy()
     could = gather(map_categories(host["name"], is_matrix_op), op, missing=False)
     named = map_categories(kernels["name"], _multiplies_matrices)

@@ -146,7 +146,7 @@ def described_row(facts: Facts, gap: Gap) -> str:
     device = facts.trace.device_events
     name, op = str(device["name"][gap.after]), int(device["op"][gap.after])
     name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-    return f"`{name}`" + ("" if op == NONE else f" of `{facts.trace.host_events['name'][op]}`")
+    return f"`{name}`" + ("" if op == NONE else f" of `{facts.trace.all_host_events['name'][op]}`")
 
 
 def _described(facts: Facts, gap: Gap) -> str:

@@ -138,8 +138,7 @@ def opened(
     trace, is_new = _traces_read.pop(file.key) if file.key in _traces_read else _read(file)
     if file.process is None and trace.meta.processes and not is_quiet:
         note_processes(file, trace.meta.processes)
-    joined = with_captures(trace, with_chosen_captures(file, captures), folder)
-    yield _with_devices(joined, device)
+    yield with_captures(_with_devices(trace, device), with_chosen_captures(file, captures), folder)
     if is_new and folder is not None:
         sys.stdout.flush()
         own = file if trace.meta.process is None else replace(file, process=trace.meta.process.id)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
-from ..trace.memo import once_per_trace
+from ..trace.memo import once_per_recording
 from .classes import own_classes
 from .graph import Graph
 from .path import critical_path
@@ -47,7 +47,7 @@ class Explanation:
         return sum(owners.values()) + int(self.path.estimated_size())
 
 
-@once_per_trace
+@once_per_recording
 def _explanation(trace: Trace) -> Explanation:
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)

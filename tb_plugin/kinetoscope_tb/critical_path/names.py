@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
-from ..measures.graphs.attribution import with_replayed_calls
 from ..measures.recording.server import inference_server
 from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
@@ -81,8 +80,7 @@ class Names:
 
     @classmethod
     def _of(cls, trace: Trace) -> Names:
-        trace = with_replayed_calls(trace)
-        hosts, frames = trace.host_events, (trace.host_events, trace.launches, trace.device_events)
+        hosts, frames = trace.all_host_events, (trace.all_host_events, trace.launches, trace.device_events)
         categories_of_frames = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
         texts, number = np.unique(pl.concat(categories_of_frames).to_numpy(), return_inverse=True)
         codes: list[Rows] = []

@@ -17,14 +17,10 @@ _HARDLY_ANY = 0.001  # of the time
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """The share of the time in graphs whose operators are known; nothing where captures weren't searched.
-
-    Raises:
-        Postponed: They are being searched.
-    """
-    if trace.captures is NO_CAPTURES or (trace.captures.search.done() and trace.captures.search.exception()):
+    """The share of the time in graphs whose operators are known; nothing where captures weren't searched."""
+    if trace.captures is NO_CAPTURES:
         return
-    files, replayed = trace.captures.files, replays(trace)
+    files, replayed = trace.captures, replays(trace)
     yield from _damaged(files.damaged)
     duration = trace.device_events["dur_ns"].gather(replayed.rows).to_numpy()
     if not duration.sum():

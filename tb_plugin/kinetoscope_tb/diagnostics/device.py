@@ -56,7 +56,8 @@ def _without_device_rows(trace: Trace) -> Iterator[Diagnostic]:
 
 
 def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
-    device = trace.device_events.select("device", "stream", "start_ns", "correlation", "launch", "op", "offset")
+    columns = ("device", "stream", "start_ns", "correlation", "launch", "offset")
+    device = trace.device_events.select(*columns, op=trace.recorded_op)
     lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers link the operator, not the call
     if lone.is_empty():
         return

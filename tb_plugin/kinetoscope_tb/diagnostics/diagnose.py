@@ -11,11 +11,7 @@ _RULES = (device, physics, clocks, steps, links, stack_overlaps, distributed, re
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
-    """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes.
-
-    Raises:
-        Postponed: The captures of its graphs are being searched.
-    """
+    """What was repaired or lost while reading, and what the rules find; losses first, then warnings, then notes."""
     return [*_diagnostics(trace)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import Postponed
 from .workers import is_done
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..reader import Preview
     from ..trace import Trace
-    from ..view import Recorded, Shared, View
+    from ..view import Recorded, View
 
 
 Result = TypeVar("Result")
@@ -102,19 +101,6 @@ def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> 
         BadParameter: The trace has no such phase or step.
     """
     return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else view.frame(recorded, arguments)
-
-
-def compute_after(shared: Future[Shared] | None, compute: Callable[..., Result], *arguments: object) -> Result:
-    """The result of a function, after the shared computation that it depends on.
-
-    Raises:
-        Postponed: That isn't done.
-    """
-    if shared is not None:
-        if not shared.done():
-            raise Postponed(shared)
-        shared.result()
-    return compute(*arguments)
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

@@ -1,6 +1,6 @@
 """The recordings that say what a trace's graphs launch: where they are searched, and which of them fit.
 
-A trace is shown before they are searched. What needs them raises `Postponed` until then (trace/model.py).
+Joined with them a trace is finished. What doesn't depend on them is answered before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..filesystem import Entry
     from ..trace import Trace
-    from ..trace.model import CaptureFiles, Captures
+    from ..trace.model import CaptureFiles
     from .cache import Cache
     from .files import Read
 
@@ -82,28 +82,32 @@ def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
 
 
 def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read = read_traces) -> Trace:
-    """The trace with its captures, after searching them.
+    """The finished trace, after searching its captures; the trace itself if it has no graphs.
 
     Raises:
         TraceError: A recording that the user chose can't be read.
     """
-    from ..trace.model import Captures
-
     places = capture_places(file, trace)
-    if places is None:
-        return trace
-    waiting = with_other_captures(trace, Captures())
-    waiting.captures.search.set_result(search_captures(waiting, file, cache, read, places))
-    return waiting
+    return trace if places is None else finished_trace(trace, file, cache, read, places)
 
 
-def with_other_captures(trace: Trace, captures: Captures) -> Trace:
-    """The trace with other captures."""
-    from ..measures.serving.iterations import iterations
+def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces) -> Trace:
+    """A trace with graphs, joined with its captures; those that can't be compared are left out.
 
-    changed = replace(trace, captures=captures)
-    iterations.carry_over(trace, changed)
-    return changed
+    Raises:
+        TraceError: A recording that the user chose can't be read.
+    """
+    from ..measures.graphs.attribution import join_captures
+    from ..trace.model import CaptureFiles
+
+    try:
+        return join_captures(trace, search_captures(trace, file, cache, read, places))
+    except TraceError:
+        raise
+    except Exception as error:  # whatever the files next to it hold, the recording itself is shown
+        logger.exception("The captures of %s can't be compared", file.path)
+        problem = f"comparing it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
+        return join_captures(trace, CaptureFiles(damaged=tuple((entry.path, problem) for entry in places.likely)))
 
 
 def search_captures(

@@ -6,7 +6,7 @@ from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
 from ..trace import Trace
-from ..trace.memo import once_per_trace
+from ..trace.memo import once_per_recording
 from ..trace.model import Undermined
 from ..view import View
 
@@ -19,7 +19,7 @@ def doubt(view: View, trace: Trace) -> str:
     return _doubt(trace, view.rests_on) if view.rests_on else ""
 
 
-@once_per_trace
+@once_per_recording
 def _doubt(trace: Trace, numbers: frozenset[Undermined]) -> str:
     diagnostics = (*trace.diagnostics, *physics.diagnose(trace))
     return Faults(Facts(trace), diagnostics).doubt(numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,19 +20,17 @@ from .answers import (
     Partial,
     ask_all,
     compute,
-    compute_after,
     compute_changes,
     compute_comparison,
     merge_run_notes,
     result_within,
 )
-from .captures import with_other_captures
 from .file_processes import FileProcesses
 from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
 from .read_queue import Abandoned
 from .run_cache import RunCache
-from .trace_cache import MOST_RESULTS, TraceCache
+from .trace_cache import MOST_RESULTS, TraceCache, TraceEntry
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
+SEARCHING = "searching captures"  # as the page shows it
 NO_CAPTURE = "none"  # chosen instead of a capture
 MOST_EVENTS = 64  # whose details are cached
 
@@ -168,19 +168,42 @@ class Engine:
         return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
 
     def trace(self, file: TraceFile) -> Trace:
-        """The trace in a file, read at the first call.
+        """The finished trace in a file, read at the first call: its graphs are joined with their captures.
+
+        Raises:
+            TraceError: The file, or a capture that was chosen for it, can't be used.
+            NotReady: It is being read, or its captures are being searched.
+        """
+        return result_within(self._entry_read(file).finished, self._patience_s, SEARCHING)
+
+    def recording(self, file: TraceFile) -> Trace:
+        """The trace in a file as it was read, for what captures don't change.
 
         Raises:
             TraceError: The file can't be used.
             NotReady: It is being read.
         """
+        return self._entry_read(file).future.result()
+
+    def trace_so_far(self, file: TraceFile) -> Trace:
+        """The finished trace; while its captures are searched, or if they can't be used, the trace as it was read.
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It is being read.
+        """
+        entry = self._entry_read(file)
+        return (entry.finished if entry.is_finished else entry.future).result()
+
+    def _entry_read(self, file: TraceFile) -> TraceEntry:
         entry = self._traces.entry(file)
         if not is_done(entry.future, self._patience_s):
             raise NotReady(entry.progress(self._clock()))
         try:
-            return entry.future.result()
+            entry.future.result()
         except Abandoned as error:  # meanwhile: the next question starts it again
             raise NotReady(LoadingProgress("waiting")) from error
+        return entry
 
     def partial(self, file: TraceFile) -> Partial | None:
         """The first part of a file that takes long to read; None for any other file."""
@@ -193,11 +216,16 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        trace = self.trace(file)
+        trace = self._trace_for(view, file)
         key = (view.id, tuple(sorted(arguments.items())))
-        question = self._shared(file, trace, view.shares), compute, view, trace, arguments
-        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute_after, *question)
+        after = self._shared(file, view.shares)
+        result: Future[pl.DataFrame | Missing]
+        result = self._traces.result(file, key, compute, view, trace, arguments, after=after)
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
+
+    def _trace_for(self, view: View, file: TraceFile) -> Trace:
+        """What a view looks at: only those that captures change wait for these."""
+        return self.trace(file) if view.reads_captures else self.recording(file)
 
     def doubt(self, view: View, file: TraceFile) -> str:
         """Which part of a view's numbers is doubtful, and why; empty if the recording has no fault that matters to it.
@@ -208,7 +236,7 @@ class Engine:
         """
         from .doubts import doubt
 
-        result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.trace(file))
+        result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.recording(file))
         return result_within(result, self._patience_s, "analyzing")
 
     def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
@@ -220,24 +248,23 @@ class Engine:
         """
         self._traces.prepare(file, shares)
 
-    def health(self, view: View, file: TraceFile) -> pl.DataFrame | Missing:
-        """That view of the trace in a file; while its captures are searched, without what is known of these.
+    def frame_so_far(self, view: View, file: TraceFile) -> pl.DataFrame | Missing:
+        """A view of `trace_so_far`: what is known of the file without waiting for captures.
 
         Raises:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        from ..trace.model import NO_CAPTURES  # imports Polars, which TensorBoard's start must not wait for
-
-        trace = self.trace(file)
-        if trace.captures.search.done():
+        entry = self._entry_read(file)
+        if entry.is_finished:
             return self.frame(view, file, {})
-        unjoined, key = with_other_captures(trace, NO_CAPTURES), (view.id, "without captures")
-        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute, view, unjoined, {})
+        key, trace = (view.id, "so far"), entry.future.result()
+        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute, view, trace, {})
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
-    def _shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared] | None) -> Future[Shared] | None:
-        return None if make is None else self._traces.shared(file, trace, make)
+    def _shared(self, file: TraceFile, make: Callable[..., Shared] | None) -> Future[Shared] | None:
+        """What views share is about what was recorded alone."""
+        return None if make is None else self._traces.shared(file, self.recording(file), make)
 
     def run_frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
         """A view of all recordings of a file's span, or of its run, computed at the first call.
@@ -313,6 +340,7 @@ class Engine:
         *arguments: Hashable,
         most: int = MOST_RESULTS,
         shares: Callable[..., Shared] | None = None,
+        reads_captures: bool = True,
     ) -> Result:
         """The result of a function of the trace in a file and of its timeline, computed at the first call.
 
@@ -323,16 +351,18 @@ class Engine:
             arguments: Further arguments of the function.
             most: How many results of this name are cached: few if they are large.
             shares: Computes what several functions begin with (`View.shares`).
+            reads_captures: Whether captures change the result (`View.reads_captures`).
 
         Raises:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        trace = self.trace(file)
-        timeline = self._timeline(file, trace)
+        trace = self.trace(file) if reads_captures else self.recording(file)
+        timeline = self.timeline(file)
         key = ("timeline", name, *arguments)
-        parts = self._shared(file, trace, shares), question, trace, timeline, *arguments
-        result: Future[Result] = self._traces.result(file, key, compute_after, *parts, most=most)
+        after = self._shared(file, shares)
+        result: Future[Result]
+        result = self._traces.result(file, key, question, trace, timeline, *arguments, most=most, after=after)
         return result_within(result, self._patience_s, "analyzing")
 
     def timeline(self, file: TraceFile) -> Timeline:
@@ -342,10 +372,7 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        return self._timeline(file, self.trace(file))
-
-    def _timeline(self, file: TraceFile, trace: Trace) -> Timeline:
-        return result_within(self._traces.timeline(file, trace), self._patience_s, "arranging")
+        return result_within(self._traces.timeline(file, self.recording(file)), self._patience_s, "arranging")
 
     def comparison(
         self,
@@ -362,7 +389,7 @@ class Engine:
             BadParameter: The view, or a column of it, can't be compared.
             NotReady: It isn't computed yet.
         """
-        old_trace, new_trace = self._both(base, new)
+        old_trace, new_trace = self._both(base, new, partial(self._trace_for, view))
         key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), self._traces.entry(base).number)
         question = (view, old_trace, new_trace, arguments, columns)
         result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
@@ -375,15 +402,15 @@ class Engine:
             TraceError: One of the files can't be used.
             NotReady: It isn't computed yet.
         """
-        both = self._both(base, new)
+        both = self._both(base, new, self.trace)
         key = ("changes", self._traces.entry(base).number)
         result: Future[ChangeList] = self._traces.result(new, key, compute_changes, views, *both)
         return result_within(result, self._patience_s, "comparing")
 
-    def _both(self, base: TraceFile, new: TraceFile) -> tuple[Trace, Trace]:
+    def _both(self, base: TraceFile, new: TraceFile, trace: Callable[[TraceFile], Trace]) -> tuple[Trace, Trace]:
         self._traces.entry(base)  # starts both reads before waiting for the first
         self._traces.entry(new)
-        old_trace, new_trace = ask_all(lambda: self.trace(base), lambda: self.trace(new))
+        old_trace, new_trace = ask_all(partial(trace, base), partial(trace, new))
         return old_trace, new_trace
 
     def event(self, file: TraceFile, offset: int) -> Event:
@@ -394,7 +421,7 @@ class Engine:
             TraceError: The file can't be used, or changed since the trace was read.
             NotReady: It is being searched.
         """
-        trace = self.trace(file)
+        trace = self.recording(file)
         key = (file.path, file.stamp, offset)
         event = self._events.get(key, lambda: Pending(self._detailers.submit(self._event, file, trace, offset)))
         if is_done(event.future, self._patience_s) and event.future.exception():

@@ -17,14 +17,13 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TraceError
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
-from .captures import CapturePlaces, capture_places, search_captures, with_other_captures
+from .captures import CapturePlaces, capture_places, finished_trace
 from .files import open_or_arrange, open_or_read_each, write_to_cache
 from .future_cache import FutureCache, Pending
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
-from .workers import BACKGROUND, Workers
+from .workers import BACKGROUND, Workers, settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from ..view import Shared
     from .cache import Cache
     from .files import Read
-
-logger = logging.getLogger(__name__)
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +65,8 @@ class TraceEntry:
         file_bytes: Its size.
         begun_at: When its reading began.
         requested_at: When it was last requested.
-        future: The trace.
+        future: The trace as it was read.
+        finished: The trace joined with its captures, which are searched once it is read; itself without graphs.
         results: Results by question.
         shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
         held_bytes: The memory of all of these.
@@ -85,6 +83,7 @@ class TraceEntry:
     begun_at: float
     requested_at: float = 0.0
     future: Future[Trace] = field(default_factory=Future)
+    finished: Future[Trace] = field(default_factory=Future)
     results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
     shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
@@ -99,6 +98,11 @@ class TraceEntry:
     first_read: tuple[float, int] | None = None
     preview_at: float = 0.0
     number: int = field(default_factory=count().__next__)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the finished trace can be had."""
+        return self.finished.done() and self.finished.exception() is None
 
     def begin(self, now: float) -> None:
         """Begin to read, perhaps again."""
@@ -194,10 +198,10 @@ class TraceCache:
         if entry.places is None or is_url(file.path) or now - entry.places_at < LOOKS_EVERY_S:
             return True
         trace, entry.places_at = entry.future.result(), now
-        search, places = trace.captures.search, capture_places(file, trace)
-        if not search.done() or places is None:
+        whole, places = entry.finished, capture_places(file, trace)
+        if not whole.done() or places is None:
             return True
-        used = [] if search.exception() else [capture.path for capture in search.result().traces]
+        used = [] if whole.exception() else [capture.path for capture in whole.result().captures.traces]
         return entry.places.stamps(used) == places.stamps(used)
 
     def _start(self, file: TraceFile) -> TraceEntry:
@@ -215,14 +219,11 @@ class TraceCache:
 
     def _read_before(self, file: TraceFile) -> Trace | None:
         """The trace without captures, if it was read already."""
-        from ..trace.model import NO_CAPTURES  # imports Polars, as above
-
         for key in (_key(file), file.key):
             entry = self._entries.find(key)
             is_read = entry is not None and entry.future.done() and entry.future.exception() is None
             if entry is not None and is_read and entry.version == file.version:
-                trace = entry.future.result()
-                return trace if entry.places is None else with_other_captures(trace, NO_CAPTURES)
+                return entry.future.result()
         return None
 
     def _is_needed(self, entry: TraceEntry, others_wait: bool) -> bool:  # noqa: FBT001
@@ -231,15 +232,21 @@ class TraceCache:
         return self._clock() - entry.requested_at <= patience_s
 
     def result(
-        self, file: TraceFile, key: Any, compute: Callable[..., Any], *args: object, most: int = MOST_RESULTS
+        self,
+        file: TraceFile,
+        key: Any,
+        compute: Callable[..., Any],
+        *args: object,
+        most: int = MOST_RESULTS,
+        after: Future[Any] | None = None,
     ) -> Future[Any]:
-        """The result of a question about a file's trace, computed at the first call with this key.
+        """The result of a question about a file's trace, computed at the first call with this key, `after` another one.
 
         Of keys with the same first two parts at most `most` are cached, because their results are large.
         """
         entry = self._loaded(file)
         results = entry.results
-        start = partial(self._analysts.submit, self._compute, entry, compute, *args, about=file.path)
+        start = partial(self._analysts.submit, self._compute, entry, compute, *args, about=file.path, after=after)
         result = results.get(key, lambda: Pending(start()))
         if most < MOST_RESULTS:
             results.limit(most, lambda other: isinstance(other, tuple) and other[:2] == key[:2])
@@ -259,6 +266,7 @@ class TraceCache:
 
         trace = entry.future.result()
         values = [latest, *entry.results.values(), *results_about(trace)]
+        values += results_about(entry.finished.result()) if entry.is_finished else []
         size = bytes_of(values, apart_from=entry.shared.values()) + held_bytes(trace) - entry.trace_bytes
         with self._lock:
             more, entry.result_bytes = size - entry.result_bytes, size
@@ -384,33 +392,25 @@ class TraceCache:
             entry.future.set_exception(Abandoned("This process of the file wasn't built. Open it again."))
 
     def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
-        """The trace with its captures, whose search begins if there are places to search."""
-        from ..trace.model import Captures  # imports Polars, as above
-
+        """The trace as it was read; if there are places to search for captures of its graphs, that begins."""
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
         entry.trace_bytes = held_bytes(trace)
         self._entries.grow(entry, entry.trace_bytes)
-        if not entry.places:
-            return trace if entry.places is None else with_other_captures(trace, Captures.of())
-        trace = with_other_captures(trace, Captures())
-        self._searchers.submit(self._search, file, entry, trace, entry.places)
+        if entry.places is None:
+            entry.finished.set_result(trace)
+        elif not entry.places:
+            settle(entry.finished, self._finish, file, entry, trace, entry.places)
+        else:
+            entry.finished = self._searchers.submit(self._finish, file, entry, trace, entry.places)
         return trace
 
-    def _search(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> None:
-        from ..trace.model import CaptureFiles  # imports Polars, as above
+    def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> Trace:
+        from .memory import bytes_of  # imports Polars, as above
 
-        search = trace.captures.search
-        try:
-            captures = search_captures(trace, file, self._cache, self._read, places)
-        except TraceError as error:  # of a recording that the user chose: it is said where the captures are used
-            search.set_exception(error)
-            return
-        except BaseException as error:
-            logger.exception("The captures of %s can't be compared", file.path)
-            problem = f"comparing it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
-            captures = CaptureFiles(damaged=tuple((entry.path, problem) for entry in places.likely))
-        self._entries.grow(entry, sum(map(held_bytes, captures.traces)))
-        search.set_result(captures)
+        whole = finished_trace(trace, file, self._cache, self._read, places)
+        new_bytes = bytes_of([whole.replayed], apart_from=[trace])
+        self._entries.grow(entry, new_bytes + sum(map(held_bytes, whole.captures.traces)))
+        return whole
 
     def _write_later(self, write: Callable[..., None], *args: object) -> None:
         """Write to the cache in the background, unless too many writes are waiting."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..arrays.allocator import release_free_memory
-from ..errors import Postponed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -45,24 +44,20 @@ class Workers:
         self._running: Counter[Hashable] = Counter()
         self._threads = 0
 
-    def submit(self, job: Callable[..., Result], *args: object, about: Hashable = None) -> Future[Result]:
+    def submit(
+        self, job: Callable[..., Result], *args: object, about: Hashable = None, after: Future[Any] | None = None
+    ) -> Future[Result]:
         """The future of a job; jobs with the same `about` are about the same thing.
 
-        A job that raises `Postponed` runs again when what it waits for is done; no thread waits for it.
+        It begins after another one, whose error is its own; no thread waits for that.
         """
         future: Future[Result] = Future()
-        self._add(about, partial(self._run, future, about, job, args))
+        if after is None:
+            self._add(about, partial(settle, future, job, *args))
+        else:
+            run = partial(settle, future, _run_after, after, job, *args)
+            after.add_done_callback(lambda _: self._add(about, run))
         return future
-
-    def _run(self, future: Future[Any], about: Hashable, job: Callable[..., Any], args: tuple[object, ...]) -> None:
-        """Run a job. It isn't a closure that refers to itself: that cycle would keep a trace until it is collected."""
-        try:
-            future.set_result(job(*args))
-        except Postponed as waiting:
-            again = partial(self._run, future, about, job, args)
-            waiting.until.add_done_callback(lambda _: self._add(about, again))
-        except BaseException as error:  # noqa: BLE001  # raised where the result is used
-            future.set_exception(error)
 
     def _add(self, about: Hashable, run: Callable[[], None]) -> None:
         with self._changed:
@@ -96,6 +91,19 @@ class Workers:
         """The position in the queue, from 1, of the first job that may start; 0 if none may."""
         may_begin = (at for at, (about, _) in enumerate(self._waiting, 1) if self._running[about] < self._most_alike)
         return next(may_begin, 0)
+
+
+def _run_after(other: Future[Any], job: Callable[..., Result], *args: object) -> Result:
+    other.result()
+    return job(*args)
+
+
+def settle(future: Future[Any], job: Callable[..., Any], *args: object) -> None:
+    """Run a job in this thread; its result, or what it raises, is that of the future."""
+    try:
+        future.set_result(job(*args))
+    except BaseException as error:  # noqa: BLE001  # raised where the result is used
+        future.set_exception(error)
 
 
 def is_done(future: Future[Any], seconds: float) -> bool:

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from .memo import once_per_trace
+from .memo import once_per_recording
 from .model import Trace
 
 Rows = NDArray[np.int64]
@@ -55,7 +55,7 @@ class GraphEdges:
         return every["after"].to_numpy(), every["before"].to_numpy()
 
 
-@once_per_trace
+@once_per_recording
 def graph_edges(trace: Trace) -> GraphEdges:
     """The recorded dependencies of a trace; none in files of other writers."""
     rows, none = trace.device_events.height, np.empty(0, np.int64)

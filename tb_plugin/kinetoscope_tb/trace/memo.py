@@ -17,25 +17,33 @@ Value = TypeVar("Value")
 class OncePerTrace(Generic[Arguments, Value]):
     """A function of a trace and of hashable arguments that is computed once for each."""
 
-    def __init__(self, compute: Callable[Concatenate[Trace, Arguments], Value]) -> None:
-        self._compute, self._memo = compute, _Memo()
+    def __init__(self, compute: Callable[Concatenate[Trace, Arguments], Value], *, of_recording: bool = False) -> None:
+        self._compute, self._of_recording, self._memo = compute, of_recording, _Memo()
         _memos.append(self._memo)
         update_wrapper(self, compute)
 
     def __call__(self, trace: Trace, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Value:
         """The result, computed at the first call."""
+        trace = trace.recording if self._of_recording else trace
         key = (arguments, tuple(sorted(named.items())))
         value: Value = self._memo.result(trace, key, lambda: self._compute(trace, *arguments, **named))
         return value
 
-    def carry_over(self, trace: Trace, changed: Trace) -> None:
-        """Take what is known of a trace for another one, which differs in nothing that the function looks at."""
-        self._memo.carry_over(trace, changed)
+    def remember(self, trace: Trace, value: Value) -> None:
+        """Take a value that is known already, of another trace that differs in nothing that the function looks at."""
+        self._memo.result(trace.recording if self._of_recording else trace, ((), ()), lambda: value)
 
 
 def once_per_trace(compute: Callable[Concatenate[Trace, Arguments], Value]) -> OncePerTrace[Arguments, Value]:
     """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
     return OncePerTrace(compute)
+
+
+def once_per_recording(
+    compute: Callable[Concatenate[Trace, Arguments], Value],
+) -> OncePerTrace[Arguments, Value]:
+    """The same for a function of what was recorded alone: it is computed before captures are known, and not again."""
+    return OncePerTrace(compute, of_recording=True)
 
 
 def results_about(trace: Trace) -> list[Any]:
@@ -69,14 +77,6 @@ class _Memo:
             if key not in results.values:
                 results.values[key] = compute()
             return results.values[key]
-
-    def carry_over(self, trace: Trace, changed: Trace) -> None:
-        """Copy the results about a trace to another one."""
-        known, results = self._of(trace), self._of(changed)
-        with known.lock:
-            values = dict(known.values)
-        with results.lock:
-            results.values = {**values, **results.values}
 
     def values(self, trace: Trace) -> list[Any]:
         """The results that are there."""

@@ -11,15 +11,14 @@ afterwards. Rules that hold in every frame:
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import KinetoscopeError, Postponed
+from ..errors import KinetoscopeError
 from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
@@ -108,7 +107,7 @@ DEVICE_EVENTS = {
     **PLACE,
     # derived
     "launch": pl.Int32,  # the call with the same correlation: a row of launches
-    "op": pl.Int32,  # the operator that launched it: a row of host_events
+    "op": pl.Int32,  # the operator that launched it; in a finished trace a row of all_host_events
     "is_communication": pl.Boolean,
     "communication_rule": pl.Enum,  # the evidence that it is communication; null if it isn't
     "tensor_cores": ANSWERS,
@@ -312,8 +311,9 @@ class ReplayedCalls:
     They took no host time. Those of a replay follow each other; outer ones come first.
 
     Args:
-        host_events: The number of recorded rows of host_events; the replayed ones follow.
-        python_calls: The same of python_calls.
+        host_events: The recorded rows of host_events, and the operators and annotations among these calls behind them.
+        python_calls: The recorded rows of python_calls, and the modules among these calls behind them.
+        recorded_op: Of each device row the operator that was open at its launch: a row of the recorded host_events.
         is_module: Of each call, whether it is the next of python_calls, a module's; else it is of host_events.
         parent: Of each call the one around it, or NONE.
         launch: Of each call, the launch of its graph: a row of launches, or NONE.
@@ -321,8 +321,9 @@ class ReplayedCalls:
         origin: Of each call how it is known: an index into SOURCES of measures/graphs/join.py.
     """
 
-    host_events: int
-    python_calls: int
+    host_events: pl.DataFrame
+    python_calls: pl.DataFrame
+    recorded_op: pl.Series
     is_module: NDArray[np.bool_]
     parent: NDArray[np.int32]
     launch: NDArray[np.int32]
@@ -348,36 +349,7 @@ class CaptureFiles:
     damaged: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Captures:
-    """The captures of a trace's graphs, which the engine may still be searching.
-
-    Args:
-        search: Its result, once it is there.
-    """
-
-    search: Future[CaptureFiles] = field(default_factory=Future)
-
-    @classmethod
-    def of(cls, *traces: Trace, node_notes: pl.DataFrame | None = None) -> Captures:
-        """Captures that are known."""
-        captures = cls()
-        captures.search.set_result(CaptureFiles(traces, node_notes))
-        return captures
-
-    @property
-    def files(self) -> CaptureFiles:
-        """What the search found.
-
-        Raises:
-            Postponed: It isn't done.
-        """
-        if not self.search.done():
-            raise Postponed(self.search)
-        return self.search.result()
-
-
-NO_CAPTURES = Captures.of()
+NO_CAPTURES = CaptureFiles()
 """Nobody searched, or there is nothing to search for."""
 
 
@@ -391,7 +363,7 @@ class Trace:
         window: Start and end of the recording, in nanoseconds since the origin.
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
             graphs; and notes about their nodes. The cache doesn't store them with the trace.
-        replayed: Calls that its graphs replay, at the end of host_events and python_calls; None: not added.
+        replayed: Calls that its graphs replay; None: none is known.
     """
 
     path: str
@@ -411,13 +383,51 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
-    captures: Captures = NO_CAPTURES
+    captures: CaptureFiles = NO_CAPTURES
     replayed: ReplayedCalls | None = None
+    _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
+    _parts: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def common_origin_ns(self) -> int:
         """Unix time of the origin on the run's reference clock, if known: comparable across ranks."""
         return self.origin_ns - (self.meta.clock or (0, 0))[0]
+
+    @property
+    def recording(self) -> Trace:
+        """The trace as it was read, before its graphs were joined with captures; the trace itself if they weren't."""
+        return self if self._recording is None else self._recording
+
+    @property
+    def recorded_op(self) -> pl.Series:
+        """Of each device row the operator that was open at its launch (a row of host_events), or NONE.
+
+        For a row that a graph replays it is the one around the launch of the graph, whereas `device_events.op` is the
+        one that the graph's capture recorded.
+        """
+        return self.device_events["op"] if self.replayed is None else self.replayed.recorded_op
+
+    @property
+    def all_host_events(self) -> pl.DataFrame:
+        """The rows of host_events, and behind them those that graphs replay; `op` of device_events is a row of these.
+
+        Replayed rows take no time, have no place in the file, and aren't in the order of host_events.
+        """
+        return self.host_events if self.replayed is None else self.replayed.host_events
+
+    @property
+    def all_python_calls(self) -> pl.DataFrame:
+        """The rows of python_calls, and behind them the calls of modules that graphs replay."""
+        return self.python_calls if self.replayed is None else self.replayed.python_calls
+
+    def with_captures(
+        self, captures: CaptureFiles, op: pl.Series | None = None, calls: ReplayedCalls | None = None
+    ) -> Trace:
+        """The trace with the captures of its graphs, and the calls that these replay; `op` is that of device_events."""
+        device = self.device_events if op is None else self.device_events.with_columns(op=op)
+        trace = replace(self, device_events=device, captures=captures, replayed=calls)
+        object.__setattr__(trace, "_recording", self.recording)
+        return trace
 
     @property
     def ops(self) -> pl.DataFrame:
@@ -443,15 +453,17 @@ class Trace:
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
         `marks`: any mark of a graph's node.
 
-        Raises:
-            Postponed: Only a capture may have it, and these are being searched.
+        A capture may have those of CAPTURED where the trace itself has none.
         """
-        if self._has(part):
-            return True
+        if part not in self._parts:  # looked up once: the page asks for each view with every state of the trace
+            self._parts[part] = self._has(part) or self._have_captures(part)
+        return self._parts[part]
+
+    def _have_captures(self, part: str) -> bool:
         if part == "marks":
-            notes = self.captures.files.node_notes
+            notes = self.captures.node_notes
             return notes is not None and notes["mark"].null_count() < notes.height
-        return part in _REPLAYED and any(capture.holds(part) for capture in self.captures.files.traces)
+        return part in CAPTURED and any(capture.holds(part) for capture in self.captures.traces)
 
     def _has(self, part: str) -> bool:
         """Whether it has that part itself."""
@@ -507,7 +519,9 @@ class Trace:
         return bool(names.str.contains(function, literal=True).any())
 
 
-_REPLAYED = ("ops", "modules", "matrix_work")  # a capture may have it where the replays don't
+CAPTURED = ("ops", "modules", "matrix_work", "marks")
+"""The parts that a capture may have where the trace itself has none."""
+
 _PARTS = {
     "ops": ("host_events", "operator"),
     "kernels": ("device_events", "kernel"),

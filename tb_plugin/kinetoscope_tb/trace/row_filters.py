@@ -48,23 +48,27 @@ def values_at(frame: pl.DataFrame, row: int, *names: str) -> dict[str, Any]:
 
 
 def calls_of_event(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, int]]:
-    """The event itself, then, of device work, the calls that a graph replays around it, the innermost first."""
+    """The event itself, then, of device work, the calls that a graph replays around it, the innermost first.
+
+    These are rows of all_host_events and of all_python_calls.
+    """
     yield frame, row
     added = trace.replayed if frame == "device_events" else None
     call = NONE if added is None else int(added.innermost[row])
     while added is not None and call >= 0:
         is_module = bool(added.is_module[call])
         before = int((added.is_module[:call] == is_module).sum())
-        yield (
-            ("python_calls", added.python_calls + before) if is_module else ("host_events", added.host_events + before)
-        )
+        name = "python_calls" if is_module else "host_events"
+        yield name, getattr(trace, name).height + before
         call = int(added.parent[call])
 
 
 def has_op(trace: Trace, frame: pl.DataFrame, name: str | None) -> NDArray[np.bool_]:
     """Whether each row's operator has this name; None: whether its operator is unknown."""
     op = frame["op"].to_numpy()
-    return op < 0 if name is None else (texts(trace.host_events["name"], op) == name).fill_null(value=False).to_numpy()
+    return (
+        op < 0 if name is None else (texts(trace.all_host_events["name"], op) == name).fill_null(value=False).to_numpy()
+    )
 
 
 def device_of_work(trace: Trace, frame: str, row: int) -> Key | None:

@@ -61,20 +61,18 @@ def _views(_engine: Engine, request: Request) -> object:
 
 
 def _state(engine: Engine, request: Request) -> object:
-    from ..measures.recording.held_parts import holds  # imports Polars, which TensorBoard's start must not wait for
-
     query, views = query_of(request, NAMES), _catalogue()
     file = file_of(engine, query)
     try:
-        trace = engine.trace(file)
+        trace = engine.trace_so_far(file)
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
-    health = engine.health(views["health"], file)
+    health = engine.frame_so_far(views["health"], file)
     known = file_of(engine, query)  # reading may have shown that the file holds several processes
     moved = known if (known.run, known.worker, known.span) != tuple(query[name] for name in NAMES) else None
     file = file if moved is None else moved
     is_alone = not _has_other_ranks(engine, file, trace)
-    captures = list(engine.capture_choices(file)) if holds(trace, "graphs") else []
+    captures = list(engine.capture_choices(file)) if trace.holds("graphs") else []
     state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
     return state if moved is None else {**state, "moved": {name: getattr(moved, name) for name in NAMES}}
 
@@ -82,14 +80,13 @@ def _state(engine: Engine, request: Request) -> object:
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
     from ..discovery import is_process_name
-    from ..measures.recording.held_parts import holds
 
     listing = engine.listing()
     if listing is None or sum(not is_frontend(worker) for worker in listing.runs.get(file.run, {})) < 2:
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
-    return trace.meta.rank is not None or holds(trace, "communication") or not is_process_name(file.worker)
+    return trace.meta.rank is not None or trace.holds("communication") or not is_process_name(file.worker)
 
 
 def _view(engine: Engine, request: Request) -> object:
@@ -125,7 +122,7 @@ def _compare(engine: Engine, request: Request) -> object:
         view = _find_view(query["view"])
         columns = [name for name in others.pop("columns", "").split(",") if name]
         answer = encode.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
-    return {**answer, "labels": dict(_kernel_labels(engine.trace(base), engine.trace(new)))}
+    return {**answer, "labels": dict(_kernel_labels(engine.recording(base), engine.recording(new)))}
 
 
 def _kernel_labels(*traces: Trace) -> Mapping[str, str]:

@@ -57,7 +57,7 @@ def _counters(engine: Engine, request: Request) -> object:
 
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns"))
     times = _times(query)
-    curves = engine.about(current_file(engine, query), "counters", counters_of)
+    curves = counters_of(engine, current_file(engine, query))
     values: list[dict[str, Any]] = [{"id": i, **counter_values(curve, *times)} for i, curve in enumerate(curves)]
     return {"state": "ready", "counters": values}
 

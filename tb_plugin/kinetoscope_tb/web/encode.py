@@ -10,7 +10,6 @@ from zlib import crc32
 
 from ..discovery import newest_span, run_labels, span_labels
 from ..engine.answers import LoadingProgress, Missing, Partial
-from ..errors import Postponed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,8 +113,6 @@ def state(
 
 def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
-    from ..measures.recording.held_parts import holds
-
     if view.scope == "recording":
         return view.hint_for(trace) if _is_missing(view, trace) else None
     if not is_alone:
@@ -124,17 +121,15 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
         return _ONLY_RANK
     if view.needs == "several":
         return view.hint
-    return None if holds(trace, "communication") else _ONE_RANK
+    return None if trace.holds("communication") else _ONE_RANK
 
 
 def _is_missing(view: View, trace: Trace) -> bool:
     """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
-    from ..measures.recording.held_parts import holds
+    from ..trace.model import CAPTURED, NO_CAPTURES
 
-    try:
-        return view.needs is not None and not holds(trace, view.needs)
-    except Postponed:
-        return False
+    may_come = view.needs in CAPTURED and trace.captures is NO_CAPTURES and trace.holds("graphs")
+    return not may_come and view.is_missing(trace)
 
 
 def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from urllib.parse import quote
 from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
-from ..engine.answers import LoadingProgress, NotReady
+from ..engine.answers import NotReady
 from ..engine.engine import Engine
-from ..errors import KinetoscopeError, Postponed, TraceError
+from ..errors import KinetoscopeError, TraceError
 from . import encode
 from .assets import asset, compressed_asset
 from .json_text import failure, json_text
@@ -50,8 +50,6 @@ def answer_response(engine: Engine, handler: Handler, request: Request, *, post:
         return _respond(request, handler(engine, request))
     except NotReady as waiting:
         return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
-    except Postponed:
-        return _respond(request, encode.loading(LoadingProgress("analyzing"), request.args.get("view")))
     except TraceError as error:
         return _failure(request, error.renamed(engine.shown(error.path)))
     except Exception as error:  # noqa: BLE001  # the boundary of one request

@@ -27,7 +27,7 @@ def _slice(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "slice"))
     number = whole_number(query, "slice", "the number of a slice")
     file = current_file(engine, query)
-    links = engine.about(file, "links", _links)
+    links = engine.about(file, "links", _links, reads_captures=False)
     return {"state": "ready", **engine.about(file, "slice", _details, number, links)}
 
 

@@ -14,6 +14,7 @@ from .queries import NAMES, STAMPED_NAMES, current_file, file_of, query_of, whol
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
+    from ..discovery import TraceFile
     from ..timeline.core.model import Timeline
     from ..timeline.counters.counters import Counter
     from ..trace import Trace
@@ -27,14 +28,18 @@ COARSEST = 44  # five hours in one bucket
 def _timeline(engine: Engine, request: Request) -> object:
     file = file_of(engine, query_of(request, NAMES))
     meta, curves = ask_all(
-        lambda: engine.about(file, "meta", _meta), lambda: engine.about(file, "counters", counters_of)
+        lambda: engine.about(file, "meta", _meta, reads_captures=False), lambda: counters_of(engine, file)
     )
     counters = [counter.described(number) for number, counter in enumerate(curves)]
     return {"state": "ready", "stamp": encode.short_stamp(file.version), **meta, "counters": counters}
 
 
-def counters_of(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
-    """The counters of a trace."""
+def counters_of(engine: Engine, file: TraceFile) -> tuple[Counter, ...]:
+    """The counters of a file's trace."""
+    return engine.about(file, "counters", _counters_in, reads_captures=False)
+
+
+def _counters_in(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
     from ..timeline.counters.counters import counters
 
     return counters(trace)
@@ -66,7 +71,7 @@ def _labels(engine: Engine, request: Request) -> object:
     file = current_file(engine, query)
     timeline = engine.timeline(file)
     page = slice(first, first + LABELS_PER_PAGE)
-    labels, readable = timeline.labels, labels_of_kernels(engine.trace(file))
+    labels, readable = timeline.labels, labels_of_kernels(engine.recording(file))
     texts = labels.texts[page]
     return {
         "state": "ready",
@@ -94,7 +99,7 @@ def _counters(engine: Engine, request: Request) -> object:
     from ..timeline.counters.counters import batch_bytes
 
     query = query_of(request, (*STAMPED_NAMES, "k"))
-    curves = engine.about(current_file(engine, query), "counters", counters_of)
+    curves = counters_of(engine, current_file(engine, query))
     keys = _keys(query["k"], "COUNTER", len(curves))
     return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
 

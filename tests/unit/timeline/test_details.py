@@ -13,12 +13,12 @@ from kinetoscope_tb.timeline.details.row_links import filter_of
 from kinetoscope_tb.view import Slices, View
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
-from support.graphs import GraphRecording, Operator
+from support.graphs import GraphRecording, Operator, joined
 
 
 def details_of(built, name, nth=0):
     """The details of the nth slice of that name, in order of time."""
-    trace = built.build()
+    trace = joined(built.build())
     made = timeline(trace)
     numbers = [number for number in range(made.size) if made.labels.texts[made.label[number]] == name]
     number = sorted(numbers, key=lambda number: made.start_ns[number])[nth]

@@ -1,16 +1,13 @@
 """Call stacks: from where an operator was called, as torch wrote it or as Python's calls tell."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from kinetoscope_tb.measures.python.call_stacks import stacks_as_text
-from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views.host import call_stacks as module
 from kinetoscope_tb.views.host.call_stacks import VIEW, call_stacks, events_of_row
 from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
-from support.graphs import GraphRecording, Operator
+from support.graphs import GraphRecording, Operator, joined
 
 FORWARD = {"Sequence number": 7, "Fwd thread id": 0}
 BACKWARD = {"Sequence number": 7, "Fwd thread id": 1}
@@ -166,7 +163,7 @@ def test_replayed_calls_of_a_graph_have_the_stacks_of_its_capture():
     work = (Operator("my::norm", (4,), 0, ("norm",) * 4), Operator("my::mm", (4,), 1, ("gemm",) * 4))
     captured = GraphRecording("rocm", has_text=True).captured(work).builder.build()
     recorded = GraphRecording("rocm", has_text=True).eager(work[:1]).replayed(work, 1).builder.build()
-    trace = replace(recorded, captures=Captures.of(captured))
+    trace = joined(recorded, captured)
     same(
         call_stacks(trace).select("name", "stack", "calls", "device_self_ns"),
         """

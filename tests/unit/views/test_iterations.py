@@ -114,14 +114,15 @@ def test_python_calls_of_a_server_are_iterations_if_nothing_else_marks_them():
 
 
 def test_a_users_own_form_marks_iterations_of_no_server(monkeypatch):
-    trace = TraceBuilder().annotation("pass of 7", 0, 90).build()
-    assert VIEWS["iterations"].is_missing(trace)
+    recorded = TraceBuilder().annotation("pass of 7", 0, 90)
+    assert VIEWS["iterations"].is_missing(recorded.build())
     monkeypatch.setenv(USER_PATTERN, r"pass of (?P<batch>\d+)")
+    trace = recorded.build()
     assert iterations(trace).select("phase", "batch", "engine").rows() == [("other", 7, "user")]
     assert not server_engine(trace)
     monkeypatch.setenv(USER_PATTERN, "(")
     with pytest.raises(KinetoscopeError, match="no regular expression"):
-        VIEWS["iterations"].is_missing(trace)
+        VIEWS["iterations"].is_missing(recorded.build())
 
 
 def test_warm_up_and_stragglers_are_named():

@@ -1,14 +1,12 @@
 """Kernel marks: GPU work of graphs by the mark around its launch."""
 
-from dataclasses import replace
-
 import polars as pl
 
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.device.kernel_marks import events_of_row
 from support.build import TraceBuilder, same
+from support.graphs import joined
 
 VIEW = VIEWS["kernel_marks"]
 
@@ -49,6 +47,6 @@ def test_side_car_files_name_marks_too():
     trace = TraceBuilder().kernel("k", 0, 100, 1, **{"graph id": 5, "graph node id": 5 << 32 | 1}).build()
     assert VIEW.is_missing(trace)
     notes = pl.DataFrame({"node": [5 << 32 | 1], "mark": ["from a side-car"], "stack": [None]})
-    noted = replace(trace, captures=Captures.of(node_notes=notes))
+    noted = joined(trace, node_notes=notes)
     assert not VIEW.is_missing(noted)
     assert VIEW.run(noted)["mark"].to_list() == ["from a side-car"]

@@ -1,15 +1,12 @@
 """Modules: the tree of their calls, whose work is whose, forward and backward."""
 
-from dataclasses import replace
-
 import pytest
 
-from kinetoscope_tb.trace.model import Captures
 from kinetoscope_tb.views.host.modules import VIEW, modules
 from kinetoscope_tb.views.host.modules_by_class import modules_by_class
 from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
-from support.graphs import GraphRecording, Operator
+from support.graphs import GraphRecording, Operator, joined
 
 FORWARD = {"Sequence number": 7, "Fwd thread id": 0}
 BACKWARD = {"Sequence number": 7, "Fwd thread id": 1}
@@ -42,9 +39,7 @@ def test_self_is_without_the_modules_inside_and_total_with_them():
 def test_the_provenance_of_a_module_is_that_of_its_device_time_with_nested_modules():
     work = (Operator("my::norm", (4,), 0, ("norm",) * 4), Operator("my::mm", (4,), 1, ("gemm",) * 4))
     captured = GraphRecording("rocm").captured(work).builder.build()
-    trace = replace(
-        GraphRecording("rocm").eager(work[:1]).replayed(work, 1).builder.build(), captures=Captures.of(captured)
-    )
+    trace = joined(GraphRecording("rocm").eager(work[:1]).replayed(work, 1).builder.build(), captured)
     expected = {
         "Model_0": "recorded, capture",
         "Model_0 / Layer_0": "recorded, capture",

@@ -17,14 +17,14 @@ and looks only at times of calls and device rows, so that all of them together c
 from __future__ import annotations
 
 from ...trace import Diagnostic, Trace
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from . import clocks, completion, losses, order, overhead, overlaps, units
 from .times import Times
 
 _CHECKS = (completion, overlaps, losses, order, clocks, units, overhead)
 
 
-@once_per_trace
+@once_per_recording
 def diagnose(trace: Trace) -> tuple[Diagnostic, ...]:
     """What contradicts physics in a trace."""
     times = Times(trace)

@@ -175,7 +175,7 @@ def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Rows, Ints, Ints, Rows]:
     is_op = np.zeros(trace.host_events.height, bool)
     is_op[ops] = True
     open_then = gather(trace.launches["host"].to_numpy(), device["launch"].to_numpy()[rows])
-    innermost = np.where(open_then >= 0, open_then, device["op"].to_numpy()[rows])
+    innermost = np.where(open_then >= 0, open_then, trace.recorded_op.to_numpy()[rows])
     holder = gather(nearest(is_op, trace.host_events["parent"].to_numpy()), innermost)
     place = np.full(trace.host_events.height + 1, NONE, np.int32)
     place[ops] = np.arange(ops.size, dtype=np.int32)

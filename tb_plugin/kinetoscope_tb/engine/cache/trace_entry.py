@@ -28,7 +28,7 @@ _BY_THREAD = {"host_events", "launches", "python_calls"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
 }
-_STORED = [field.name for field in fields(Trace) if field.name not in ("captures", "replayed")]
+_STORED = [field.name for field in fields(Trace) if field.init and field.name not in ("captures", "replayed")]
 
 
 def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:

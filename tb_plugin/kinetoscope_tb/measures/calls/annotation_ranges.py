@@ -86,7 +86,7 @@ class AnnotationRanges:
         around = on_main.fill(around, thread, start, start + dur)
         names, code = _names(host["name"], rows, inference_server(trace))
         around_call, around_host = _around(trace, gather(place, holder), on_main)
-        launch, op = (trace.device_events[column].to_numpy() for column in ("launch", "op"))
+        launch, op = trace.device_events["launch"].to_numpy(), trace.recorded_op.to_numpy()
         launching = np.where(launch != NONE, gather(around_call, launch), gather(around_host, op)).astype(np.int32)
         step = ranges["step"].to_numpy()
         return cls(rows, around, code, names, start, dur, step, launching, around_call, around_host)

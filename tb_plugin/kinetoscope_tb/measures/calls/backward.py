@@ -23,18 +23,17 @@ _RUNS_NODE = "autograd::engine::evaluate_function"
 
 
 def forward_ops(trace: Trace) -> Rows:
-    """For each host event its forward operator, if it is a backward operator, or NONE.
+    """For each of all_host_events its forward operator, if it is a backward operator, or NONE.
 
     Operators that accumulate gradients have no number. They run right after the node that computed the gradient (first
     in the engine's queue), and belong to the same forward operator.
     """
     host = trace.host_events
-    forward = np.full(host.height, NONE, np.int32)
+    forward = np.full(trace.all_host_events.height, NONE, np.int32)  # replayed ones have no number
     if trace.flows.is_empty() and not (host["sequence"] >= 0).any():
         return forward
     ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
-    recorded = host.height if trace.replayed is None else trace.replayed.host_events  # replayed ones have no number
-    ops = ops.head(recorded).filter(pl.col("kind") == "operator")
+    ops = ops.filter(pl.col("kind") == "operator")
     for links in (_by_number(ops), _by_arrow(trace.flows, ops)):
         forward[links["row"].to_numpy()] = links["forward"].to_numpy()
     _follow_up(ops, forward)

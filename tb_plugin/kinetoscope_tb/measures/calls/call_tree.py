@@ -33,10 +33,10 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CallForest:
-    """Rows of `python_calls` and of `host_events` on one axis per thread, in order of time, the outer ones first.
+    """Rows of `all_python_calls` and `all_host_events` on one axis per thread, in order of time, the outer ones first.
 
     Attributes:
-        row: The row of python_calls, or the number of all python calls plus the row of host_events.
+        row: The row of all_python_calls, or their number plus the row of all_host_events.
         python_calls: Number of Python calls in the trace: lower numbers in `row` are theirs.
         thread: Of each row here; likewise its start, its end and `parent`, the row here around it, or NONE.
         recorded: The number of rows that were recorded; those that graphs replay follow, and take no time.
@@ -55,27 +55,26 @@ class CallForest:
     @classmethod
     def of(cls, trace: Trace, python: Rows, host: Rows) -> CallForest:
         """The forest of some rows of both frames, each in order; with equal times, Python is around the operator."""
-        added = trace.replayed
+        added, calls = trace.replayed, np.int32(trace.all_python_calls.height)
         chosen = np.empty(0, np.int32)
         if added is not None:
-            chosen = np.append(
-                python[python >= added.python_calls],
-                host[host >= added.host_events] + np.int32(trace.python_calls.height),
-            )
-            python, host = python[python < added.python_calls], host[host < added.host_events]
+            first_python, first_host = trace.python_calls.height, trace.host_events.height
+            chosen = np.append(python[python >= first_python], host[host >= first_host] + calls)
+            python, host = python[python < first_python], host[host < first_host]
         columns = [_columns(trace.python_calls, python), _columns(trace.host_events, host)]
         order = interleaved(*columns[0], *columns[1])
-        rows = np.concatenate([python, host + np.int32(trace.python_calls.height)])[order]
+        rows = np.concatenate([python, host + calls])[order]
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns, strict=True))
         parent, _, _ = nest(thread, start, end)
-        forest = cls(rows, trace.python_calls.height, thread, start, end, parent, rows.size, np.empty(0, np.int32))
+        forest = cls(rows, int(calls), thread, start, end, parent, rows.size, np.empty(0, np.int32))
         return forest if added is None else forest._with_replayed(trace, added, chosen)
 
     def _with_replayed(self, trace: Trace, added: ReplayedCalls, chosen: Rows) -> CallForest:
         """This forest with calls that graphs replay: those chosen, numbered as in `row`."""
         is_module, launches = added.is_module, trace.launches
         of_module, of_host = (np.cumsum(is_one, dtype=np.int32) - 1 for is_one in (is_module, ~is_module))
-        number = np.where(is_module, added.python_calls + of_module, self.python_calls + added.host_events + of_host)
+        of_module, of_host = of_module + trace.python_calls.height, of_host + trace.host_events.height
+        number = np.where(is_module, of_module, self.python_calls + of_host)
         is_chosen = np.isin(number, chosen)
         place = np.where(is_chosen, self.recorded - 1 + np.cumsum(is_chosen, dtype=np.int32), NONE).astype(np.int32)
         place = gather(place, nearest(is_chosen, added.parent))
@@ -102,7 +101,7 @@ class CallForest:
 
     @property
     def host(self) -> Rows:
-        """The row of host_events of each row here, or NONE."""
+        """The row of all_host_events of each row here, or NONE."""
         return np.where(self.is_python, NONE, self.row - self.python_calls).astype(np.int32)
 
     @cached_property
@@ -120,10 +119,11 @@ class CallForest:
         return rows
 
     def holding_host_rows(self, count: int) -> Rows:
-        """For each of `count` host events its row here, or NONE."""
+        """For each of the first `count` rows of all_host_events its row here, or NONE."""
         rows = np.full(count, NONE, np.int32)
         host = self.host
-        rows[host[host >= 0]] = np.flatnonzero(host >= 0)
+        place = np.flatnonzero((host >= 0) & (host < count))
+        rows[host[place]] = place
         return rows
 
     def launching(self, trace: Trace) -> Rows:
@@ -135,7 +135,7 @@ class CallForest:
         calls, device = trace.launches, trace.device_events
         inside = self.at(calls["thread"].to_numpy(), calls["start_ns"].to_numpy())
         by_call = gather(inside, device["launch"].to_numpy())
-        by_op = gather(self.holding_host_rows(trace.host_events.height), device["op"].to_numpy())
+        by_op = gather(self.holding_host_rows(trace.host_events.height), trace.recorded_op.to_numpy())
         by_call = np.where(by_call >= 0, by_call, by_op)
         if trace.replayed is None:
             return by_call

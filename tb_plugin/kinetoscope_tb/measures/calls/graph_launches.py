@@ -32,10 +32,8 @@ def graph_launches(trace: Trace) -> pl.DataFrame:
     """
     launched = LaunchedRows.of(trace)
     end = pl.col("start_ns") + pl.col("dur_ns")
-    columns = ("start_ns", "dur_ns", "name", "op")
-    rows = trace.device_events.select(columns)[launched.rows].with_columns(
-        number=pl.Series(launched.of_rows()), end=end
-    )
+    device = trace.device_events.select("start_ns", "dur_ns", "name", op=trace.recorded_op)
+    rows = device[launched.rows].with_columns(number=pl.Series(launched.of_rows()), end=end)
     rows = rows.with_columns(gap=(pl.col("start_ns") - pl.col("end").cum_max().shift(1).over("number")).clip(0))
     summed = rows.group_by("number", maintain_order=True).agg(
         pl.col("op").first(),

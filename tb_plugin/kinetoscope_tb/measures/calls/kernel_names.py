@@ -9,7 +9,7 @@ import polars as pl
 
 from ...names.kernel_labels import kernel_labels
 from ...trace import Trace
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 
 
 def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
@@ -18,7 +18,7 @@ def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
     return _labels(tuple(sorted(names)))
 
 
-@once_per_trace
+@once_per_recording
 def _names(trace: Trace) -> list[str]:
     rows = trace.device_events.select("name", "kind").unique()
     return rows.filter(pl.col("kind") == "kernel")["name"].drop_nulls().cast(pl.String).to_list()

@@ -157,7 +157,7 @@ class KernelWork:
 
 def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     """The kernels with the call that they count for, its inputs, and their family."""
-    host = trace.host_events
+    host = trace.all_host_events
     op = kernels["op"].to_numpy()
     call = gather(matrix_call_of_host_rows(trace), op)
     unit = np.where(call >= 0, call, op)

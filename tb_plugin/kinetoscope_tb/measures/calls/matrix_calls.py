@@ -48,8 +48,8 @@ def matrix_calls(trace: Trace) -> pl.DataFrame:
 
 
 def each_matrix_call(trace: Trace) -> pl.DataFrame:
-    """Return one row per call with its `row` in host_events; other columns as above."""
-    host, device = trace.host_events, trace.device_events
+    """Return one row per call with its `row` in all_host_events; other columns as above."""
+    host, device = trace.all_host_events, trace.device_events
     rows = _rows(trace)
     calls = host.select(*ARGUMENTS)[rows].with_columns(row=pl.Series(rows), provenance=provenance_of_calls(trace)[rows])
     if device.is_empty():
@@ -62,12 +62,12 @@ def each_matrix_call(trace: Trace) -> pl.DataFrame:
 
 
 def matrix_call_of_host_rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Of each host event, the call (its row in host_events) that its work counts for, or NONE."""
+    """Of each of all_host_events, the call (a row of these) that its work counts for, or NONE."""
     return _call_of(trace, _rows(trace))
 
 
 def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    host = trace.host_events
+    host = trace.all_host_events
     counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
     counted &= (host["kind"] == "operator").to_numpy()
     return _chosen(counted, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
@@ -76,9 +76,9 @@ def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def _call_of(
     trace: Trace, rows: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    chosen = np.zeros(trace.host_events.height, bool)
+    chosen = np.zeros(trace.all_host_events.height, bool)
     chosen[rows] = True
-    return nearest(chosen, trace.host_events["parent"].to_numpy())
+    return nearest(chosen, trace.all_host_events["parent"].to_numpy())
 
 
 def _chosen(

@@ -67,10 +67,10 @@ class ModuleCalls:
 
     @classmethod
     def _of(cls, trace: Trace) -> ModuleCalls:
-        host = trace.host_events
+        host = trace.all_host_events
         is_op = (host["kind"] == "operator").to_numpy()
         is_hook = map_categories(host["name"], lambda name: name.startswith(LIGHTNING))
-        python = np.flatnonzero(trace.python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
+        python = np.flatnonzero(trace.all_python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
         forest = CallForest.of(trace, python, np.flatnonzero(is_op | is_hook).astype(np.int32))
         named = _Named.of(trace, forest, gather(is_hook, forest.host, missing=False))
         tree = merged(forest.parent, named.code)
@@ -89,11 +89,11 @@ class ModuleCalls:
 
     def of_host_rows(self, trace: Trace) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of each host event; annotations have no module."""
-        return self.of_rows(self.forest.holding_host_rows(trace.host_events.height))
+        return self.of_rows(self.forest.holding_host_rows(trace.all_host_events.height))
 
     def node_of(self, trace: Trace, frame: str, row: int) -> int:
         """The node of a module's call, or of the innermost one that a graph replays around a device row; else NONE."""
-        forest, python = self.forest, trace.python_calls.height
+        forest, python = self.forest, trace.all_python_calls.height
         for of, at in calls_of_event(trace, frame, row):
             number = {"python_calls": at, "host_events": python + at}.get(of, NONE)
             place = np.flatnonzero(self.is_module & (forest.row == number))
@@ -131,9 +131,9 @@ class _Named:
     def of(cls, trace: Trace, forest: CallForest, is_hook: NDArray[np.bool_]) -> _Named:
         from_python = np.flatnonzero(forest.is_python)
         from_hook = np.flatnonzero(is_hook)
-        calls, code = trace.python_calls[forest.row[from_python]], np.full(forest.row.size, NONE, np.int32)
+        calls, code = trace.all_python_calls[forest.row[from_python]], np.full(forest.row.size, NONE, np.int32)
         names, code[from_python] = _python_names(calls)
-        hooks = trace.host_events["name"].gather(forest.host[from_hook])
+        hooks = trace.all_host_events["name"].gather(forest.host[from_hook])
         texts = hooks.unique(maintain_order=True)
         places = pl.Series(range(len(names), len(names) + texts.len()), dtype=pl.Int32)
         code[from_hook] = hooks.replace_strict(texts, places, return_dtype=pl.Int32).to_numpy() if texts.len() else NONE
@@ -184,7 +184,7 @@ def _owners(
     trace: Trace, forest: CallForest, tree: MergedTree, is_module: NDArray[np.bool_]
 ) -> tuple[Rows, NDArray[np.bool_]]:
     """(node, whether it is backward work) of each row of the forest."""
-    place = forest.holding_host_rows(trace.host_events.height)
+    place = forest.holding_host_rows(trace.all_host_events.height)
     forward = gather(place, gather(forward_ops(trace), forest.host))  # of each row, the row of its forward operator
     forward[is_module] = NONE
     decides = nearest(is_module | (forward >= 0), forest.parent)  # the row whose module each row's work belongs to

@@ -18,7 +18,7 @@ from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
 from ...trace.row_filters import Events, Key, calls_of_event, rows_where, values_at
-from ..graphs.attribution import joined_sources, provenance, provenance_doc, recorded_events, with_replayed_calls
+from ..graphs.attribution import joined_sources, provenance, provenance_doc, recorded_events
 from ..graphs.join import SOURCES
 from ..memory.levels import CPU, OUT_OF_MEMORY
 from .launch_outcomes import launch_outcomes
@@ -91,16 +91,22 @@ class OpCosts(Table):
     provenance = Column(TEXT, PROVENANCE)
 
 
-def operator_table(trace: Trace, by: list[str]) -> pl.DataFrame:
+def operator_table(trace: Trace, by: list[str], host: pl.DataFrame | None = None) -> pl.DataFrame:
     """Sum calls over groups; the largest device self time, then host self time, first.
+
+    Args:
+        trace: The trace.
+        by: Columns of host events that calls are grouped by.
+        host: all_host_events, with columns added.
 
     Columns: `by` as texts, then those of OpCosts; device time and memory are null unless recorded. Device time without
     an operator has its own row.
     """
-    calls = Calls(trace, by)
+    host = trace.all_host_events if host is None else host
+    calls = Calls(host, by)
     rows = pl.DataFrame(
         {
-            **{name: trace.host_events[name].gather(calls.first).cast(pl.String) for name in by},
+            **{name: host[name].gather(calls.first).cast(pl.String) for name in by},
             "calls": np.bincount(calls.group[calls.group >= 0], minlength=calls.first.size),
             **_device_times(trace, calls),
             **_host_times(trace, calls),
@@ -121,14 +127,13 @@ class Calls:
     """The group that each host row counts for. Sums take one column at a time, since there may be millions of rows.
 
     Attributes:
-        group: The group of each host row that is a call; NONE for annotations and repeats.
+        group: The group of each row of all_host_events that is a call; NONE for annotations and repeats.
         own_group: The group that each host row's own time counts for: that of the call that it repeats.
         first: A row of each group.
         parent: Of each host row.
     """
 
-    def __init__(self, trace: Trace, by: list[str]) -> None:
-        host = trace.host_events
+    def __init__(self, host: pl.DataFrame, by: list[str]) -> None:
         self.parent = host["parent"].to_numpy()
         again = host["is_repeat"].to_numpy()
         rows = np.flatnonzero((host["kind"] == "operator").to_numpy() & ~again)
@@ -164,8 +169,11 @@ class Calls:
 
 
 def operator_rows(trace: Trace, **values: Any) -> NDArray[np.int32]:
-    """The host events that are calls of operators with these values; a repeated call is one with the call around it."""
-    return rows_where(trace.host_events, kind="operator", is_repeat=False, **values)
+    """The rows of all_host_events that are calls of operators with these values.
+
+    A repeated call is one with the call around it.
+    """
+    return rows_where(trace.all_host_events, kind="operator", is_repeat=False, **values)
 
 
 def operator_events(trace: Trace, key: Key) -> Events:
@@ -173,7 +181,6 @@ def operator_events(trace: Trace, key: Key) -> Events:
 
     Of calls that graphs replay it is their device work.
     """
-    trace = with_replayed_calls(trace)
     if key["name"] == UNATTRIBUTED:
         return {"device_events": rows_where(trace.device_events, op=None)}
     return recorded_events(trace, {"host_events": operator_rows(trace, **key)})
@@ -181,10 +188,9 @@ def operator_events(trace: Trace, key: Key) -> Events:
 
 def row_of_operator(trace: Trace, frame: str, row: int) -> Key | None:
     """The name and the shapes of an operator; of device work those of the operator that a graph replays around it."""
-    trace = with_replayed_calls(trace)
     if frame == "device_events" and trace.device_events["op"][row] < 0:
         return {"name": UNATTRIBUTED}
-    host = trace.host_events
+    host = trace.all_host_events
     ops = (at for of, at in calls_of_event(trace, frame, row) if of == "host_events" and host["kind"][at] == "operator")
     op = next(ops, NONE)
     while op >= 0 and host["is_repeat"][op]:
@@ -193,7 +199,7 @@ def row_of_operator(trace: Trace, frame: str, row: int) -> Key | None:
 
 
 def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
-    host = trace.host_events
+    host = trace.all_host_events
     return {
         "host_self_ns": scatter_add(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
         "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
@@ -208,7 +214,7 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     op, dur = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     uses = (device["tensor_cores"] == "yes").to_numpy()
     is_known = (device["tensor_cores"] != "unknown").to_numpy()
-    eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.host_events["name"], is_matrix_op)
+    eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.all_host_events["name"], is_matrix_op)
     return {
         "device_self_ns": calls.own(op, dur),
         "device_total_ns": calls.with_inner_once(op, dur),

@@ -70,7 +70,7 @@ class UnfusedAttention:
         number_format: Of the matmuls that took most time; None: unknown.
         scores: The shape of the largest softmax's input.
         is_fallback: Whether it ran inside scaled_dot_product_attention, as its math fallback.
-        ops: The operators, rows of host_events.
+        ops: The operators, rows of all_host_events.
     """
 
     is_member: NDArray[np.bool_]
@@ -86,7 +86,7 @@ class UnfusedAttention:
 def unfused_attention(trace: Trace, kernels: pl.DataFrame) -> UnfusedAttention | None:
     """The attention among some kernels of a trace that isn't fused; None if there is none."""
     op = kernels["op"].to_numpy()
-    if not map_categories(trace.host_events["name"].gather(op[op >= 0]), _SOFTMAX.__contains__).any():
+    if not map_categories(trace.all_host_events["name"].gather(op[op >= 0]), _SOFTMAX.__contains__).any():
         return None
     ops = _launching_ops(trace, kernels)
     keys = ["name", "input_shapes", "input_types"]
@@ -99,7 +99,7 @@ def unfused_attention(trace: Trace, kernels: pl.DataFrame) -> UnfusedAttention |
         return None
     members = ops.filter(pl.Series(is_member))
     products = members.filter("is_product").sort("flop", descending=True)
-    host = trace.host_events
+    host = trace.all_host_events
     softmaxes = ops.filter(pl.Series(is_softmax)).sort("size", descending=True)
     rows = members["op"].to_numpy()
     return UnfusedAttention(
@@ -116,7 +116,7 @@ def unfused_attention(trace: Trace, kernels: pl.DataFrame) -> UnfusedAttention |
 
 def _launching_ops(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     """The operators that launched any of the kernels directly, by thread and start, with their inputs."""
-    host = trace.host_events
+    host = trace.all_host_events
     op = np.unique(kernels["op"].to_numpy())
     op = op[op >= 0]
     texts = ("name", "input_shapes", "input_types")
@@ -126,7 +126,7 @@ def _launching_ops(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
 
 def _parents(trace: Trace, rows: NDArray[np.int64]) -> pl.Series:
     """The parents of host events and their parents."""
-    parent = trace.host_events["parent"].to_numpy()
+    parent = trace.all_host_events["parent"].to_numpy()
     members: list[NDArray[np.int64]] = []
     for _ in range(3):
         rows = parent[rows[rows >= 0]].astype(np.int64)

@@ -1,14 +1,14 @@
-"""A trace with the calls that its graphs replay: what all views about operators and modules look at.
+"""Finishes a trace: joins its graphs with their captures before anyone looks at it.
 
 A replay runs what its capture launched, so each replay stands for the operators and module calls of the capture. They
-follow the recorded rows of `host_events` and `python_calls`, take no host time, and lie inside what was open when
-the graph was launched. The `op` of a replayed kernel is then its operator, as for any other kernel.
+follow the recorded rows in `all_host_events` and `all_python_calls`, take no host time, and lie inside what was open
+when the graph was launched. The `op` of a replayed kernel is then its operator, as for any other kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather
 from ...arrays.intervals import Ints
 from ...arrays.nesting import innermost, nearest
-from ...trace.memo import once_per_trace
-from ...trace.model import ReplayedCalls, Trace
+from ...trace.model import CaptureFiles, ReplayedCalls, Trace
 from ...trace.row_filters import Events
 from ..calls.call_tree import Rows
 from .join import SOURCES, Join, join
@@ -28,11 +27,17 @@ RECORDED = "recorded"
 """Provenance of an operator whose own launch was recorded."""
 
 
-def with_replayed_calls(trace: Trace) -> Trace:
-    """The trace with the calls that its graphs replay; the trace itself if none is known."""
-    if trace.replayed is not None or not trace.holds("graphs"):
+def join_captures(trace: Trace, captures: CaptureFiles) -> Trace:
+    """The finished trace: with its captures, and the calls that its graphs replay; without graphs the trace itself."""
+    if not trace.holds("graphs"):
         return trace
-    return _attributed(trace) or trace
+    before = trace.with_captures(captures)
+    replays_of_calls = _replayed_calls(before)
+    if replays_of_calls is None:
+        return before
+    after = trace.with_captures(captures, *replays_of_calls)
+    join.remember(after, join(before))
+    return after
 
 
 def provenance(trace: Trace) -> pl.Series:
@@ -63,20 +68,20 @@ def joined_sources(is_of: Sequence[NDArray[np.bool_]]) -> pl.Series:
 
 
 def provenance_of_calls(trace: Trace) -> pl.Series:
-    """How each row of host_events is known (SOURCES)."""
+    """How each row of all_host_events is known (SOURCES)."""
     added = trace.replayed
-    of_row = np.full(trace.host_events.height, SOURCES.index(RECORDED))
+    of_row = np.full(trace.all_host_events.height, SOURCES.index(RECORDED))
     if added is not None:
-        of_row[added.host_events :] = added.origin[~added.is_module]
+        of_row[trace.host_events.height :] = added.origin[~added.is_module]
     return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row))
 
 
 def recorded_events(trace: Trace, events: Events) -> Events:
-    """Events of a trace with replayed calls as recorded rows: for a replayed call the device rows that it ran."""
+    """Events as recorded rows: those of all_host_events and all_python_calls, and what replayed ones ran on devices."""
     added = trace.replayed
     if added is None:
         return events
-    first = {"host_events": added.host_events, "python_calls": added.python_calls}
+    first = {name: getattr(trace, name).height for name in ("host_events", "python_calls")}
     chosen = np.zeros(added.parent.size, bool)
     for frame, is_so in (("host_events", ~added.is_module), ("python_calls", added.is_module)):
         rows = np.asarray(events.get(frame, []), np.int64)
@@ -86,8 +91,8 @@ def recorded_events(trace: Trace, events: Events) -> Events:
     return {**recorded, "device_events": np.union1d(recorded.get("device_events", ran[:0]), ran)}
 
 
-@once_per_trace
-def _attributed(trace: Trace) -> Trace | None:
+def _replayed_calls(trace: Trace) -> tuple[pl.Series, ReplayedCalls] | None:
+    """The operator of each device row, and the calls that graphs replay; None if none is known."""
     joined, found = join(trace), replays(trace)
     if not joined.matches:
         return None
@@ -98,20 +103,15 @@ def _attributed(trace: Trace) -> Trace | None:
         return None
     is_module = calls["is_module"].to_numpy()[placed.source_row]
     host, op = _host_events(trace, calls, placed, is_module)
-    return replace(
-        trace,
-        host_events=host,
-        python_calls=_python_calls(trace, calls, placed, is_module, module),
-        device_events=trace.device_events.with_columns(op=pl.Series(op, dtype=pl.Int32)),
-        replayed=ReplayedCalls(
-            trace.host_events.height,
-            trace.python_calls.height,
-            is_module,
-            placed.parent,
-            placed.launch,
-            placed.innermost,
-            _origins(joined)[placed.source_row],
-        ),
+    return pl.Series(op, dtype=pl.Int32), ReplayedCalls(
+        host,
+        _python_calls(trace, calls, placed, is_module, module),
+        trace.device_events["op"],
+        is_module,
+        placed.parent,
+        placed.launch,
+        placed.innermost,
+        _origins(joined)[placed.source_row],
     )
 
 
@@ -243,7 +243,7 @@ def _module_at(trace: Trace) -> Rows:
 def _host_events(
     trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_]
 ) -> tuple[pl.DataFrame, Rows]:
-    """(host_events with the replayed ranges, the operator of each device row)."""
+    """(all_host_events, the operator of each device row)."""
     host, launches = trace.host_events, trace.launches
     rows = np.flatnonzero(~is_module)
     number = (host.height - 1 + np.cumsum(~is_module, dtype=np.int64)).astype(np.int32)
@@ -278,7 +278,7 @@ def _nth(launch: Rows) -> Ints:
 def _python_calls(
     trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_], module: Rows
 ) -> pl.DataFrame:
-    """python_calls with the replayed modules; `module` is the one open at each launch."""
+    """all_python_calls; `module` is the one open at each launch."""
     python, launches = trace.python_calls, trace.launches
     rows = np.flatnonzero(is_module)
     number = (python.height - 1 + np.cumsum(is_module, dtype=np.int64)).astype(np.int32)

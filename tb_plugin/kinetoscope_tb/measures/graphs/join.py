@@ -97,7 +97,7 @@ def join(trace: Trace) -> Join:
     """Join a recording's replays; it has no matches where it has no graph."""
     if not replays(trace).launch.size:
         return Join([], [], np.empty(0, np.int64))
-    others = trace.captures.files.traces
+    others = trace.captures.traces
     captured = [(0, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
     eager = [(2, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
     return _joined(

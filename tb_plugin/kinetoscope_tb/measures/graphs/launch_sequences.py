@@ -17,7 +17,7 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.nesting import innermost, nearest
 from ...names.calls import launches_graph
 from ...names.python_frames import is_of_library
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, Ints, Rows
 from ..python.call_stacks import stacks_as_text
@@ -82,7 +82,7 @@ class _Launched:
     begun: Ints
 
 
-@once_per_trace
+@once_per_recording
 def captured_sequences(trace: Trace) -> LaunchSequences:
     """What the captures in a recording launched: one sequence per capture, in order of time."""
     launches = trace.launches
@@ -105,7 +105,7 @@ def captured_sequences(trace: Trace) -> LaunchSequences:
     return _with_calls(trace, _Launched(at, sequence, kind[at], kernel, begun[window[at]]), is_capture=True)
 
 
-@once_per_trace
+@once_per_recording
 def eager_sequences(trace: Trace) -> LaunchSequences:
     """What each thread launched outside of graphs, by the kernels that ran: one sequence per thread."""
     device = trace.device_events

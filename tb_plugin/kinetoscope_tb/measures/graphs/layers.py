@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
 from ...names.kernel_families import FAMILIES, kernel_family
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from .replays import Ints, Replays, replays
 
@@ -48,7 +48,7 @@ class Layers:
     family: NDArray[np.int8]
 
 
-@once_per_trace
+@once_per_recording
 def inferred_layers(trace: Trace) -> Layers:
     """The layers that the replays of graphs show."""
     found, device = replays(trace), trace.device_events

@@ -9,7 +9,7 @@ from ...trace.model import Trace
 
 def marks_of_work(trace: Trace) -> pl.Series:
     """The mark of each row of device_events; null without."""
-    device, notes = trace.device_events, trace.captures.files.node_notes
+    device, notes = trace.device_events, trace.captures.node_notes
     own = device["mark"].cast(pl.String)
     if notes is None or notes.is_empty():
         return own

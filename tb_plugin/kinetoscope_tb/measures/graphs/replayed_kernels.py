@@ -12,7 +12,7 @@ from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ..calls.call_tree import Rows
 from ..calls.module_calls import ModuleCalls
-from .attribution import RECORDED, provenance, with_replayed_calls
+from .attribution import RECORDED, provenance
 from .join import CONFIDENCE, LOW, SOURCES, Join, join
 from .layers import inferred_layers
 from .replays import Ints, Replays, replays
@@ -85,9 +85,9 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
 
     `provenance` is one of SOURCES, `inferred` where only a layer is known, or null.
     """
-    found, joined, attributed = replays(trace), join(trace), with_replayed_calls(trace)
-    rows, device, host = found.rows, attributed.device_events, attributed.host_events
-    is_joined = _is_joined(attributed)[rows]
+    found, joined = replays(trace), join(trace)
+    rows, device, host = found.rows, trace.device_events, trace.all_host_events
+    is_joined = _is_joined(trace)[rows]
     op = np.where(is_joined, device["op"].to_numpy()[rows], NONE)
     known_op = pl.Series(op, dtype=pl.Int64).replace(NONE, None)
     of_replay = found.of_rows()
@@ -101,14 +101,14 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
         "name": device["name"].gather(rows),
         "op": host["name"].gather(known_op),
         **{name: host[name].gather(known_op) for name in ("input_shapes", "input_types")},
-        "module": _modules(attributed, rows),
+        "module": _modules(trace, rows),
         "line": _lines(joined, found),
         "mark": device["mark"].gather(rows).cast(pl.String),
         "layer": pl.Series(layers.layer[rows], dtype=pl.Int64).replace(NONE, None),
         "family": pl.Series(FAMILIES, dtype=pl.Enum(FAMILIES)).gather(
             pl.Series(layers.family[rows]).replace(NONE, None)
         ),
-        "provenance": provenance(attributed).gather(joined_rows).cast(_KNOWN),
+        "provenance": provenance(trace).gather(joined_rows).cast(_KNOWN),
         "confidence": _confidence(joined, found, is_joined),
         "dur_ns": device["dur_ns"].gather(rows),
     }
@@ -121,19 +121,19 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
     return _with_notes(frame, trace)
 
 
-def _is_joined(attributed: Trace) -> NDArray[np.bool_]:
+def _is_joined(trace: Trace) -> NDArray[np.bool_]:
     """Whether each device row is known to be of a call that a graph replays."""
-    if attributed.replayed is None:
-        return np.zeros(attributed.device_events.height, bool)
-    return attributed.replayed.innermost >= 0
+    if trace.replayed is None:
+        return np.zeros(trace.device_events.height, bool)
+    return trace.replayed.innermost >= 0
 
 
-def _modules(attributed: Trace, rows: Ints) -> pl.Series:
+def _modules(trace: Trace, rows: Ints) -> pl.Series:
     """The path of the module of each row."""
-    if not attributed.holds("modules"):
+    if not trace.holds("modules"):
         return pl.Series([None] * rows.size, dtype=pl.String)
-    modules = ModuleCalls.of(attributed)
-    node, _ = modules.of_rows(modules.forest.launching(attributed)[rows])
+    modules = ModuleCalls.of(trace)
+    node, _ = modules.of_rows(modules.forest.launching(trace)[rows])
     return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
 
 
@@ -166,7 +166,7 @@ def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> p
 
 def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Add what side-car files say of nodes: the mark, and the innermost line of the stack."""
-    notes = trace.captures.files.node_notes
+    notes = trace.captures.node_notes
     if notes is None or notes.is_empty():
         return frame
     node = trace.device_events["graph_node_id"].gather(frame["row"])

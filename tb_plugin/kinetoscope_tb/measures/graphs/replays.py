@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from ..calls.graph_launches import LaunchedRows, order_hashes
 
@@ -50,7 +50,7 @@ class Replays:
         return np.arange(self.rows.size) - np.repeat(self.first[:-1], np.diff(self.first))
 
 
-@once_per_trace
+@once_per_recording
 def replays(trace: Trace) -> Replays:
     """The replays of a recording, in order of their first device row."""
     launched, device = LaunchedRows.of(trace), trace.device_events

@@ -74,6 +74,7 @@ class Phases:
         runs_node = map_categories(host["name"], lambda name: name.startswith(_BACKWARD)).astype(bool)
         adds = map_categories(host["name"], lambda name: name.endswith("AccumulateGrad")).astype(bool)
         module, is_of_backward = ModuleCalls.of(trace).of_host_rows(trace)
+        is_in_module = ((module >= 0) & ~is_of_backward)[: host.height]
         optimizes = map_categories(host["name"], lambda name: name.startswith(_OPTIMIZER)).astype(bool)
         steps = host.filter(pl.Series(optimizes)).sort("start_ns")
         call = nearest(is_op & (above < 0), parent)
@@ -82,7 +83,7 @@ class Phases:
             call=call,
             is_backward=nearest(runs_node, parent) >= 0,
             accumulates=nearest(adds, parent) >= 0,
-            is_in_module=(module >= 0) & ~is_of_backward,
+            is_in_module=is_in_module,
             makes_inputs=gather(is_source.astype(bool), call, missing=False),
             start=steps["start_ns"].to_numpy(),
             end=(steps["start_ns"] + steps["dur_ns"]).to_numpy(),

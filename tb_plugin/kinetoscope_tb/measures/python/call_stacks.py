@@ -27,7 +27,8 @@ class Stacks:
     """The stack of each host event as a number; `texts` has the frames.
 
     Attributes:
-        number: Twice the index of the stack, plus one if it is the forward operator's; NONE if there is none.
+        number: Of each of all_host_events twice the index of the stack, plus one if it is the forward operator's; NONE
+            if there is none.
         written: The stacks that the file has as text: the first indices.
         tree: The paths of Python calls: the indices after them.
         functions: Names of the nodes of the tree.
@@ -41,7 +42,7 @@ class Stacks:
     @classmethod
     def of(cls, trace: Trace) -> Stacks:
         """Find the stack of each host event."""
-        host, python = trace.host_events, trace.python_calls
+        host, python = trace.all_host_events, trace.python_calls
         codes, names = functions(python["name"])
         tree = merged(python["parent"].to_numpy(), codes)
         place, written = _written(host["call_stack"])
@@ -65,9 +66,8 @@ class Stacks:
 
 
 def _callers(trace: Trace) -> Rows:
-    """The innermost Python call around each host event, or NONE; of a replayed one around the launch of its graph."""
+    """The innermost Python call around each of all_host_events, or NONE; of a replayed one around its launch."""
     added, python = trace.replayed, trace.python_calls
-    python = python if added is None else python.head(added.python_calls)
     start = python["start_ns"].to_numpy()
     columns = (python["thread"].to_numpy(), start, start + python["dur_ns"].to_numpy())
 
@@ -77,8 +77,7 @@ def _callers(trace: Trace) -> Rows:
 
     if added is None:
         return at(trace.host_events)
-    of_replays = gather(at(trace.launches), added.launch[~added.is_module])
-    return np.append(at(trace.host_events.head(added.host_events)), of_replays)
+    return np.append(at(trace.host_events), gather(at(trace.launches), added.launch[~added.is_module]))
 
 
 def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:

@@ -102,7 +102,7 @@ def path_of_call(trace: Trace, frame: str, row: int) -> tuple[str, str] | None:
         return None
     thread, start = getattr(trace, frame).select("thread", "start_ns").row(row)
     root = trace.python_calls["thread"].unique().sort().index_of(thread)
-    number = row if frame == "python_calls" else row + trace.python_calls.height
+    number = row if frame == "python_calls" else row + trace.all_python_calls.height
     forest = CallForest.of(trace, *_open_at(trace, thread, start, number))
     place = np.flatnonzero(forest.row == number)
     around = outward(forest.parent, int(place[0])) if root is not None and place.size else ()
@@ -120,7 +120,7 @@ def _open_at(trace: Trace, thread: int, start: int, number: int) -> list[Rows]:
     end, rows = pl.col("start_ns") + pl.col("dur_ns"), list[Rows]()
     for frame, first, is_chosen in (
         (trace.python_calls, 0, pl.lit(value=True)),
-        (trace.host_events, trace.python_calls.height, pl.col("kind") == "operator"),
+        (trace.host_events, trace.all_python_calls.height, pl.col("kind") == "operator"),
     ):
         is_open = (pl.col("thread") == thread) & (pl.col("start_ns") <= start) & (end > start)
         is_itself = pl.int_range(pl.len()) == number - first
@@ -132,11 +132,11 @@ def _open_at(trace: Trace, thread: int, start: int, number: int) -> list[Rows]:
 
 def _call(trace: Trace, number: int) -> tuple[str, str] | None:
     """Kind and name of a Python call or an operator; None if it belongs to the call around it."""
-    if number < trace.python_calls.height:
+    if number < trace.all_python_calls.height:
         name = trace.python_calls["name"][number]
         text = None if name is None else without_addresses(pl.Series([name], dtype=pl.String))[0]
         return None if text is None else (_kind_of(text), text)
-    name, is_repeat = trace.host_events.select("name", "is_repeat").row(number - trace.python_calls.height)
+    name, is_repeat = trace.host_events.select("name", "is_repeat").row(number - trace.all_python_calls.height)
     return None if name is None or is_repeat else ("operator", name)
 
 

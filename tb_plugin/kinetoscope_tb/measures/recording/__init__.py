@@ -2,6 +2,5 @@
 
 device_properties  the machine's devices      vendor   their vendor's words for their parts
 torch_version      that wrote the file        server   the inference server that was recorded
-held_parts         which parts a trace holds, looked up once
 processor_use      how much the process and the machine used the processors
 """

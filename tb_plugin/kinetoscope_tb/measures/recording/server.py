@@ -10,7 +10,7 @@ import re
 import polars as pl
 
 from ...trace import Trace
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ..serving.iterations import server_engine
 
 _SERVERS = (  # names of operators and annotations, and the files of Python functions
@@ -37,7 +37,7 @@ _HOW_CAPTURES = {  # vllm/config/profiler.py; sglang/srt/utils/profile_utils.py
 }
 
 
-@once_per_trace
+@once_per_recording
 def inference_server(trace: Trace) -> str:
     """The name of the server, `inferred` if only the structure shows one; empty if nothing does."""
     names = pl.concat([frame["name"].unique().cast(pl.String) for frame in (trace.host_events, trace.python_calls)])

@@ -11,7 +11,7 @@ import polars as pl
 from ...arrays.gather import map_categories
 from ...names.calls import launches_graph, launches_kernel
 from ...trace import Trace
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from .vendor import HUAWEI, INTEL, vendor_terms
 
 _CPU = 0  # c10's number of that type of device
@@ -42,7 +42,7 @@ class UnrecordedDevice:
     was_used: bool
 
 
-@once_per_trace
+@once_per_recording
 def unrecorded_device(trace: Trace) -> UnrecordedDevice | None:
     """The device that the job ran on, if nothing that it did was recorded; None if there was none, or its work is here.
 

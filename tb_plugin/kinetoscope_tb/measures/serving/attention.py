@@ -64,7 +64,7 @@ class _Heads(NamedTuple):
 
 def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
     """The work of attention, where both lengths and shapes were recorded."""
-    size, host, device = made.frame.height, trace.host_events, trace.device_events
+    size, host, device = made.frame.height, trace.all_host_events, trace.device_events
     lengths = request_lengths(trace, made)
     calls, heads = _calls(trace)
     step = iteration_of(host, made)[calls]
@@ -118,7 +118,7 @@ def iteration_of(host: pl.DataFrame, made: Iterations) -> NDArray[np.int64]:
 
 def _calls(trace: Trace) -> tuple[NDArray[np.int64], list[_Heads]]:
     """The outermost operators with the shapes of attention that launch attention kernels, and their heads."""
-    host, device = trace.host_events, trace.device_events
+    host, device = trace.all_host_events, trace.device_events
     codes = host.select(pl.struct("input_shapes", "input_types").rank("dense").cast(pl.Int64)).to_series()
     first = host.select("input_shapes", "input_types", code=codes).unique("code", keep="first").sort("code")
     heads = {

@@ -40,7 +40,7 @@ class ExpertCall(NamedTuple):
 
 def expert_work(trace: Trace, made: Iterations) -> MatmulWork:
     """The known work of the experts in each iteration."""
-    host, device, size = trace.host_events, trace.device_events, made.frame.height
+    host, device, size = trace.all_host_events, trace.device_events, made.frame.height
     is_fused = map_categories(host["name"], lambda name: any(part in name for part in _FUSED)).astype(bool)
     rows = np.flatnonzero(is_fused & (host["kind"] == "operator").to_numpy())
     inputs = host.select(pl.col("input_shapes", "input_types").cast(pl.String))[rows]

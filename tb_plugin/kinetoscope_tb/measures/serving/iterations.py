@@ -22,7 +22,7 @@ from ...arrays.nesting import nearest
 from ...names.calls import launches_graph
 from ...names.iterations import SERVERS, IterationName, iteration_function, iteration_name
 from ...names.kernel_families import attention_phase
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from ...trace.steps import HostSteps, step_windows
 from .inference import inferred_extents
@@ -76,7 +76,7 @@ def host_cycles(frame: pl.DataFrame) -> HostSteps:
     return HostSteps(names, start, np.append(start[1:], end[-1:]), frame["is_cut"].to_numpy())
 
 
-@once_per_trace
+@once_per_recording
 def iterations(trace: Trace) -> Iterations:
     """The iterations of a recording; none if it has neither marks nor the structure of a server."""
     marks = _marks(trace) if trace.holds("iterations") else pl.DataFrame(schema=_MARKS)
@@ -203,7 +203,7 @@ def _device_work(trace: Trace, host: HostSteps) -> tuple[NDArray[np.int32], NDAr
         host.holding(start, start + frame["dur_ns"].to_numpy())
         for frame, start in ((f, f["start_ns"].to_numpy()) for f in (trace.launches, trace.host_events))
     )
-    launch, op = (trace.device_events[name].to_numpy() for name in ("launch", "op"))
+    launch, op = trace.device_events["launch"].to_numpy(), trace.recorded_op.to_numpy()
     device = np.where(launch >= 0, gather(calls, launch), gather(ranges, op)).astype(np.int32)
     graphs = map_categories(trace.launches["name"], launches_graph).astype(np.int64)
     return device, scatter_add(calls, graphs, len(host.names))
@@ -221,7 +221,7 @@ def _with_windows(
     launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
     windows = step_windows(cycles, rows.with_columns(step=pl.Series(device)), launched)
     host_end = marks["host_end_ns"].to_numpy()
-    op_start = gather(trace.host_events["start_ns"].to_numpy(), rows["op"].to_numpy())
+    op_start = gather(trace.host_events["start_ns"].to_numpy(), trace.recorded_op.to_numpy())
     since = np.where(launched == NONE, op_start, launched)
     inside = np.where(since < gather(host_end, device), device, NONE)
     ends = host_end.copy()

@@ -16,7 +16,6 @@ from ...arrays.intervals import Ints
 from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
-from ..graphs.attribution import with_replayed_calls
 from .attention import attention_work, request_lengths
 from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
 from .experts import expert_work
@@ -84,7 +83,6 @@ def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
 
 def _work(trace: Trace, made: Iterations) -> pl.DataFrame:
     """The known work of matmuls, attention and experts in each iteration."""
-    trace = with_replayed_calls(trace)
     works = {
         "gemm": matmul_work(trace, made),
         "attention": attention_work(trace, made),
@@ -101,7 +99,7 @@ def _bandwidth(trace: Trace) -> float | None:
 
 def _reason(trace: Trace, made: Iterations) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
-    needs_capture = trace.holds("graphs") and with_replayed_calls(trace).replayed is None
+    needs_capture = trace.holds("graphs") and trace.replayed is None
     reasons = {
         "moe": NO_EXPERTS,
         "gemm": _NO_CALLS if needs_capture else _NO_SHAPES,

@@ -45,7 +45,7 @@ def matmul_work(trace: Trace, made: Iterations) -> MatmulWork:
     calls = each_matrix_call(trace).filter(pl.col("device").is_not_null())
     if made.frame.is_empty() or calls.is_empty():
         return MatmulWork(work[0], work[1], work[2], work[3], work[4])
-    host = trace.host_events[calls["row"]]
+    host = trace.all_host_events[calls["row"]]
     start = host["start_ns"].to_numpy()
     step = host_cycles(made.frame).holding(start, start + host["dur_ns"].to_numpy())
     keys = ["step", *ARGUMENTS, "device"]

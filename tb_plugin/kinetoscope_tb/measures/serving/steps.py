@@ -25,7 +25,8 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
     has_steps = trace.steps["name"].to_list() != ["all"]
     if not (_has_marked_iterations(trace) if has_steps else trace.holds("iterations")):
         return trace
-    frame = iterations(trace).frame
+    of_trace = iterations(trace)
+    frame = of_trace.frame
     if frame.is_empty() or (frame["phase"] == "capture").all():
         return trace
     if has_steps and not _is_one_per_step(trace, frame):
@@ -45,7 +46,7 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
         is_complete=pl.col("part").is_in(STEADY),
     ).select(list(STEPS))
     stepped = dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
-    iterations.carry_over(trace, stepped)  # they don't depend on steps
+    iterations.remember(stepped, of_trace)  # they don't depend on steps
     return stepped
 
 

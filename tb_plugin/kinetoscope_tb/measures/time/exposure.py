@@ -15,7 +15,7 @@ from ...arrays.gather import map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
 from ...names.compiled_code import is_compiled_region
 from ...names.kernels import is_data_loading
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from .breakdown import intervals_of
 from .idle import Rows, Windows
@@ -36,7 +36,7 @@ def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
     return {**dict(zip(PARTS, map(np.asarray, parts), strict=True)), "communication": whole}
 
 
-@once_per_trace
+@once_per_recording
 def exposed_on_host(trace: Trace) -> Intervals:
     """When the host communicates while none of its innermost operators computes."""
     host = trace.host_events

@@ -10,7 +10,7 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
 from ...names.calls import may_wait, synchronizes
 from ...names.kernels import is_data_loading, step_number
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from .breakdown import intervals_of
 
@@ -27,7 +27,7 @@ HOST_ACTIVITIES = (
 less than the functions in it."""
 
 
-@once_per_trace
+@once_per_recording
 def launching_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads launched any device row."""
     launching = np.zeros(trace.threads.height, bool)
@@ -36,7 +36,7 @@ def launching_threads(trace: Trace) -> NDArray[np.bool_]:
     return launching
 
 
-@once_per_trace
+@once_per_recording
 def host_activities(trace: Trace) -> dict[str, Intervals]:
     """When the threads that launch device work do each of HOST_ACTIVITIES but the last, overlaps included.
 
@@ -71,7 +71,7 @@ def host_activity(trace: Trace, gaps: pl.DataFrame) -> dict[str, Ints]:
     return dict(zip(HOST_ACTIVITIES, map(np.asarray, lengths), strict=True))
 
 
-@once_per_trace
+@once_per_recording
 def blocking_calls(trace: Trace) -> Intervals:
     """When a launching thread is in a call that waits for a device, or that copies memory and may wait for that."""
     launches = trace.launches
@@ -79,7 +79,7 @@ def blocking_calls(trace: Trace) -> Intervals:
     return intervals_of(launches, launching_threads(trace)[launches["thread"].to_numpy()] & waits)
 
 
-@once_per_trace
+@once_per_recording
 def all_wait(trace: Trace, after_ns: int) -> Intervals:
     """When a launching thread is in a synchronizing call and no other launching thread does anything recorded.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, group_rows, number_alike
 from ...arrays.intervals import Ints, cut
 from ...arrays.native import Function
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 
 _find_gaps = Function("find_gaps")
@@ -101,13 +101,13 @@ def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
     return list(zip(*(column.tolist() for column in places), np.split(order, first[1:]), strict=False))
 
 
-@once_per_trace
+@once_per_recording
 def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
     return group_rows(queue_numbers(trace) if axis == "stream" else numbered(trace.device_events, _NAMES[axis]))
 
 
-@once_per_trace
+@once_per_recording
 def finest_alike(trace: Trace, axis: Axis) -> Axis:
     """The finest axis with the same groups, in the same order: a device with one stream is that stream."""
     devices = trace.device_events["device"].n_unique()
@@ -116,7 +116,7 @@ def finest_alike(trace: Trace, axis: Axis) -> Axis:
     return next(each for each in _NAMES if groups[each] == groups[axis])
 
 
-@once_per_trace
+@once_per_recording
 def places(trace: Trace, axis: Axis) -> tuple[Rows, Ints]:
     """Device and stream of each group of an axis; NONE where a group has several."""
     order, first = _grouped(trace, axis)
@@ -151,7 +151,7 @@ def _ranks(values: Ints | Rows) -> Rows:
     return rank[numbers]
 
 
-@once_per_trace
+@once_per_recording
 def queue_numbers(trace: Trace) -> Rows:
     """A number for each device row: that of its device and stream, in their order."""
     return numbered(trace.device_events, _NAMES["stream"])

@@ -35,7 +35,7 @@ from ...arrays.intervals import Ints, merge, union
 from ...arrays.native import Array, Function
 from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from . import idle
 from .host_activity import all_wait, blocking_calls
@@ -102,7 +102,7 @@ class _UncutParts(NamedTuple):
     cause: NDArray[np.uint8]
 
 
-@once_per_trace
+@once_per_recording
 def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int) -> _UncutParts:
     """The parts between two instants, computed once for all views; tests vary QUEUED_NS."""
     span = Windows(["all"], np.array([begin]), np.array([end]))

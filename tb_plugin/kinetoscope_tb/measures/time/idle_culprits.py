@@ -23,7 +23,7 @@ import polars as pl
 from ...arrays.gather import NONE, gather, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, merge, union, without
 from ...arrays.native import Function
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from .host_activity import HOST_ACTIVITIES, host_activities
 from .host_stack import FRAMES, Doing, HostStack, Rows
@@ -217,7 +217,7 @@ def _by_gap(pieces: pl.DataFrame, culprits: int) -> pl.DataFrame:
     return rows.with_columns(dur_ns=pl.Series(total[:size]))
 
 
-@once_per_trace
+@once_per_recording
 def _of_all_devices(trace: Trace) -> CulpritPieces:
     return _of_device(trace, None)
 

@@ -8,19 +8,21 @@ in the steps' windows, whichever step it belongs to. Both retain the file's meta
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
-from ...arrays.nesting import nearest
+from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.nesting import add_up, nearest
 from ...errors import BadParameter
-from ...trace.model import POINTERS, Trace
+from ...trace.model import POINTERS, ReplayedCalls, Trace
 from ...trace.row_filters import Events
 
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.int32]
 
 _TIMED = ("host_events", "launches", "device_events", "memory", "python_calls", "flows", "syncs", "others")
 _MOST_LISTED = 20
@@ -157,19 +159,55 @@ def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:
     masks["collectives"] = gather(masks["host_events"], collectives["host_event"].to_numpy(), missing=False) | gather(
         masks["device_events"], collectives["device_event"].to_numpy(), missing=False
     )
-    places = {name: np.where(mask, np.cumsum(mask) - 1, NONE).astype(np.int32) for name, mask in masks.items()}
-    frames = {}
-    for name, mask in masks.items():
-        frame = getattr(trace, name)
-        pointers = {
-            column: gather(places[target], frame[column].to_numpy()[mask])
-            for column, target in POINTERS.get(name, {}).items()
-            if target in places
-        }
-        if "depth" in frame.columns:
-            pointers["depth"] = _depths(frame, mask)
-        frames[name] = frame.filter(pl.Series(mask)).with_columns(**{c: pl.Series(v) for c, v in pointers.items()})
-    return dataclasses.replace(trace, **frames)
+    places = {name: _new_numbers(mask) for name, mask in masks.items()}
+    whole = {name: getattr(trace, name) for name in masks}
+    whole["device_events"] = trace.device_events.with_columns(op=trace.recorded_op)
+    frames: dict[str, Any] = {name: _rows_of(frame, name, masks[name], places) for name, frame in whole.items()}
+    part = dataclasses.replace(trace, **frames)
+    return part if trace.replayed is None else _with_replays(part, trace, masks, places)
+
+
+def _new_numbers(mask: Mask) -> Rows:
+    """The new number of each row; NONE: dropped."""
+    return np.where(mask, np.cumsum(mask) - 1, NONE).astype(np.int32)
+
+
+def _rows_of(frame: pl.DataFrame, name: str, mask: Mask, places: Mapping[str, Rows]) -> pl.DataFrame:
+    """The selected rows of a frame of this name; `places` has the new row numbers of the frames that it points to."""
+    pointers = {
+        column: gather(places[target], frame[column].to_numpy()[mask])
+        for column, target in POINTERS.get(name, {}).items()
+        if target in places
+    }
+    if "depth" in frame.columns:
+        pointers["depth"] = _depths(frame, mask)
+    return frame.filter(pl.Series(mask)).with_columns(**{c: pl.Series(v) for c, v in pointers.items()})
+
+
+def _with_replays(part: Trace, trace: Trace, masks: Mapping[str, Mask], places: Mapping[str, Rows]) -> Trace:
+    """The selected rows of a trace with the replayed calls around its device rows."""
+    calls, on_device = trace.replayed, masks["device_events"]
+    if calls is None:
+        return part
+    innermost = calls.innermost[on_device]
+    is_needed = add_up(calls.parent, scatter_add(innermost, np.ones(innermost.size), calls.parent.size)) > 0
+    number = _new_numbers(is_needed)
+    host = np.append(masks["host_events"], is_needed[~calls.is_module])
+    python = np.append(masks["python_calls"], is_needed[calls.is_module])
+    all_hosts, all_calls = _new_numbers(host), _new_numbers(python)
+    op = pl.Series(gather(all_hosts, trace.device_events["op"].to_numpy()[on_device]))
+    fewer = ReplayedCalls(
+        _rows_of(calls.host_events, "host_events", host, {**places, "host_events": all_hosts}),
+        _rows_of(calls.python_calls, "python_calls", python, {**places, "python_calls": all_calls}),
+        part.device_events["op"],
+        calls.is_module[is_needed],
+        gather(number, calls.parent[is_needed]),
+        gather(places["launches"], calls.launch[is_needed]),
+        gather(number, innermost),
+        calls.origin[is_needed],
+    )
+    device = part.device_events.with_columns(op=op)
+    return dataclasses.replace(part, device_events=device, replayed=fewer)
 
 
 def _depths(frame: pl.DataFrame, mask: Mask) -> NDArray[np.int16]:
@@ -177,5 +215,5 @@ def _depths(frame: pl.DataFrame, mask: Mask) -> NDArray[np.int16]:
     parent, depth = frame["parent"].to_numpy(), frame["depth"].to_numpy()
     is_root = mask & ~gather(mask, parent, missing=False)
     root = nearest(is_root, parent)[mask]
-    depths: NDArray[np.int16] = (depth[mask] - gather(depth, root, 0)).astype(np.int16)
+    depths: NDArray[np.int16] = (depth[mask] - gather(depth, root, 0)).clip(0).astype(np.int16)  # replayed ones have 0
     return depths

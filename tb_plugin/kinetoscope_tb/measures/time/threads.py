@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
 from ...names.kernels import step_number
-from ...trace.memo import once_per_trace
+from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 
 
-@once_per_trace
+@once_per_recording
 def main_thread(trace: Trace) -> int:
     """The row of `threads` on which the steps are marked; without steps, the one that computes and launches longest.
 

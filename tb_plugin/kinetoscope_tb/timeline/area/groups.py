@@ -67,11 +67,11 @@ def _by_thread(_trace: Trace, timeline: Timeline) -> Groups:
 
 def _by_operator(trace: Trace, timeline: Timeline) -> Groups:
     """Operators by name: device work by the operator that launched it, runtime calls by the one around them."""
-    host = trace.host_events
+    host = trace.all_host_events
     is_op = (host["kind"] == "operator").to_numpy()
     names: Ints = host["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
     codes = {
-        "host_events": np.where(is_op, names, NONE),
+        "host_events": np.where(is_op, names, NONE)[: trace.host_events.height],
         "launches": gather(names, trace.launches["op"].to_numpy()),
         "device_events": gather(names, trace.device_events["op"].to_numpy()),
     }
@@ -87,7 +87,7 @@ def _by_module(trace: Trace, timeline: Timeline) -> Groups:
     for frame in ("host_events", "launches", "python_calls"):
         rows = getattr(trace, frame)
         codes[frame] = modules.of_rows(forest.at(rows["thread"].to_numpy(), rows["start_ns"].to_numpy()))[0]
-    of_host = modules.of_host_rows(trace)[0]
+    of_host = modules.of_host_rows(trace)[0][: trace.host_events.height]
     codes["host_events"] = np.where(of_host != NONE, of_host, codes["host_events"])
     launching, paths = forest.launching(trace), modules.paths()
     is_unknown = (launching == NONE) & (trace.device_events["launch"].to_numpy() == NONE)

@@ -33,7 +33,7 @@ class Arrow(NamedTuple):
 
 def launch_arrows(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> list[Arrow]:
     """From the call, or the operator if no call is known, to each of some device rows."""
-    calls, ops = (trace.device_events[name].to_numpy()[work] for name in ("launch", "op"))
+    calls, ops = trace.device_events["launch"].to_numpy()[work], trace.recorded_op.to_numpy()[work]
     begins = np.where(
         calls >= 0, timeline.slices_of("launches", calls), timeline.slices_of("host_events", ops)
     ).tolist()

@@ -38,7 +38,7 @@ class Links:
     @classmethod
     def of(cls, trace: Trace) -> Links:
         """The links of a trace."""
-        forward = forward_ops(trace)
+        forward = forward_ops(trace)[: trace.host_events.height]
         is_inner = gather(forward, trace.host_events["parent"].to_numpy()) == forward
         rows = np.flatnonzero((forward >= 0) & ~is_inner).astype(np.int32)
         rows = rows[np.argsort(forward[rows], kind="stable")]
@@ -93,7 +93,7 @@ def launched(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:
     call, of the calls and operators that began on its thread while it was open.
     """
     calls, rows = trace.launches, getattr(trace, frame)
-    device_launch, device_op = (trace.device_events[name].to_numpy() for name in ("launch", "op"))
+    device_launch, device_op = trace.device_events["launch"].to_numpy(), trace.recorded_op.to_numpy()
     if frame == "host_events":
         low, high = inside(rows, row)
         host = gather(calls["host"].to_numpy(), device_launch)

@@ -83,8 +83,8 @@ def provenance(trace: Trace, links: Links, frame: str, row: int) -> Provenance |
         place = _Place.of_python(trace, row)
     elif frame == "launches":
         place = _Place.of_call(trace, row)
-    elif frame == "device_events" and trace.device_events["launch"][row] < 0 <= trace.device_events["op"][row]:
-        place = _Place.of_host_event(trace, int(trace.device_events["op"][row]))
+    elif frame == "device_events" and trace.device_events["launch"][row] < 0 <= trace.recorded_op[row]:
+        place = _Place.of_host_event(trace, int(trace.recorded_op[row]))
     elif (call := _call_of(trace, frame, row)) >= 0:
         place = _Place.of_call(trace, call)
     if place is None:

@@ -20,7 +20,7 @@ from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Rows
 from ...measures.calls.kernel_work import KernelWork
 from ...measures.calls.module_calls import ModuleCalls
-from ...measures.graphs.attribution import with_replayed_calls
+from ...measures.graphs.attribution import recorded_events
 from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
 from ...names.matrix_work import DTYPES
@@ -44,12 +44,12 @@ class Origins:
     """Where host events come from, computed once per trace.
 
     Args:
-        trace: The trace with the calls that its graphs replay.
+        trace: The trace.
         modules: The modules and their calls.
-        module: Of each host event the number of its module, or NONE.
+        module: Of each of all_host_events the number of its module, or NONE.
         classes: The class of each module.
-        stacks: The stacks of host events.
-        operator: Of each host event the operator around it, or NONE.
+        stacks: Their stacks.
+        operator: Of each the operator around it, or NONE.
     """
 
     trace: Trace
@@ -62,8 +62,7 @@ class Origins:
     @classmethod
     def of(cls, trace: Trace) -> Origins:
         """The origins of a trace's host events."""
-        trace = with_replayed_calls(trace)
-        modules, host = ModuleCalls.of(trace), trace.host_events
+        modules, host = ModuleCalls.of(trace), trace.all_host_events
         parent = host["parent"].to_numpy()
         around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
         classes = [name.of_class or name.shown for name in modules.names]
@@ -131,9 +130,14 @@ def _largest(kind: str, calls: pl.DataFrame, *also: pl.Expr) -> list[dict[str, A
 
 
 def _operators(calls: pl.DataFrame, trace: Trace, views: Collection[View]) -> list[dict[str, Any]]:
-    of_name = calls.with_columns(text=_texts(trace.host_events["name"], calls["operator"]))
-    rows = _largest("operator", of_name, pl.col("operator").first().alias("row"))
-    return [{**row, "row": link_to(views, trace, ("host_events", row["row"]), row["text"])} for row in rows]
+    of_name = calls.with_columns(text=_texts(trace.all_host_events["name"], calls["operator"]))
+    rows = _largest("operator", of_name, pl.struct("operator", "device").first().alias("row"))
+    return [{**row, "row": link_to(views, trace, _event(trace, **row["row"]), row["text"])} for row in rows]
+
+
+def _event(trace: Trace, operator: int, device: int) -> tuple[str, int]:
+    """The operator as an event; of one that a graph replays its device row."""
+    return ("host_events", operator) if operator < trace.host_events.height else ("device_events", device)
 
 
 def _modules(calls: pl.DataFrame, origins: Origins, views: Collection[View]) -> list[dict[str, Any]]:
@@ -142,12 +146,18 @@ def _modules(calls: pl.DataFrame, origins: Origins, views: Collection[View]) -> 
     texts = _texts(pl.Series(origins.classes, dtype=pl.String), module)
     sums = pl.col("module").n_unique().alias("instances"), pl.col("module").first().alias("row")
     rows = _largest("module", calls.with_columns(module=module, text=texts), *sums)
-    calls_of = (origins.modules.events_of([node == row["row"] for node in range(len(origins.classes))]) for row in rows)
-    events = (next((name, int(of[of >= 0][0])) for name, of in found.items() if (of >= 0).any()) for found in calls_of)
+    events = (_event_of_module(origins, row["row"]) for row in rows)
     return [
         {**row, "row": link_to(views, origins.trace, event, row["text"])}
         for row, event in zip(rows, events, strict=True)
     ]
+
+
+def _event_of_module(origins: Origins, module: int) -> tuple[str, int]:
+    """A call of a module; of one that only graphs replay a device row."""
+    calls = origins.modules.events_of([node == module for node in range(len(origins.classes))])
+    events = recorded_events(origins.trace, calls).items()
+    return next((name, int(rows[rows >= 0][0])) for name, rows in events if (rows >= 0).any())
 
 
 def _lines(calls: pl.DataFrame, stacks: Stacks) -> list[dict[str, Any]]:
@@ -170,7 +180,7 @@ def _lines(calls: pl.DataFrame, stacks: Stacks) -> list[dict[str, Any]]:
 
 def _shapes(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
     """The shapes of inputs, without those at the end that are of no tensor, and the number format of the first."""
-    shapes, types = (_texts(trace.host_events[name], calls["source"]) for name in _INPUTS)
+    shapes, types = (_texts(trace.all_host_events[name], calls["source"]) for name in _INPUTS)
     trimmed = shapes.str.replace(r"(, \[\])+\]$", "]").str.replace(r"^\[(.*)\]$", "${1}")
     formats = {name: number_format for name, (number_format, _) in DTYPES.items()}
     first = types.str.extract(r'^\["([^"]+)').replace_strict(formats, default="").fill_null("")

@@ -38,7 +38,7 @@ def names_of_rows(views: Iterable[View], trace: Trace, event: Event) -> Iterator
 def slice_links(views: Iterable[View], trace: Trace, event: Event, source: Provenance | None) -> list[Link]:
     """The rows that count a slice's event, then for each event that led to it the first row that counts that."""
     rows = [*names_of_rows(views, trace, event)]
-    for origin in _origins(event, source):
+    for origin in _origins(trace, event, source):
         rows += islice(names_of_rows(views, trace, origin), 1)
     distinct = {(view.id, name): link(view, name) for view, name in rows}
     return list(distinct.values())
@@ -62,11 +62,12 @@ def _name_column(view: View) -> str | None:
     return next((name for name in names if name in view.table.key and name not in chosen), None)
 
 
-def _origins(event: Event, source: Provenance | None) -> Iterator[Event]:
-    """The call, the operator and the module that led to an event."""
+def _origins(trace: Trace, event: Event, source: Provenance | None) -> Iterator[Event]:
+    """The call, the operator and the module that led to an event; of what a graph replays the row itself names them."""
     if source is None:
         return
-    frame, _ = event
-    op = source.op if frame in ("device_events", "launches", "syncs") else NONE
+    frame, row = event
+    is_replayed = frame == "device_events" and trace.device_events["op"][row] != trace.recorded_op[row]
+    op = source.op if frame in ("device_events", "launches", "syncs") and not is_replayed else NONE
     module = ("", NONE) if frame == "python_calls" else source.module
     yield from (origin for origin in (("launches", source.call), ("host_events", op), module) if origin[1] >= 0)

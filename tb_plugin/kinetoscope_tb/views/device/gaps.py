@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
-from ...measures.graphs.attribution import with_replayed_calls
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
@@ -83,8 +82,7 @@ def _causes(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    replayed = with_replayed_calls(trace)
-    device, launches = replayed.device_events, trace.launches
+    device, launches = trace.device_events, trace.launches
     spent = np.array(list(host_activity(trace, rows).values()))
     most = spent.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     after = rows["after"].replace(NONE, None)
@@ -99,7 +97,7 @@ def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         late_ns=launched - rows["start_ns"],
         preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),
         ended_by=device["name"].gather(after).cast(pl.String),
-        op=replayed.host_events["name"].gather(ops).cast(pl.String),
+        op=trace.all_host_events["name"].gather(ops).cast(pl.String),
     )
 
 
@@ -133,4 +131,5 @@ VIEW = View(
     shares=SharedParts.of,
     slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False, panel="gaps"),
     time=RowTime("start_ns", length="dur_ns"),
+    reads_captures=True,
 )

@@ -80,7 +80,7 @@ def _used(trace: Trace) -> pl.DataFrame:
 
 def _left_out(trace: Trace, used: pl.DataFrame) -> pl.DataFrame:
     """The files that were compared, and explain nothing."""
-    files, explaining = trace.captures.files, set(used["source"])
+    files, explaining = trace.captures, set(used["source"])
     others = [(capture.path, UNLIKE) for capture in files.traces if _shown(trace, capture.path) not in explaining]
     rows = [
         (_shown(trace, path), LEFT_OUT, 0, 0, 0.0, None, reason)
@@ -90,7 +90,7 @@ def _left_out(trace: Trace, used: pl.DataFrame) -> pl.DataFrame:
 
 
 def _file(trace: Trace, capture: int) -> str:
-    return THIS if capture == NONE else _shown(trace, trace.captures.files.traces[capture].path)
+    return THIS if capture == NONE else _shown(trace, trace.captures.traces[capture].path)
 
 
 def _shown(trace: Trace, path: str) -> str:
@@ -108,4 +108,5 @@ VIEW = View(
     hint="No CUDA or HIP graph was launched during the recording.",
     place=Part("graphs"),
     within="recording",
+    reads_captures=True,
 )

@@ -90,4 +90,5 @@ VIEW = View(
     hint="No CUDA or HIP graph was launched during the recording.",
     place=Part("graphs"),
     slices=Slices(events_of_row, "The drawer of a slice shows the same facts about its node."),
+    reads_captures=True,
 )

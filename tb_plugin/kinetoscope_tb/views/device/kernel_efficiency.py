@@ -112,4 +112,5 @@ VIEW = View(
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities.",
     place=Tab("Efficiency"),
     slices=Slices(events_of_row, row_of),
+    reads_captures=True,
 )

@@ -76,4 +76,5 @@ VIEW = View(
     "torch.cuda.graph_annotations around parts of a capture with enable_annotations=True.",
     place=Tab("Kernel marks"),
     slices=Slices(events_of_row, row_of),
+    reads_captures=True,
 )

@@ -8,7 +8,7 @@ import polars as pl
 
 from ...measures.calls.kernel_calls import KernelCosts, kernel_table
 from ...measures.calls.op_calls import PROVENANCE
-from ...measures.graphs.attribution import provenance, with_replayed_calls
+from ...measures.graphs.attribution import provenance
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -43,10 +43,9 @@ class KernelsByOp(_Properties, KernelCosts, _Launcher):
 
 def kernels_by_op(trace: Trace) -> pl.DataFrame:
     """Kernels, operators and properties by total time, the longest first."""
-    trace = with_replayed_calls(trace)
     trace = replace(trace, device_events=trace.device_events.with_columns(provenance(trace)))
     op = trace.device_events.select("kind", "op").filter(pl.col("kind") == "kernel")["op"]
-    launched_by = pl.lit(trace.host_events["name"].gather(op.replace(-1, None)).alias("op"))
+    launched_by = pl.lit(trace.all_host_events["name"].gather(op.replace(-1, None)).alias("op"))
     launch_sizes = [
         pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n)
         for n in ("registers_per_thread", "shared_memory_bytes")
@@ -60,7 +59,6 @@ def kernels_by_op(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The kernel's executions with this operator and these launch properties."""
-    trace = with_replayed_calls(trace)
     own = {name: value for name, value in key.items() if name != "op"}
     rows = rows_where(trace.device_events, kind="kernel", **own)
     return {"device_events": rows[has_op(trace, trace.device_events[rows], key["op"])]}
@@ -70,10 +68,9 @@ def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The operator and the launch properties of a kernel."""
     if frame != "device_events" or trace.device_events["kind"][row] != "kernel":
         return None
-    trace = with_replayed_calls(trace)
     op = trace.device_events["op"][row]
     own = (name for name in KernelsByOp.key if name != "op")
-    return {"op": trace.host_events["name"][op] if op >= 0 else None, **values_at(trace.device_events, row, *own)}
+    return {"op": trace.all_host_events["name"][op] if op >= 0 else None, **values_at(trace.device_events, row, *own)}
 
 
 VIEW = View(
@@ -85,4 +82,5 @@ VIEW = View(
     needs="kernels",
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of, category="Kernel"),
+    reads_captures=True,
 )

@@ -16,7 +16,7 @@ from ...arrays.gather import NONE, gather
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_call_of_host_rows, matrix_calls
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof
-from ...measures.graphs.attribution import recorded_events, with_replayed_calls
+from ...measures.graphs.attribution import recorded_events
 from ...names.device_peaks import TABLE_VERSION
 from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Roofline
@@ -79,7 +79,6 @@ class OperatorEfficiency(Table):
 
 def operator_efficiency(trace: Trace) -> pl.DataFrame:
     """Operators with inputs by their gap to the roof, the largest first; then those without one, by time."""
-    trace = with_replayed_calls(trace)
     calls = matrix_calls(trace)
     limits = Limits.of(trace)
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
@@ -97,7 +96,7 @@ def _others(trace: Trace) -> pl.DataFrame:
 
 def _other_rows(trace: Trace) -> list[dict[str, Any]]:
     """One row per device for the kernels of other operators, which names the operator with most of the time."""
-    others, host = _others(trace), trace.host_events["name"]
+    others, host = _others(trace), trace.all_host_events["name"]
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
@@ -173,7 +172,6 @@ def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls with these inputs whose work ran on the device; of the other operators, their kernels."""
-    trace = with_replayed_calls(trace)
     if key["name"] == OTHERS:
         others = _others(trace)
         return {"device_events": others.filter(pl.col("device") == key["device"])["row"].to_numpy()}
@@ -187,7 +185,6 @@ def events_of_row(trace: Trace, key: Key) -> Events:
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The inputs and the device of a call; of the kernels of other operators their device."""
-    trace = with_replayed_calls(trace)
     if frame == "device_events" and (others := _others(trace).filter(pl.col("row") == row)).height:
         return {"name": OTHERS, "device": others["device"][0]}
     ops = (at for of, at in calls_of_event(trace, frame, row) if of == "host_events")
@@ -208,4 +205,5 @@ VIEW = View(
     hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
     "activities, and record_shapes=True for their sizes.",
     slices=Slices(events_of_row, row_of),
+    reads_captures=True,
 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.calls.op_calls import OpCosts, OpName, operator_rows, operator_table
-from ...measures.graphs.attribution import recorded_events, with_replayed_calls
+from ...measures.graphs.attribution import recorded_events
 from ...measures.python.call_stacks import Stacks
 from ...table import BOOL, STACK, Column, Table
 from ...trace import Trace
@@ -51,10 +49,9 @@ def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | No
         name: One operator; all of them if not given.
         input_shapes: Only its calls with these shapes; all calls if not given.
     """
-    trace = with_replayed_calls(trace)
     stacks = Stacks.of(trace)
-    marked = dataclasses.replace(trace, host_events=trace.host_events.with_columns(number=stacks.number))
-    rows = operator_table(marked, ["name", "input_shapes", "number"])
+    host = trace.all_host_events.with_columns(number=stacks.number)
+    rows = operator_table(trace, ["name", "input_shapes", "number"], host)
     for column, requested_value in (("name", name), ("input_shapes", input_shapes)):
         rows = rows if requested_value is None else rows.filter(pl.col(column) == requested_value)
     rows = _summed(rows, ["name", "number"])
@@ -81,7 +78,6 @@ def _summed(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the operator from this stack, in this direction; of replayed ones the device work."""
-    trace = with_replayed_calls(trace)
     rows, stacks = operator_rows(trace, name=key["name"]), Stacks.of(trace)
     number = stacks.number[rows]
     used = np.unique(number)
@@ -101,4 +97,5 @@ VIEW = View(
     needs="stacks",
     hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
     slices=Slices(events_of_row, "A detail of the row of its operator."),
+    reads_captures=True,
 )

@@ -14,7 +14,7 @@ from ...arrays.gather import NONE, gather
 from ...measures.calls.call_tree import Rows
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
-from ...measures.graphs.attribution import recorded_events, with_replayed_calls
+from ...measures.graphs.attribution import recorded_events
 from ...pictures import Tree
 from ...table import ID, TEXT, Column, Table
 from ...trace import Trace
@@ -53,7 +53,6 @@ class Modules(_Path, ModuleCosts, _Name):
 
 def modules(trace: Trace) -> pl.DataFrame:
     """The tree in the order of the calls, then the work outside modules."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, module_calls)
     tree, order = module_calls.tree, module_calls.tree.preorder()
@@ -84,14 +83,12 @@ def _places(order: Rows) -> Rows:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules with this path."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     return recorded_events(trace, module_calls.events_of([path == key["path"] for path in module_calls.paths()]))
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The path of a module's call."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     node = module_calls.node_of(trace, frame, row)
     return {"path": module_calls.paths()[node]} if node >= 0 else None
@@ -106,4 +103,5 @@ VIEW = View(
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     slices=Slices(events_of_row, row_of),
+    reads_captures=True,
 )

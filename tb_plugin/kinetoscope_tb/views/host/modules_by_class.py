@@ -13,7 +13,7 @@ from ...arrays.gather import scatter_add
 from ...measures.calls.call_tree import outermost
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
-from ...measures.graphs.attribution import recorded_events, with_replayed_calls
+from ...measures.graphs.attribution import recorded_events
 from ...pictures import Bars
 from ...table import COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -41,7 +41,6 @@ class ModulesByClass(ModuleCosts, _Class):
 
 def modules_by_class(trace: Trace) -> pl.DataFrame:
     """Classes by device self time, then host self time."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, module_calls)
     tree = module_calls.tree
@@ -73,7 +72,6 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules of this class."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     is_so = [(name.of_class or name.shown) == key["name"] for name in module_calls.names]
     return recorded_events(trace, module_calls.events_of(is_so))
@@ -81,7 +79,6 @@ def events_of_row(trace: Trace, key: Key) -> Events:
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The class of a module's call."""
-    trace = with_replayed_calls(trace)
     module_calls = ModuleCalls.of(trace)
     node = module_calls.node_of(trace, frame, row)
     return {"name": module_calls.names[node].of_class or module_calls.names[node].shown} if node >= 0 else None
@@ -96,4 +93,5 @@ VIEW = View(
     needs="modules",
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     slices=Slices(events_of_row, row_of),
+    reads_captures=True,
 )

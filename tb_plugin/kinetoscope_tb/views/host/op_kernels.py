@@ -15,7 +15,6 @@ from ...arrays.gather import NONE, gather, number_alike, scatter_add
 from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
-from ...measures.graphs.attribution import with_replayed_calls
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Detail, View
@@ -56,8 +55,7 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
         name: One operator; all of them if not given.
         input_shapes: Only its calls with these shapes; all calls if not given.
     """
-    trace = with_replayed_calls(trace)
-    host = trace.host_events
+    host = trace.all_host_events
     is_named = (host["kind"] == "operator") & ~host["is_repeat"] & _equals(host["name"], name)
     is_call = is_named.to_numpy()
     is_selected = (is_named & _equals(host["input_shapes"], input_shapes)).to_numpy()
@@ -81,7 +79,7 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np
     """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
     call, row = _launched(trace, is_call)
     call, row = call[is_selected[call]], row[is_selected[call]]
-    device, names = trace.device_events, trace.host_events["name"]
+    device, names = trace.device_events, trace.all_host_events["name"]
     pairs = pl.DataFrame({"call": call, "launch": device["launch"].gather(row), "row": row}).sort(
         "call", "launch", "row"
     )
@@ -130,8 +128,8 @@ def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int3
 
     Only the MOST_NESTED innermost levels of operators count.
     """
-    parent = trace.host_events["parent"].to_numpy()
-    name = trace.host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    parent = trace.all_host_events["parent"].to_numpy()
+    name = trace.all_host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
     innermost = nearest(is_call, parent)
     at = gather(innermost, trace.device_events["op"].to_numpy())
     row = np.arange(at.size, dtype=np.int32)
@@ -164,7 +162,7 @@ def _text(names: list[str]) -> str:
 
 def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) -> pl.DataFrame:
     """Calls of the operators in `rows` that launched nothing."""
-    every = trace.host_events.select("name").filter(is_call).group_by("name").agg(every=pl.len())
+    every = trace.all_host_events.select("name").filter(is_call).group_by("name").agg(every=pl.len())
     every = every.with_columns(pl.col("name").cast(pl.String))
     busy = rows.group_by("name").agg(pl.col("calls").sum())
     left = every.join(busy, on="name").with_columns(calls=pl.col("every").cast(pl.Int64) - pl.col("calls"))
@@ -188,4 +186,5 @@ VIEW = View(
     place=Detail("operators", also=("operators_by_shape",)),
     needs="device_events",
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    reads_captures=True,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table, row_of_operator
-from ...measures.graphs.attribution import with_replayed_calls
 from ...pictures import Bars
 from ...trace import Trace
 from ...view import Slices, View
@@ -25,7 +24,7 @@ class Operators(OpCosts, OpName):
 
 def operators(trace: Trace) -> pl.DataFrame:
     """Operators by device self time, then host self time."""
-    return Operators.of(operator_table(with_replayed_calls(trace), ["name"]))
+    return Operators.of(operator_table(trace, ["name"]))
 
 
 VIEW = View(
@@ -36,4 +35,5 @@ VIEW = View(
     needs="ops",
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
     slices=Slices(operator_events, row_of_operator, category="Operator"),
+    reads_captures=True,
 )

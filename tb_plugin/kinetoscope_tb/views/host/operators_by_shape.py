@@ -8,7 +8,6 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.op_calls import OpCosts, OpName, OpShapes, operator_events, operator_table, row_of_operator
-from ...measures.graphs.attribution import with_replayed_calls
 from ...pictures import Bars
 from ...trace import Trace
 from ...view import Slices, Tab, View
@@ -24,7 +23,7 @@ class OperatorsByShape(OpCosts, OpShapes, OpName):
 
 def operators_by_shape(trace: Trace) -> pl.DataFrame:
     """Operators and shapes by device self time, then host self time."""
-    return OperatorsByShape.of(operator_table(with_replayed_calls(trace), ["name", "input_shapes"]))
+    return OperatorsByShape.of(operator_table(trace, ["name", "input_shapes"]))
 
 
 VIEW = View(
@@ -36,4 +35,5 @@ VIEW = View(
     needs="ops",
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
     slices=Slices(operator_events, row_of_operator, category="Operator"),
+    reads_captures=True,
 )

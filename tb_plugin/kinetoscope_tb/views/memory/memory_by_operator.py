@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import gather, texts
 from ...arrays.nesting import nearest
-from ...measures.calls.op_calls import Calls, operator_rows, row_of_operator
+from ...measures.calls.op_calls import Calls, row_of_operator
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories, device_name
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
-from ...trace.row_filters import Events, Key
+from ...trace.row_filters import Events, Key, rows_where
 from ...view import Slices, View
 
 NO_OPERATOR = "[no operator]"
@@ -50,7 +50,7 @@ def memory_by_operator(
     trace: Trace, *, device: str | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The most allocated memory first; in a range of time, only records in it and calls that were open in it."""
-    calls = Calls(trace, ["name"])
+    calls = Calls(trace.host_events, ["name"])
     called = _calls_within(trace, calls, from_ns, to_ns)
     names = [*texts(trace.host_events["name"], calls.first), NO_OPERATOR]
     tables = [
@@ -97,7 +97,7 @@ def _amounts(trace: Trace, memory: DeviceMemory, calls: Calls, inside: slice) ->
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the operator, regardless of the device."""
-    return {"host_events": operator_rows(trace, name=key["name"])}
+    return {"host_events": rows_where(trace.host_events, kind="operator", is_repeat=False, name=key["name"])}
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:

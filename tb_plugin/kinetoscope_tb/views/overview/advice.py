@@ -76,4 +76,5 @@ VIEW = View(
     shares=SharedParts.of,
     states_doubts=True,
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
+    reads_captures=True,
 )

@@ -131,4 +131,5 @@ VIEW = View(
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),
     shows_path=True,
+    reads_captures=True,
 )

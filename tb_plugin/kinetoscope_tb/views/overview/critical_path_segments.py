@@ -112,4 +112,5 @@ VIEW = View(
     slices=Slices(path_events, "An event may be several segments of the path."),
     time=RowTime("start_ns", length="dur_ns"),
     shows_path=True,
+    reads_captures=True,
 )

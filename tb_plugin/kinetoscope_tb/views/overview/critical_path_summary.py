@@ -139,4 +139,5 @@ VIEW = View(
     shares=Explanation.of,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
+    reads_captures=True,
 )

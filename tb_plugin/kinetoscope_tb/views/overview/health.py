@@ -40,4 +40,5 @@ VIEW = View(
     place=Tab("Notes"),
     hint="Nothing was lost or repaired: the numbers are as recorded.",
     within="recording",
+    reads_captures=True,
 )

@@ -11,7 +11,7 @@ import polars as pl
 from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
 from ...measures.calls.module_calls import ModuleCalls
-from ...measures.calls.op_calls import UNATTRIBUTED, operator_table
+from ...measures.calls.op_calls import UNATTRIBUTED, operator_events, operator_table
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -78,7 +78,7 @@ def _first(kind: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> p
 def _launchers(trace: Trace) -> pl.DataFrame:
     """How long each kernel ran for each operator that launched it: name, owner, spent."""
     columns = trace.device_events.select("kind", "name", "dur_ns", "op").filter(pl.col("kind") == "kernel")
-    owner = trace.host_events["name"].gather(columns["op"].replace(NONE, None))
+    owner = trace.all_host_events["name"].gather(columns["op"].replace(NONE, None))
     rows = columns.select("name", "dur_ns", owner=owner).drop_nulls("owner")
     spent = rows.group_by("name", "owner").agg(spent=pl.col("dur_ns").sum())
     return spent.with_columns(pl.col("name", "owner").cast(pl.String))
@@ -91,7 +91,7 @@ def _modules(trace: Trace) -> pl.DataFrame:
         return pl.DataFrame(schema=schema)
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_host_rows(trace)
-    host, device = trace.host_events, trace.device_events
+    host, device = trace.all_host_events, trace.device_events
     op, spent = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     if device.is_empty():
         op, spent = np.arange(host.height), host["self_ns"].to_numpy()
@@ -106,11 +106,13 @@ def _modules(trace: Trace) -> pl.DataFrame:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls of the kernel or the operator in the complete steps."""
-    is_kernel = key["kind"] == "kernel"
-    frame = "device_events" if is_kernel else "host_events"
-    rows = rows_where(getattr(trace, frame), **key, **({} if is_kernel else {"is_repeat": False}))
-    return {frame: rows[belongs_to_steps(trace, frame, counted_steps(trace))[rows]]}
+    """The calls of the kernel or the operator in the complete steps; of calls that graphs replay the device work."""
+    if key["kind"] == "kernel":
+        events: Events = {"device_events": rows_where(trace.device_events, **key)}
+    else:
+        events = operator_events(trace, {"name": key["name"]})
+    steps = counted_steps(trace)
+    return {frame: rows[belongs_to_steps(trace, frame, steps)[rows]] for frame, rows in events.items()}
 
 
 VIEW = View(
@@ -123,4 +125,5 @@ VIEW = View(
     hint="The trace has no kernels and no operators. Pass ProfilerActivity.CPU and the device's activity.",
     place=Part("overview"),
     slices=Slices(events_of_row, "An excerpt of the kernels and operators, whose own views a slice leads to."),
+    reads_captures=True,
 )

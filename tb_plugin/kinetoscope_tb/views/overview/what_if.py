@@ -141,4 +141,5 @@ VIEW = View(
     needs="work",
     hint="No advice about this trace is about something that could take less time, or `less` names none of it.",
     place=Part("overview"),
+    reads_captures=True,
 )

@@ -99,4 +99,5 @@ VIEW = View(
     needs="device_iterations",
     slices=Slices(events_of_row, row_of),
     hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
+    reads_captures=True,
 )
