@@ -166,9 +166,10 @@ def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[st
     rows = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
     if not rows:
         return
-    measure = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
+    per = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
     room = _room(width)
-    yield f"{f'Top {kind}s':<{room + 2}}{measure:>13}{'share':>9}{'calls':>10}"
+    title = f"Top {kind}s by {rows[0]['measure']}"
+    yield f"{_cut(title, room + 2):<{room + 2}}{per:>13}{'share':>9}{'calls':>10}"
     for row in rows:
         name = _cut(visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]), room)
         share = 100 * row["share_frac"]

@@ -13,7 +13,7 @@ from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import area_flames
-from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, By, groups
+from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
@@ -169,6 +169,8 @@ def test_device_time_by_annotation_is_that_of_the_work_launched_in_it(builder, s
 
     def launching(i):
         frame, row = made.source_of(i)
+        if frame != "device_events" and slowly.is_device(i):
+            return NO_WORK, None, None
         place = ranges.launching[row] if frame == "device_events" else -1
         return ranges.names[ranges.code[place]].name if place >= 0 else NO_ANNOTATION, None, None
 

@@ -75,11 +75,9 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     whole = facts.mean(facts.exposed["communication"]) if on_device else 0
     hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
     through_host = facts.has_device and not on_device
-    start = (
-        f"For {facts.part(saving)} ranks exchange data and no "
-        f"{'kernel' if facts.has_device else 'operator'} computes"
-        f"{facts.recurs(lengths)}.{hidden}"
-    )
+    exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
+    computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
+    start = f"For {facts.part(saving)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
     of_calls, remedy = _calls(facts, saving, on_device=on_device)
     yield Advice(
         "gloo" if through_host else "communication",

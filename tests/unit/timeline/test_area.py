@@ -189,6 +189,28 @@ def test_groups_by_operator_annotation_category_and_thread():
     assert by_thread["process"].null_count() == 0
 
 
+@pytest.mark.parametrize("by", ["operator", "module", "annotation"])
+def test_waits_of_streams_are_not_counted_as_unknown_work(by):
+    builder = TraceBuilder().op("aten::mm", 0, 30).launch(10, 5, 1).kernel("gemm", 60, 20, 1)
+    builder.event("cuda_sync", "Stream Wait Event", 80, 30, device=0, stream=7, cuda_sync_kind="Stream Wait Event")
+    on_device = table(builder, 0, 400, by=by).filter("is_device")
+    assert {
+        name: total for name, total in on_device.select("name", "total_ns").rows() if name == "[no device work]"
+    } == {"[no device work]": 30}
+    assert on_device["total_ns"].sum() == 50
+
+
+def test_work_launched_outside_modules_and_operators_is_unattributed_as_in_the_view_of_modules():
+    builder = training().launch(110, 5, 2).kernel("late", 320, 10, 2)
+    on_device = table(builder, 0, 400, by="module").filter("is_device")
+    assert dict(on_device.select("name", "total_ns").rows()) == {"Net_0 / Linear_0": 200, "[unattributed]": 20}
+    view = VIEWS["modules"].run(builder.build())
+    assert dict(view.filter(pl.col("device_self_ns") > 0).select("path", "device_self_ns").rows()) == {
+        "Net_0 / Linear_0": 200,
+        "[unattributed]": 20,
+    }
+
+
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_the_span_of_an_annotation_on_a_stream_encloses_work_and_counts_no_time_twice(is_recorded):
     builder = TraceBuilder().annotation("forward", 0, 100).launch(10, 5, 1).launch(20, 5, 2)

@@ -53,7 +53,7 @@ def test_by_name_a_range_inside_another_of_its_name_counts_its_time_once():
         annotations_by_name(builder.build()),
         """
         name   calls  host_total_ns  mean_host_ns  longest_host_ns  gpu_ns  gpu_sum_ns
-        block  3      150            66            100              30      30
+        block  3      150            67            100              30      30
         inner  1      90             90            90               30      30
         """,
     )

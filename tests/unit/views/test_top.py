@@ -20,11 +20,11 @@ def test_time_is_per_step_and_the_owner_is_who_launches_most():
     same(
         top(training(2)),
         """
-        kind      name       owner      other_owners  calls  mean_ns  whole_ns
-        kernel    gemm       aten::mm   1             4      80       90
-        kernel    add        aten::add  0             2      10       90
-        operator  aten::mm   -          -             2      60       90
-        operator  aten::add  -          -             2      30       90
+        kind      name       owner      other_owners  calls  mean_ns  measure      whole_ns
+        kernel    gemm       aten::mm   1             4      80       kernel time  90
+        kernel    add        aten::add  0             2      10       kernel time  90
+        operator  aten::mm   -          -             2      60       device time  90
+        operator  aten::add  -          -             2      30       device time  90
         """,
     )
 
@@ -40,6 +40,6 @@ def test_without_a_device_operators_rank_by_host_time():
     for i in range(10):
         builder.op(f"op{i}", 1000 + 100 * i, 10 + i)
     rows = top(builder.build())
-    assert rows["kind"].unique().to_list() == ["operator"]
+    assert rows.select("kind", "measure").unique().rows() == [("operator", "host time")]
     assert rows.height == MOST_ROWS
     assert rows["name"].to_list()[0] == "b"

@@ -71,7 +71,9 @@ function communicationTile({ data }: Table, { noun }: Unit): Tile | null {
   const row = data.category!.indexOf("Communication");
   const [mean, share] = [data.mean_ns![row], data.share_frac![row]];
   if (!mean || typeof share !== "number") return null;
-  const doc = `Communication between ranks while no kernel, copy or fill runs: ${quantity(mean as number, "duration")}`;
+  const doc = `Communication of devices or the host while no kernel, copy or fill runs: ${
+    quantity(mean as number, "duration")
+  }`;
   return {
     title: "Communication",
     doc,

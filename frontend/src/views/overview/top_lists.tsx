@@ -37,7 +37,7 @@ function List({ data, kind, rows: most, per }: ListProps) {
     <section class="card top" aria-label={title}>
       <header>
         <h2>{title}</h2>
-        <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")}{per}</span>
+        <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")} {data.measure![rows[0]!]}{per}</span>
         <LinkTo open={() => openView(view, "")}>all</LinkTo>
       </header>
       <table>

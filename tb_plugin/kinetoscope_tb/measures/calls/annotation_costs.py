@@ -21,7 +21,9 @@ class AnnotationCosts(Table):
     source = Column(TEXT, "The library that writes ranges of this name; missing if it is the program's own.")
     calls = Column(COUNT, "Number of ranges.")
     host_total_ns = Column(DURATION, "Host time: from the start to the end of each range.")
-    mean_host_ns = Column(DURATION, "Host time ÷ ranges.", adds_up=False)
+    mean_host_ns = Column(
+        DURATION, "Mean duration of a range on the host, those inside another one of their name too.", adds_up=False
+    )
     longest_host_ns = Column(DURATION, "The longest range on the host.")
     gpu_ns = Column(
         DURATION,
@@ -57,7 +59,7 @@ def annotation_columns(
     columns = {
         "calls": calls,
         "host_total_ns": scatter_add(alone, ranges.dur, groups),
-        "mean_host_ns": durations // np.maximum(calls, 1),
+        "mean_host_ns": np.rint(durations / np.maximum(calls, 1)).astype(np.int64),
         "longest_host_ns": longest,
     }
     if trace.device_events.height:
@@ -87,5 +89,5 @@ def _per_step(
     return {
         "steps": steps,
         "calls_per_step": pl.Series(_count(inside, groups)) / divisor,
-        "host_per_step_ns": pl.Series(scatter_add(counted, ranges.dur, groups)) // divisor,
+        "host_per_step_ns": (pl.Series(scatter_add(counted, ranges.dur, groups)) / divisor).round().cast(pl.Int64),
     }

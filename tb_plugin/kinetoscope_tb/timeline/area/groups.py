@@ -21,7 +21,7 @@ from .slices import Ints, Rows, axes_of
 
 By = Literal["name", "category", "thread", "operator", "module", "annotation"]
 
-NO_OPERATOR, NO_ANNOTATION = "[no operator]", "[outside annotations]"
+NO_OPERATOR, NO_ANNOTATION, NO_WORK = "[no operator]", "[outside annotations]", "[no device work]"
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,7 @@ def _by_module(trace: Trace, timeline: Timeline) -> Groups:
     of_host = modules.of_host_rows(trace)[0][: trace.host_events.height]
     codes["host_events"] = np.where(of_host != NONE, of_host, codes["host_events"])
     launching, paths = forest.launching(trace), modules.paths()
-    is_unknown = (launching == NONE) & (trace.device_events["launch"].to_numpy() == NONE)
-    codes["device_events"] = np.where(is_unknown, len(paths), modules.of_rows(launching)[0])
+    codes["device_events"] = np.where(launching == NONE, len(paths), modules.of_rows(launching)[0])
     return _of_frames(trace, timeline, codes, [*paths, UNATTRIBUTED], OUTSIDE)
 
 
@@ -116,10 +115,19 @@ def _by_annotation(trace: Trace, timeline: Timeline) -> Groups:
 def _of_frames(
     trace: Trace, timeline: Timeline, codes: Mapping[str, Ints | Rows], names: list[str], unknown: str
 ) -> Groups:
-    """The groups by the rows of the trace's frames; what has none is in the last group, `unknown`."""
+    """The groups by the rows of the trace's frames; what has none is in the group `unknown`.
+
+    Waits and other events on streams are no device work, so they have a group of their own: `unknown` has as much
+    device time as in the views.
+    """
     parts = [codes.get(frame, np.full(getattr(trace, frame).height, NONE, np.int64)) for frame in FRAMES]
     code = np.concatenate(parts)[timeline.event]
-    return Groups(np.where(code == NONE, len(names), code), [*names, unknown])
+    is_work = np.repeat([frame == "device_events" for frame in FRAMES], [part.size for part in parts])[timeline.event]
+    is_on_stream = np.repeat(
+        [track.stream is not None for track in timeline.tracks], [track.slices for track in timeline.tracks]
+    )
+    unknown_code = len(names) + (is_on_stream & ~is_work)
+    return Groups(np.where(code == NONE, unknown_code, code), [*names, unknown, NO_WORK])
 
 
 _GROUPS: dict[By, Callable[[Trace, Timeline], Groups]] = {

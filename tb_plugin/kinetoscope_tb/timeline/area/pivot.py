@@ -29,7 +29,9 @@ class Area(Table):
     key, weight = ("name", "category", "process", "is_device", "is_covering"), "self_ns"
 
     name = Column(TEXT, "Name of the slices, or of what they are grouped by.")
-    category = Column(TEXT, "What they are: Kernel, Operator and so on.")
+    category = Column(
+        TEXT, "What they are: Kernel, Operator and so on; Communication if they communicate, on the device or the host."
+    )
     process = Column(TEXT, "Process of the thread, or device of the stream.")
     self_ns = Column(
         DURATION,

@@ -51,7 +51,7 @@ class IdleCulprits(Table):
     )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
-    mean_ns = Column(DURATION, "Mean per gap: total ÷ gaps.")
+    mean_ns = Column(DURATION, "Mean per gap: total / gaps, rounded to the nanosecond.")
     per_step_ns = Column(DURATION, "Its time within steps ÷ the number of steps; missing without steps.", adds_up=False)
     pattern = Column(
         TEXT, "Whether it repeats: in how many steps, and which work follows its gaps if that is always the same."
@@ -89,8 +89,10 @@ def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
     who = pieces.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
     rows = pieces.sums(trace).rename({"culprit": "number"}).join(who, "number", how="left", maintain_order="left")
     rows = rows.with_columns(
-        mean_ns=pl.col("total_ns") // pl.col("gaps"),
-        per_step_ns=pl.when(pl.lit(steps) > 0, pl.col("steps") > 0).then(pl.col("in_steps_ns") // max(steps, 1)),
+        mean_ns=(pl.col("total_ns") / pl.col("gaps")).round().cast(pl.Int64),
+        per_step_ns=pl.when(pl.lit(steps) > 0, pl.col("steps") > 0).then(
+            (pl.col("in_steps_ns") / max(steps, 1)).round().cast(pl.Int64)
+        ),
         steps=pl.when(pl.lit(steps) > 0).then("steps"),
         ended_by=texts(trace.device_events["name"], rows["after"].to_numpy()),
     )

@@ -32,11 +32,11 @@ class Advice(Table):
     action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
-        "Upper bound on the saving per step (in the whole recording if no steps were marked); missing if it isn't "
-        "about time. Savings may overlap, so they don't add up.",
+        "Upper bound on the saving per step, over the complete steps after warm-up (in the whole recording if no steps "
+        "were marked); missing if it isn't about time. Savings may overlap, so they don't add up.",
         adds_up=False,
     )
-    saving_frac = Column(FRACTION, "Saving / the mean length of a step.")
+    saving_frac = Column(FRACTION, "Saving / the mean length of these steps. The overview's mean includes warm-up.")
     confidence = Column(
         TEXT,
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "

@@ -19,8 +19,12 @@ class Overview(Table):
 
     key, weight = ("category",), "mean_ns"
 
-    category = Column(TEXT, "Category; each instant counts for the first category in this order that is active.")
-    mean_ns = Column(DURATION, "Mean over the complete steps, rounded to the nanosecond.")
+    category = Column(
+        TEXT,
+        "Category, as the columns of Steps define it; each instant counts for the first category in this order that is "
+        "active. Communication includes calls on the host; advice about communication on devices doesn't.",
+    )
+    mean_ns = Column(DURATION, "Mean over the complete steps, warm-up included, rounded to the nanosecond.")
     share_frac = Column(FRACTION, "Mean / the mean length of a step.")
     stdev_ns = Column(DURATION, "Standard deviation over the complete steps (n − 1); missing if there is only one.")
     min_ns = Column(DURATION, "Minimum over the complete steps.")

@@ -41,6 +41,10 @@ class Top(Table):
         "self time where no device was recorded.",
     )
     share_frac = Column(FRACTION, "The same / that of all kernels, or of all operators.")
+    measure = Column(
+        TEXT,
+        "What mean and share are of: kernel time, device time (copies and fills too), or host time without a device.",
+    )
     whole_ns = Column(DURATION, "Time per complete step of all kernels, or of all operators.")
 
 
@@ -51,15 +55,15 @@ def top(trace: Trace) -> pl.DataFrame:
     tables = [pl.DataFrame(schema=Top.schema())]
     if steps.holds("kernels"):
         rows = kernel_table(steps, [pl.col("name")]).rename({"total_ns": "time_ns"})
-        tables.append(_first("kernel", rows, _launchers(steps), len(counted)))
+        tables.append(_first("kernel", "kernel time", rows, _launchers(steps), len(counted)))
     if steps.holds("ops"):
-        time = "host_self_ns" if steps.device_events.is_empty() else "device_self_ns"
-        rows = operator_table(steps, ["name"]).rename({time: "time_ns"})
-        tables.append(_first("operator", rows, _modules(steps), len(counted)))
+        side = "host" if steps.device_events.is_empty() else "device"
+        rows = operator_table(steps, ["name"]).rename({f"{side}_self_ns": "time_ns"})
+        tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(counted)))
     return Top.of(pl.concat(tables))
 
 
-def _first(kind: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> pl.DataFrame:
+def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> pl.DataFrame:
     """The rows with the most time, each with the owner of most of it."""
     whole = int(rows["time_ns"].sum())
     rows = rows.filter((pl.col("time_ns") > 0) & (pl.col("name") != UNATTRIBUTED))
@@ -71,6 +75,7 @@ def _first(kind: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> p
         kind=pl.lit(kind),
         mean_ns=(pl.col("time_ns") / steps).round().cast(pl.Int64),
         share_frac=pl.col("time_ns") / whole,
+        measure=pl.lit(measure),
         whole_ns=pl.lit(round(whole / steps), pl.Int64),
     ).select(Top.schema().names())
 

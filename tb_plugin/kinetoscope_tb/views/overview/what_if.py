@@ -45,7 +45,9 @@ class WhatIf(Table):
     rule = Column(TEXT, "Id of the rule; several, separated by commas, if they are chosen together.")
     target = Column(TEXT, "What would take less time.")
     path_ns = Column(DURATION, "How much of it lies on the critical path, per step.")
-    recorded_ns = Column(DURATION, "Mean length of the steps that advice is about, as recorded.")
+    recorded_ns = Column(
+        DURATION, "Mean length of the steps that advice is about, as recorded: the complete ones after warm-up."
+    )
     step_ns = Column(DURATION, "Their mean length with all steps laid out again.")
     saved_ns = Column(DURATION, "Recorded - new length.")
     saved_frac = Column(FRACTION, "The same / the recorded length.")
