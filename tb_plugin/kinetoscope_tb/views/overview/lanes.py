@@ -18,7 +18,7 @@ from ...arrays.intervals import Intervals, merge, union
 from ...measures.recording.vendor import device_noun
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.row_filters import Events, Key
+from ...trace.row_filters import Events, Key, is_equal
 from ...view import Slices, Tab, View
 
 _OF_THREADS = ("host_events", "launches", "python_calls")
@@ -135,10 +135,11 @@ def _on_streams(trace: Trace) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The events of the lane."""
-    is_lane = pl.all_horizontal(pl.col(name) == key[name] for name in _KEY)
-    threads = _threads(trace).select(pl.arg_where(is_lane)).to_series().to_numpy()
     labels, number = _streams(trace)
-    streams = labels.select(pl.arg_where(is_lane)).to_series().to_numpy()
+    threads, streams = (
+        np.flatnonzero(is_equal(lane["process"], key["process"]) & is_equal(lane["lane"], key["lane"]))
+        for lane in (_threads(trace), labels)
+    )
     on_threads = {name: np.flatnonzero(np.isin(getattr(trace, name)["thread"].to_numpy(), threads)) for name in _FRAMES}
     return {**on_threads, "device_events": np.flatnonzero(np.isin(number, streams))}
 
