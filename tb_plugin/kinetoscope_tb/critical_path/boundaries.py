@@ -60,11 +60,11 @@ class HostBoundaries:
     def last_before(self, thread: NDArray[Any], at: Ints) -> Rows:
         """The last boundary of a thread that is no later than an instant, or NONE."""
         points = np.full(at.size, NONE, np.int32)
-        for one in np.unique(thread[thread >= 0]):
-            first, last = self.first[one], self.first[one + 1]
-            these = np.flatnonzero(thread == one)
-            place = np.searchsorted(self.time[first:last], at[these], "right") - 1
-            points[these] = np.where(place >= 0, first + place, NONE)
+        for number in np.unique(thread[thread >= 0]):
+            first, last = self.first[number], self.first[number + 1]
+            these = np.flatnonzero(thread == number)
+            position = np.searchsorted(self.time[first:last], at[these], "right") - 1
+            points[these] = np.where(position >= 0, first + position, NONE)
         return points
 
 

@@ -53,9 +53,9 @@ def range_classes(trace: Trace) -> Codes:
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
     waits = map_categories(calls["name"], synchronizes).astype(bool)
-    loading = gather(loads, calls["host"].to_numpy(), missing=False)
-    called = np.select([loading, waits], [LOADING, SYNCHRONIZATION], default=CALL)
-    return np.concatenate([ranges, called]).astype(np.int8)
+    is_loading = gather(loads, calls["host"].to_numpy(), missing=False)
+    of_calls = np.select([is_loading, waits], [LOADING, SYNCHRONIZATION], default=CALL)
+    return np.concatenate([ranges, of_calls]).astype(np.int8)
 
 
 def row_classes(trace: Trace) -> Codes:
@@ -86,6 +86,6 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
         [in_call, is_long, kind == Kind.LAUNCH], [CALL, UNEXPLAINED, LAUNCH], default=BETWEEN_ROWS
     )
     classes[nodes.ends] = of_rows = row_classes(trace)
-    held = np.flatnonzero(graph.holding_row >= 0)
-    classes[nodes.starts.start + held] = of_rows[graph.holding_row[held]]
+    waits = np.flatnonzero(graph.holding_row >= 0)
+    classes[nodes.starts.start + waits] = of_rows[graph.holding_row[waits]]
     return classes

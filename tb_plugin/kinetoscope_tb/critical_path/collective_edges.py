@@ -33,19 +33,19 @@ def collective_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Ro
     run = run[np.argsort(start[run], kind="stable")]
     kind_of_run = map_categories(host["name"][run], kind_of, missing="")
     resumes, ends = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    for one in np.unique(kind_of_run):
-        calls, runs = call[kind == one], run[kind_of_run == one]
+    for run_kind in np.unique(kind_of_run):
+        calls, runs = call[kind == run_kind], run[kind_of_run == run_kind]
         over = boundaries.end[calls]
         continues = over + 1 < boundaries.first[boundaries.thread[over] + 1]
-        calls, resumed = calls[continues], over[continues] + 1
-        since, until = boundaries.time[resumed - 1], boundaries.time[resumed]
+        calls, resume = calls[continues], over[continues] + 1
+        since, until = boundaries.time[resume - 1], boundaries.time[resume]
         last = np.searchsorted(start[runs], until, "right") - 1
-        ended = boundaries.end[runs[np.maximum(last, 0)]]
-        quiet, after = boundaries.time[ended] - since, until - boundaries.time[ended]
+        end = boundaries.end[runs[np.maximum(last, 0)]]
+        quiet, after = boundaries.time[end] - since, until - boundaries.time[end]
         waits = (last >= 0) & (start[runs[last]] >= start[calls])
         waits &= (quiet > 0) & (after >= 0) & (after <= np.minimum(quiet, RETURN_NS))
-        resumes.append(resumed[waits])
-        ends.append(ended[waits])
+        resumes.append(resume[waits])
+        ends.append(end[waits])
     return np.concatenate(resumes), np.concatenate(ends)
 
 

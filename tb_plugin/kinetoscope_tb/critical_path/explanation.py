@@ -40,7 +40,7 @@ class Explanation:
     def held_bytes(self) -> int:
         """Memory that it uses."""
         holders: tuple[Any, ...] = (self.graph, self.graph.nodes, self.graph.nodes.boundaries, self.what_if)
-        arrays = [value for one in holders for value in vars(one).values() if isinstance(value, np.ndarray)]
+        arrays = [value for holder in holders for value in vars(holder).values() if isinstance(value, np.ndarray)]
         owners = {
             id(owner): owner.nbytes for owner in (array if array.base is None else array.base for array in arrays)
         }

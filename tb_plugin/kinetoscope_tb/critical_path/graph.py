@@ -89,7 +89,7 @@ class Graph:
     def of(cls, trace: Trace) -> Graph:
         """Build the graph of a trace."""
         nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
-        first, predecessor, kind = _grouped(_edges(trace, nodes, streams), nodes)
+        first, predecessor, kind = _group(_edges(trace, nodes, streams), nodes)
         lag, since = _lags(first, predecessor, kind, nodes)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
@@ -129,30 +129,30 @@ class Graph:
     def holding_row(self) -> Rows:
         """For each row the previous one on its stream, if it began while that one ran and waited for it; else NONE."""
         nodes = self.nodes
-        holding = np.full(nodes.rows, NONE, np.int32)
+        row_before = np.full(nodes.rows, NONE, np.int32)
         first, last = self.first[nodes.starts.start], self.first[nodes.starts.stop]
         overlaps = first + np.flatnonzero(self.kind[first:last] == Kind.OVERLAP).astype(np.int32)
         row = np.searchsorted(self.first, overlaps, "right") - 1 - nodes.starts.start
         before = self.predecessor[overlaps]
-        begun = nodes.time[nodes.starts][row]
+        start = nodes.time[nodes.starts][row]
         edge = self.first[nodes.starts.start + row]
         since, kind = nodes.time[self.predecessor[edge]], self.kind[edge]
-        waits = np.isin(kind, (Kind.STREAM, Kind.OVERLAP)) | ((begun - since > QUEUED_NS) & ~np.isin(kind, IN_CALLS))
+        waits = np.isin(kind, (Kind.STREAM, Kind.OVERLAP)) | ((start - since > QUEUED_NS) & ~np.isin(kind, IN_CALLS))
         waits &= nodes.time[before] <= since
-        holding[row[waits]] = before[waits] - nodes.starts.start
-        return holding
+        row_before[row[waits]] = before[waits] - nodes.starts.start
+        return row_before
 
 
 def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
     boundaries = nodes.boundaries
     row, starts, ends = np.arange(nodes.rows, dtype=np.int32), nodes.starts.start, nodes.ends.start
-    launched, kinds = launch_boundaries(trace, boundaries)
+    launch_point, kinds = launch_boundaries(trace, boundaries)
     held_by = overlapped_rows(streams, nodes.rows)
     is_busy = busy_ranges(trace)
     parts = [
         Edges(row, row, Kind.SEQUENCE, starts, ends),
         _chains(boundaries),
-        Edges(launched, row, kinds, 0, starts),
+        Edges(launch_point, row, kinds, 0, starts),
         nodes.between_rows((row, stream_order(streams, nodes.rows)), Kind.STREAM),
         Edges(held_by, row, Kind.OVERLAP, starts, starts),
         Edges(held_by, row, Kind.OVERLAP, ends, ends),
@@ -182,12 +182,12 @@ def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
             Edges(row, np.zeros_like(row), Kind.STEP, rows_end, ends),
         ]
     main = np.full(steps.height, main_thread(trace), np.int32)
-    begun = boundaries.last_before(main, steps["host_start_ns"].to_numpy())
+    first_point = boundaries.last_before(main, steps["host_start_ns"].to_numpy())
     over = boundaries.last_before(main, steps["host_end_ns"].to_numpy())
     return [
         Edges(row, trace.device_events["step"].to_numpy(), Kind.STEP, rows_end, ends),
         Edges(over, step, Kind.STEP, 0, ends),
-        Edges(begun, step, Kind.STEP, 0, starts),
+        Edges(first_point, step, Kind.STEP, 0, starts),
         Edges(step[:-1], step[1:], Kind.STEP, ends, starts),
     ]
 
@@ -199,7 +199,7 @@ def _chains(boundaries: HostBoundaries) -> Edges:
     return Edges(boundary, later, Kind.SEQUENCE, -1)
 
 
-def _grouped(parts: list[Edges], nodes: Nodes) -> tuple[Rows, Rows, Codes]:
+def _group(parts: list[Edges], nodes: Nodes) -> tuple[Rows, Rows, Codes]:
     """For each node its first edge; predecessor and kind of the edges in the order of their successors."""
     first = np.zeros(nodes.time.size + 2, np.int32)
     for predecessor, successor, _, *offsets in parts:

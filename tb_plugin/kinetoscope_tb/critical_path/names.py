@@ -93,8 +93,8 @@ class Names:
         loader = nearest(map_categories(hosts["name"], is_data_loading).astype(bool), parent)
         op = nearest((hosts["kind"] == "operator").to_numpy(), parent)
         event, call, row = codes
-        listed, merged = _merged(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])
-        return cls(listed, merged, event, call, row, loader, op, trace.device_events["op"].to_numpy())
+        names, merged_numbers = _merge(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])
+        return cls(names, merged_numbers, event, call, row, loader, op, trace.device_events["op"].to_numpy())
 
     def named(self, places: Places) -> Rows:
         """Name of what runs, or of the row that waits to run; NONE where nothing was recorded."""
@@ -105,8 +105,8 @@ class Names:
 
     def merged_names(self, places: Places) -> Rows:
         """The same with the names of annotations merged over steps and iterations, as in the view of annotations."""
-        merged: Rows = gather(self.merged, self.named(places))
-        return merged
+        numbers: Rows = gather(self.merged, self.named(places))
+        return numbers
 
     def operators(self, places: Places) -> Rows:
         """Name of the innermost operator around each place, or of the one that launched the row; NONE if unknown."""
@@ -124,17 +124,17 @@ def _names(trace: Trace) -> Names:
     return Names._of(trace)
 
 
-def _merged(trace: Trace, texts: list[str], annotations: Rows) -> tuple[pl.Series, Rows]:
+def _merge(trace: Trace, texts: list[str], annotations: Rows) -> tuple[pl.Series, Rows]:
     """The names, with those added that names of annotations are merged under, and for each name that one's number."""
     server = inference_server(trace)
     occurs = np.zeros(len(texts) + 1, bool)  # NONE is the last one
     occurs[annotations] = True
-    merged, added = np.arange(len(texts)), dict[str, int]()
+    target, new_names = np.arange(len(texts)), dict[str, int]()
     for number in np.flatnonzero(occurs[:-1]).tolist():
         name = annotation_name(texts[number], server).name
         if name != texts[number]:
             at = bisect_left(texts, name)
             is_there = at < len(texts) and texts[at] == name
-            merged[number] = at if is_there else added.setdefault(name, len(texts) + len(added))
-    numbers = np.append(merged, np.arange(len(texts), len(texts) + len(added))).astype(np.int32)
-    return pl.Series([*texts, *added], dtype=pl.String), numbers
+            target[number] = at if is_there else new_names.setdefault(name, len(texts) + len(new_names))
+    numbers = np.append(target, np.arange(len(texts), len(texts) + len(new_names))).astype(np.int32)
+    return pl.Series([*texts, *new_names], dtype=pl.String), numbers

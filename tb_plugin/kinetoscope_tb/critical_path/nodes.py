@@ -96,9 +96,9 @@ class Nodes:
 _NODES_PER_BUCKET = 4
 
 
-def _sorted_by_time(time: Ints, unsorted: Rows) -> Rows:
+def _sorted_by_time(time: Ints, nodes: Rows) -> Rows:
     """The nodes by time; those at one instant stay in their order."""
-    bucket = np.zeros(max(1 << (unsorted.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
-    order = np.empty(unsorted.size, np.int32)
-    _sort_by_time(time, unsorted, bucket, np.empty_like(order), order)
+    bucket = np.zeros(max(1 << (nodes.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
+    order = np.empty(nodes.size, np.int32)
+    _sort_by_time(time, nodes, bucket, np.empty_like(order), order)
     return order

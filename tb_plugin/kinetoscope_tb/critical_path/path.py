@@ -76,10 +76,10 @@ def events_of_nodes(trace: Trace, graph: Graph, node: Rows) -> tuple[Rows, Rows,
     """Where the delays of some nodes are: the columns host_event, launch, device_event and thread of PATH."""
     event, call, row, thread = (np.empty(node.size, np.int32) for _ in range(4))
     boundaries, in_call = graph.nodes.boundaries, sum(1 << kind for kind in IN_CALLS)
-    launched = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
+    columns = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
     _find_node_events(
         (node, *graph.edges[:3], boundaries.thread, boundaries.inner, graph.holding_row),
-        tuple(column.to_numpy() for column in launched),
+        tuple(column.to_numpy() for column in columns),
         trace.host_events.height,
         Kind.FORK,
         in_call,

@@ -23,10 +23,10 @@ def path_events(trace: Trace, key: Key) -> Events:
     places = Places.of_path(path)
     if "name" in key:
         names = Names.of(trace)
-        named = names.text(names.merged_names(places))
+        segment_names = names.text(names.merged_names(places))
         if key.get("part") not in CLASSES:
-            named = pl.select(pl.coalesce(names.text(names.operators(places)), named)).to_series()
-        places = Places.of_path(path.filter(pl.Series(is_equal(named.fill_null(NAMELESS), key["name"]))))
+            segment_names = pl.select(pl.coalesce(names.text(names.operators(places)), segment_names)).to_series()
+        places = Places.of_path(path.filter(pl.Series(is_equal(segment_names.fill_null(NAMELESS), key["name"]))))
     on_device, in_call = places.row >= 0, places.call >= 0
     return {
         "device_events": places.row[on_device],

@@ -59,17 +59,17 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
     since, over, parent = _longest_paths(graph, window, begin, ended_by, MOST_ENDS)
     sync_point = np.flatnonzero((start >= 0) & (window[start] >= 0))
     targets = np.concatenate([np.arange(nodes.step_ends.start, nodes.step_ends.stop), start[sync_point]])
-    named = np.concatenate([np.full(trace.steps.height, NONE), sync_point])
+    sync_points = np.concatenate([np.full(trace.steps.height, NONE), sync_point])
     within = np.concatenate([np.arange(trace.steps.height), window[start[sync_point]]])  # a step may have no length
     row, slot = np.nonzero((over[targets] > _NEVER) & (window[targets] == within)[:, None])
     way = targets[row] * MOST_ENDS + slot
     frame = pl.DataFrame(
         {
             "step": window[targets[row]],
-            "sync_point": named[row],
+            "sync_point": sync_points[row],
             "since": since.ravel()[way],
             "slack_ns": nodes.time[targets[row]] - over.ravel()[way],
-            "spent_ns": _spent(trace, graph, way, over.ravel(), parent.ravel(), window, ended_by),
+            "spent_ns": _time_by_class(trace, graph, way, over.ravel(), parent.ravel(), window, ended_by),
         },
         schema=SEGMENTS,
     )
@@ -79,7 +79,7 @@ def segments(trace: Trace, graph: Graph, start: Ints, end: Ints) -> pl.DataFrame
 _NEVER = np.iinfo(np.int64).min // 2
 
 
-def _spent(
+def _time_by_class(
     trace: Trace,
     graph: Graph,
     way: Ints,
@@ -94,8 +94,8 @@ def _spent(
     number = np.full(over.size, NONE, np.int32)
     number[reachable] = np.arange(reachable.size, dtype=np.int32)
     node, above = reachable // MOST_ENDS, parent[reachable]
-    begun = trace.steps["start_ns"].to_numpy()[window[node]]
-    duration = over[reachable] - np.where(above >= 0, over[np.maximum(above, 0)], begun)
+    step_start = trace.steps["start_ns"].to_numpy()[window[node]]
+    duration = over[reachable] - np.where(above >= 0, over[np.maximum(above, 0)], step_start)
     duration[(above < 0) & (ended_by[node] >= 0)] = 0
     part, parents = own_classes(trace, graph)[node], np.where(above >= 0, number[np.maximum(above, 0)], NONE)
     lengths: Ints = _sum_by_class(part, duration, parents, number[way], len(CLASSES))

@@ -57,12 +57,12 @@ def stream_order(streams: Streams, count: int) -> Rows:
     previous = np.full(count, NONE, np.int32)
     for stream in streams.streams:
         by_end = np.argsort(stream.end, kind="stable")
-        place = np.empty(by_end.size, np.int64)
-        place[by_end] = np.arange(by_end.size)
+        rank_by_end = np.empty(by_end.size, np.int64)
+        rank_by_end[by_end] = np.arange(by_end.size)
         # a row without a duration has ended when it begins: what ended before itself is its predecessor
-        ended = np.minimum(np.searchsorted(stream.end[by_end], stream.start, "right"), place) - 1
-        before = stream.rows[by_end[np.maximum(ended, 0)]]
-        previous[stream.rows] = np.where(ended >= 0, before, NONE)
+        last_end = np.minimum(np.searchsorted(stream.end[by_end], stream.start, "right"), rank_by_end) - 1
+        before = stream.rows[by_end[np.maximum(last_end, 0)]]
+        previous[stream.rows] = np.where(last_end >= 0, before, NONE)
     return previous
 
 
@@ -93,18 +93,18 @@ def event_edges(trace: Trace, streams: Streams) -> EdgePairs:
     call = rows_by_id(number, waits["correlation"].to_numpy())
     start = calls["start_ns"].to_numpy()
     at = np.where(call >= 0, gather(start, call), waits["start_ns"].to_numpy())
-    recorded = gather(start, record)
+    record_start = gather(start, record)
     pairs: list[EdgePairs] = []
-    place = {(stream.device, stream.number): stream for stream in streams.streams}
-    rows = zip(waits["device"], waits["stream"], waits["wait_on_stream"], at, recorded, record, strict=True)
+    stream_at = {(stream.device, stream.number): stream for stream in streams.streams}
+    rows = zip(waits["device"], waits["stream"], waits["wait_on_stream"], at, record_start, record, strict=True)
     for device, stream, other, when, then, recording_call in rows:
-        waiting, source = place.get((device, stream)), place.get((device, other))
-        if recording_call < 0 or then > when or waiting is None or source is None:
+        target, source = stream_at.get((device, stream)), stream_at.get((device, other))
+        if recording_call < 0 or then > when or target is None or source is None:
             continue
-        after = np.searchsorted(waiting.launched, when)
-        if after < waiting.rows.size:
-            before, is_all = source.last_ended(np.array([then]), waiting.start[after : after + 1])
-            pairs.append((waiting.rows[after : after + 1], np.where(is_all, before, NONE)))
+        after = np.searchsorted(target.launched, when)
+        if after < target.rows.size:
+            before, is_all = source.last_ended(np.array([then]), target.start[after : after + 1])
+            pairs.append((target.rows[after : after + 1], np.where(is_all, before, NONE)))
     return _concatenate(pairs)
 
 
@@ -120,8 +120,8 @@ def wait_call_edges(trace: Trace, streams: Streams) -> EdgePairs:
     is_wait_call &= ~np.isin(calls["correlation"].to_numpy(), recorded_waits["correlation"].to_numpy())
     launch = trace.device_events["launch"].to_numpy()
     first = np.full(calls.height, NONE, np.int32)  # of each call, the first row that it launched
-    linked = np.flatnonzero(launch >= 0)[::-1]
-    first[launch[linked]] = linked
+    with_launch = np.flatnonzero(launch >= 0)[::-1]
+    first[launch[with_launch]] = with_launch
     wait = _next_launch(calls["thread"].to_numpy(), first, is_wait_call)
     waits = np.flatnonzero(wait >= 0)
     row = wait[waits]
@@ -134,9 +134,9 @@ def _last_of_others(trace: Trace, streams: Streams, row: Rows, launched_before: 
     end = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
     device = trace.device_events["device"].to_numpy()
     best = np.full(row.size, NONE, np.int32)
-    for place, stream in streams.busiest:
+    for number, stream in streams.busiest:
         rows, _ = stream.last_ended(launched_before, by)
-        rows = np.where((streams.of[row] != place) & (device[row] == stream.device), rows, NONE)
+        rows = np.where((streams.of[row] != number) & (device[row] == stream.device), rows, NONE)
         better = (rows >= 0) & ((best < 0) | (gather(end, rows) > gather(end, best)))
         best = np.where(better, rows, best)
     return best

@@ -48,9 +48,9 @@ class Stream:
         The second array says whether all rows launched before had ended by then.
         """
         launched_count = np.searchsorted(self.launched, launched_before, "left")
-        place = np.minimum(launched_count, np.searchsorted(self.ended, by, "right")) - 1
-        rows = np.where(place >= 0, self.rows[self.last[np.maximum(place, 0)]], NONE)
-        return rows.astype(np.int32), place == launched_count - 1
+        position = np.minimum(launched_count, np.searchsorted(self.ended, by, "right")) - 1
+        rows = np.where(position >= 0, self.rows[self.last[np.maximum(position, 0)]], NONE)
+        return rows.astype(np.int32), position == launched_count - 1
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class Streams:
         """
         if len(self.streams) <= MOST_STREAMS:
             return list(enumerate(self.streams))
-        chosen = sorted(range(len(self.streams)), key=lambda place: -self.streams[place].rows.size)[:MOST_STREAMS]
-        return [(place, self.streams[place]) for place in sorted(chosen)]
+        largest = sorted(range(len(self.streams)), key=lambda number: -self.streams[number].rows.size)[:MOST_STREAMS]
+        return [(number, self.streams[number]) for number in sorted(largest)]
 
     @classmethod
     def of_trace(cls, trace: Trace) -> Streams:
@@ -82,14 +82,14 @@ class Streams:
         device = trace.device_events
         start = device["start_ns"].to_numpy()
         end = start + device["dur_ns"].to_numpy()
-        called = gather(trace.launches["start_ns"].to_numpy(), device["launch"].to_numpy())
-        launched = np.where(device["launch"].to_numpy() >= 0, called, start)
+        call_start = gather(trace.launches["start_ns"].to_numpy(), device["launch"].to_numpy())
+        launch_start = np.where(device["launch"].to_numpy() >= 0, call_start, start)
         streams: list[Stream] = []
         of = np.full(device.height, NONE, np.int32)
         for index, number, rows in axes(trace, "stream"):
             of[rows] = len(streams)
-            ended = np.maximum.accumulate(end[rows])
-            last = np.maximum.accumulate(np.where(end[rows] == ended, np.arange(rows.size), 0))
-            since = np.maximum.accumulate(launched[rows])
-            streams.append(Stream(index, number, rows, start[rows], end[rows], since, ended, last))
+            end_so_far = np.maximum.accumulate(end[rows])
+            last = np.maximum.accumulate(np.where(end[rows] == end_so_far, np.arange(rows.size), 0))
+            since = np.maximum.accumulate(launch_start[rows])
+            streams.append(Stream(index, number, rows, start[rows], end[rows], since, end_so_far, last))
         return cls(streams, of)

@@ -66,10 +66,10 @@ def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
     """Calls that return after their own copy has ended: synchronous copies, and copies of pageable memory."""
     calls, device = trace.launches, trace.device_events
     launch = device["launch"].to_numpy()
-    ended = device["start_ns"].to_numpy() + device["dur_ns"].to_numpy()
+    row_end = device["start_ns"].to_numpy() + device["dur_ns"].to_numpy()
     copies = map_categories(calls["name"], copies_memory).astype(bool)
     _, end = _calls(trace)
-    row = np.flatnonzero((launch >= 0) & gather(copies, launch, missing=False) & (ended <= gather(end, launch)))
+    row = np.flatnonzero((launch >= 0) & gather(copies, launch, missing=False) & (row_end <= gather(end, launch)))
     has_own = np.zeros(calls.height, bool)
     has_own[launch[row]] = True
     return CallWaits.of(launch[row], row, Kind.SYNC), has_own
@@ -85,19 +85,21 @@ def _sync_calls(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -> l
     waits_for_rows = []
     call = np.flatnonzero(waits | takes_memory)
     latest = np.full(call.size, NONE, np.int32)
-    ended = trace.device_events["start_ns"].to_numpy() + trace.device_events["dur_ns"].to_numpy()
+    row_end = trace.device_events["start_ns"].to_numpy() + trace.device_events["dur_ns"].to_numpy()
     for _, stream in streams.busiest:
         row, is_all = stream.last_ended(_since(targets, call, start), end[call])
         row = np.where(is_all & _may_wait_for(stream, targets, call), row, NONE)
         waits_for_rows.append(CallWaits.of(call[for_all[call]], row[for_all[call]], Kind.SYNC))
-        is_later = (row >= 0) & ((latest < 0) | (gather(ended, row) > gather(ended, latest)))
+        is_later = (row >= 0) & ((latest < 0) | (gather(row_end, row) > gather(row_end, latest)))
         latest = np.where(is_later, row, latest)
     is_sure = waits[call] & ~for_all[call]
     just_now = (
-        takes_memory[call] & (end[call] - gather(ended, latest) <= QUEUED_NS) & (gather(ended, latest) > start[call])
+        takes_memory[call]
+        & (end[call] - gather(row_end, latest) <= QUEUED_NS)
+        & (gather(row_end, latest) > start[call])
     )
-    chosen = np.where(is_sure | just_now, latest, NONE)
-    return [*waits_for_rows, CallWaits.of(call, chosen, Kind.SYNC)]
+    row_of_call = np.where(is_sure | just_now, latest, NONE)
+    return [*waits_for_rows, CallWaits.of(call, row_of_call, Kind.SYNC)]
 
 
 @dataclass(frozen=True)
@@ -145,13 +147,13 @@ def _full_queues(trace: Trace, streams: Streams) -> list[CallWaits]:
     launch = trace.device_events["launch"].to_numpy()
     waits = []
     for stream in streams.streams:
-        called = launch[stream.rows]
-        begun = np.searchsorted(stream.start, gather(start, called), "right")
-        is_full = (called >= 0) & (np.arange(called.size) - begun >= FULL_QUEUE)
-        call = called[is_full]
-        freed = np.searchsorted(stream.start, end[call], "right") - 1
-        is_slow = (freed >= 0) & (end[call] - start[call] > QUEUED_NS)
-        freed = np.where(is_slow & (stream.start[np.maximum(freed, 0)] > start[call]), freed, NONE)
-        row = np.where(freed >= 0, stream.rows[np.maximum(freed, 0)], NONE)
+        launching_call = launch[stream.rows]
+        n_begun = np.searchsorted(stream.start, gather(start, launching_call), "right")
+        is_full = (launching_call >= 0) & (np.arange(launching_call.size) - n_begun >= FULL_QUEUE)
+        call = launching_call[is_full]
+        row_before = np.searchsorted(stream.start, end[call], "right") - 1
+        is_slow = (row_before >= 0) & (end[call] - start[call] > QUEUED_NS)
+        row_before = np.where(is_slow & (stream.start[np.maximum(row_before, 0)] > start[call]), row_before, NONE)
+        row = np.where(row_before >= 0, stream.rows[np.maximum(row_before, 0)], NONE)
         waits.append(CallWaits.of(call, row, Kind.FULL_QUEUE, at_start=True))
     return waits

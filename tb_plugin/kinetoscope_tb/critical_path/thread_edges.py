@@ -57,21 +57,21 @@ def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tupl
     begins = np.concatenate([idle, first])
     begins = begins[boundaries.thread[begins] != main]
     from_main = boundaries.last_before(np.full(begins.size, main, np.int32), boundaries.time[begins])
-    begun = _communications_begun(trace, boundaries, begins)
-    return begins.astype(np.int32), np.where(begun >= 0, begun, from_main)
+    communication = _communications_begun(trace, boundaries, begins)
+    return begins.astype(np.int32), np.where(communication >= 0, communication, from_main)
 
 
 def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDArray[np.int64]) -> Rows:
     """For each boundary that begins a communication, the last boundary of the thread that began one last, or NONE."""
     host = trace.host_events
     communicates = host["is_communication"].to_numpy()
-    started = np.flatnonzero(communicates)
-    at = host["start_ns"].to_numpy()[started]
+    rows = np.flatnonzero(communicates)
+    at = host["start_ns"].to_numpy()[rows]
     order = np.argsort(at, kind="stable")
-    started, at = started[order], at[order]
+    rows, at = rows[order], at[order]
     inner = boundaries.inner[begins]
     is_one = np.append(communicates, np.zeros(trace.launches.height + 1, bool))[inner]
-    thread = host["thread"].to_numpy()[started]
+    thread = host["thread"].to_numpy()[rows]
     starter = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread[begins])
     starter = np.where(is_one, starter, NONE)
     return boundaries.last_before(starter, boundaries.time[begins])
@@ -98,9 +98,9 @@ def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int6
     ends[1:] &= is_work[:-1]
     ends[:1] = False
     at = np.flatnonzero(ends)
-    following = np.minimum(at + 1, boundaries.time.size - 1)
-    is_last = (following == at) | (boundaries.thread[following] != boundaries.thread[at])
-    rests = is_last | (boundaries.time[following] - boundaries.time[at] > IDLE_NS)
+    next_point = np.minimum(at + 1, boundaries.time.size - 1)
+    is_last = (next_point == at) | (boundaries.thread[next_point] != boundaries.thread[at])
+    rests = is_last | (boundaries.time[next_point] - boundaries.time[at] > IDLE_NS)
     points: NDArray[np.int64] = at[rests]
     return points
 
