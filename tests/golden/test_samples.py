@@ -18,6 +18,7 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.build import text
 from support.gpu_sample import gpu_sample
+from support.graphs import joined
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "samples"
@@ -39,7 +40,7 @@ SAMPLES = {**{name_of(path): partial(read_once, path) for path in TRACES}, "gpu"
 
 @cache
 def trace_of(sample):
-    return SAMPLES[sample]()
+    return joined(SAMPLES[sample]())
 
 
 def test_there_are_samples():
