@@ -51,7 +51,10 @@ Deno.test("rows that only a number identifies are named by it", () => {
 });
 
 Deno.test("rows whose key is a hash are named by what they are about", () => {
-  const columns = ["cause", "host", "culprit"].map((name) => ({ name, kind: "text" as const, doc: "Text." }));
+  const columns = ["cause", "host", "culprit"].map((name) => ({
+    ...{ name, kind: "text" as const, doc: "Text." },
+    shown_as: name === "culprit" ? "hash" as const : "name" as const,
+  }));
   const table: Table = {
     state: "ready",
     view: "idle_culprits",
@@ -117,7 +120,10 @@ Deno.test("rows are named by as much of their key as makes them unique, shapes w
   const table: Table = {
     state: "ready",
     view: "operator_efficiency",
-    columns: ["name", "input_shapes", "input_types"].map((name) => ({ name, kind: "text", doc: name })),
+    columns: ["name", "input_shapes", "input_types"].map((name) => ({
+      ...{ name, kind: "text", doc: name },
+      ...(name === "input_shapes" && { shown_as: "shapes" }),
+    })),
     data: {
       name: ["aten::mm", "aten::mm"],
       input_shapes: ["[[2, 3], [3, 4], [], []]", "[[8, 3], [3, 4]]"],

@@ -1,7 +1,7 @@
 import { deepStrictEqual as same } from "node:assert/strict";
 import { pageView } from "../src/api/pictures.ts";
 import type { Place, ViewEntry } from "../src/api/types.ts";
-import { absences, entriesOf, pageTitle, tabOf } from "../src/app/entries.ts";
+import { absences, entriesOf, tabOf } from "../src/app/entries.ts";
 
 function view(id: string, title: string, place: Place): ViewEntry {
   return { ...pageView(id, { title, question: "", section: "", figure: null }, ""), title: id, place };
@@ -30,11 +30,6 @@ Deno.test("every view opens on a tab", () => {
     ...["kernels", "graphs", "graphs", undefined],
   ]);
   same(tabOf(VIEWS, "nothing"), undefined);
-});
-
-Deno.test("the first tab is called like its entry", () => {
-  same(VIEWS.slice(0, 3).map((view) => pageTitle(VIEWS, view)), ["Overview", "Kernels", "Kernels: Graphs"]);
-  same(pageTitle(VIEWS, VIEWS[5]!), "Kernels: durations");
 });
 
 Deno.test("an entry is absent as a whole, and tabs that one thing would record are one absence", () => {

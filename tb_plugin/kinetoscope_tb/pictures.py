@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +23,23 @@ class Tree:
     widths: tuple[str, ...] = ()
     folded: str | None = None
     is_in_order: bool = False
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The first row as a sentence with its evidence, above the tabs of an entry.
+
+    Args:
+        amounts: The columns with what could be saved, as a time and as a share of a step.
+        texts: The columns with the rule, the sentence, the evidence, what to do, the confidence (high, medium, low or
+            cannot_tell), and the id of the view that shows more.
+        colors: The color of each rule, by its name in the page's theme; without one, the rule is the name.
+    """
+
+    kind: ClassVar = "sentence"
+    amounts: tuple[str, str]
+    texts: tuple[str, str, str, str, str, str]
+    colors: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -144,7 +162,7 @@ class Stacked:
     only: tuple[str, str] | None = None
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Stacked
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Stacked | Sentence
 
 
 def parent_column(picture: Picture | None) -> str | None:

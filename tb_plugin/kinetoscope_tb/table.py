@@ -7,12 +7,12 @@ Definitions are written only here: tooltips, the command line and docs/metrics.m
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Stacked, Tree, Treemap
+from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Sentence, Stacked, Tree, Treemap
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,24 @@ _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
+ShownAs = Literal["shapes", "place", "name", "hash", "offset"]
+"""What the page draws some texts and numbers as, where their kind alone doesn't say it.
+
+shapes    the shapes of inputs, without the empty ones at the end, which are of arguments that are no tensors
+place     a place in the program, which keeps its file and its function where it is cut
+name      names the row, though it isn't in the key
+hash      tells rows of several traces apart, and names nothing
+offset    the byte of the file at which the row's event begins
+"""
+
+
 class Column:
     """One column of a `Table`; its name is the attribute it is assigned to."""
 
     name: str
 
-    def __init__(self, kind: Kind, doc: str, *, adds_up: bool | None = None) -> None:
-        self.kind, self.doc, self._adds_up = kind, doc, adds_up
+    def __init__(self, kind: Kind, doc: str, *, adds_up: bool | None = None, shown_as: ShownAs | None = None) -> None:
+        self.kind, self.doc, self.shown_as, self._adds_up = kind, doc, shown_as, adds_up
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -145,6 +156,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
         case Treemap(area, name, group):
             return (area,), (name, group)
+        case Sentence(amounts, texts):
+            return amounts, texts
         case Stacked(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()

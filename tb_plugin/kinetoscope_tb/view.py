@@ -227,6 +227,7 @@ class View:
         time: The time of a row on the timeline; None if rows have none.
         reference: The columns that point to rows of another view; None if there are none.
         shows_path: Whether the timeline draws the critical path when it shows a row.
+        level: The column that says how serious a finding is: loss, warning or note. The page counts them.
         states_doubts: Whether the view itself says what faults of the recording make doubtful.
         reads_captures: Whether captures of graphs change it: the operators, modules, shapes, stacks and marks of what
             graphs replay. It isn't ready while they are searched.
@@ -252,6 +253,7 @@ class View:
     time: RowTime | None = None
     reference: Reference | None = None
     shows_path: bool = False
+    level: str | None = None
     states_doubts: bool = False
 
     def __post_init__(self) -> None:
@@ -261,6 +263,8 @@ class View:
         if self.slices and self.slices.except_kind and kinds.get("kind") is not TEXT:
             raise TypeError(f"{self.id} has no column 'kind', which except_kind={self.slices.except_kind!r} requires")
         wrong = self.time and [(name, kind) for name, kind in self.time.kinds() if kinds.get(name) is not kind]
+        if self.level and kinds.get(self.level) is not TEXT:
+            raise TypeError(f"{self.id} has no column {self.level!r} with text, as level= requires")
         if wrong:
             raise TypeError(
                 f"{self.id} has no column {wrong[0][0]!r} of the kind {wrong[0][1].name}, as time= requires"
@@ -385,6 +389,7 @@ class View:
             "time": self.time and asdict(self.time),
             "reference": self.reference and asdict(self.reference),
             "shows_path": self.shows_path,
+            **({"level": self.level} if self.level else {}),
             "weight": table.weight,
             "picture": table.picture and pictures.describe(table.picture),
             "comparable_columns": self.comparable_columns,
@@ -392,10 +397,22 @@ class View:
 
 
 def column_descriptions(columns: Iterable[Column]) -> list[dict[str, Any]]:
-    """Name, kind and definition of each column, and whether its values add up, as JSON values."""
-    return [{"name": c.name, "kind": c.kind.name, "doc": c.doc, "adds_up": c.adds_up} for c in columns]
+    """What clients need to know of each column, as JSON values; `shown_as` only where it is drawn in its own way."""
+    return [
+        {"name": c.name, "kind": c.kind.name, "doc": c.doc, "adds_up": c.adds_up}
+        | ({"shown_as": c.shown_as} if c.shown_as else {})
+        for c in columns
+    ]
 
 
 def catalogue(views: Iterable[View]) -> list[dict[str, Any]]:
-    """Every view's description, in the order of the page."""
-    return [view.describe() for view in views]
+    """Every view's description, in the order of the page, and what links to it say."""
+    every = list(views)
+    first = {view.entry: view for view in reversed(every) if isinstance(view.place, Tab)}
+    return [{**view.describe(), "page_title": _page_title(view, first.get(view.entry))} for view in every]
+
+
+def _page_title(view: View, first: View | None) -> str:
+    """The title of the view's entry, and its own if it isn't the first tab."""
+    label = (isinstance(view.place, Tab) and view.place.label) or view.title
+    return view.entry if view is first or label == view.entry else f"{view.entry}: {label}"

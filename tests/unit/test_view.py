@@ -8,9 +8,9 @@ import pytest
 
 from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.errors import BadParameter
-from kinetoscope_tb.pictures import Lines
+from kinetoscope_tb.pictures import Lines, Sentence
 from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
-from kinetoscope_tb.view import Detail, Part, RowTime, Slices, Tab, View
+from kinetoscope_tb.view import Detail, Part, RowTime, Slices, Tab, View, catalogue
 from kinetoscope_tb.views import EVERY_VIEW
 
 
@@ -174,3 +174,21 @@ def wrong_name(trace, *, span: str | None = None):
 def test_a_parameter_that_no_client_could_give_is_refused(function, problem):
     with pytest.raises(TypeError, match=problem):
         _ = View(function, table=Rows, title="Rows", entry="Operators").parameters
+
+
+def test_links_to_a_view_say_its_entry_and_its_tab_unless_it_is_the_first():
+    titles = {described["id"]: described["page_title"] for described in catalogue(EVERY_VIEW.values())}
+    assert [titles[name] for name in ("overview", "kernels", "graphs", "kernels_by_op", "launch_durations")] == [
+        *("Overview", "Kernels", "Kernels: Graphs", "Kernels: By launcher", "Idle: How long launching takes")
+    ]
+
+
+def test_the_answer_of_an_entry_is_drawn_as_a_sentence():
+    sentences = {entry.sentence for entry in ENTRIES.values() if entry.sentence}
+    assert {view.id for view in EVERY_VIEW.values() if isinstance(view.table.picture, Sentence)} == sentences
+
+
+def test_findings_have_a_level():
+    assert [view.id for view in EVERY_VIEW.values() if view.level] == ["health", "run_health"]
+    with pytest.raises(TypeError, match="no column 'level' with text"):
+        View(rows, table=Rows, title="Rows", entry="Operators", level="level")

@@ -6,6 +6,7 @@ import type { EntryFacts, Picture, ViewEntry } from "./types.ts";
 export const pageView = (id: string, entry: EntryFacts, doc: string): ViewEntry => ({
   id,
   title: entry.title,
+  page_title: entry.title,
   entry,
   doc,
   place: { kind: "tab", label: entry.title },

@@ -137,6 +137,13 @@ export interface DurationStats {
 }
 
 /** A part of the calls behind a row, such as those of one operator. */
+/** A row of a view, and the filter that shows it there. */
+export interface RowLink {
+  view: string;
+  title: string;
+  filter: string;
+}
+
 export interface CallShare {
   kind: "operator" | "module" | "line" | "input" | "launch" | "rank";
   text: string;
@@ -146,6 +153,8 @@ export interface CallShare {
   stack: string | null;
   /** How many modules of a class. */
   instances: number | null;
+  /** Of an operator or a module: its row in another view. */
+  row?: RowLink | null;
   /** Of a rank: its worker, and the row's key there. */
   worker?: string;
   find?: Find;
@@ -204,7 +213,7 @@ export interface SliceFacts extends SliceSummary {
   replayed: Record<string, string | null> | null;
   same_name: DurationStats;
   /** Rows of other views that this slice is counted in. */
-  rows: { view: string; filter: string }[];
+  rows: RowLink[];
 }
 export type SliceAnswer = Loading | Failed | SliceFacts;
 

@@ -43,6 +43,8 @@ export interface Column {
   doc: string;
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
+  /** What it is drawn as, where its kind alone doesn't say it. */
+  shown_as?: "shapes" | "place" | "name" | "hash" | "offset";
 }
 export interface Parameter {
   name: string;
@@ -76,6 +78,7 @@ export type Picture =
   | { kind: "heatmap"; down: string; across: string; parts: string[]; mark: string | null }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
+  | { kind: "sentence"; amounts: string[]; texts: string[]; colors: Record<string, string> }
   | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
   | {
     kind: "roofline";
@@ -119,6 +122,8 @@ export interface Reference {
 export interface ViewEntry {
   id: string;
   title: string;
+  /** What links to it say: its entry, and its tab if that isn't the first one. */
+  page_title: string;
   entry: EntryFacts;
   doc: string;
   place: Place;
@@ -138,6 +143,8 @@ export interface ViewEntry {
   reference: Reference | null;
   /** Whether the timeline draws the critical path when a row is opened in it. */
   shows_path: boolean;
+  /** The column with the levels of its findings. */
+  level?: string;
   /** What can be compared with another recording; empty where rows aren't the same things there. */
   comparable_columns: string[];
 }

@@ -29,13 +29,6 @@ export function tabOf(views: ViewEntry[], id: string): ViewEntry | undefined {
 
 export const tabLabel = ({ place, title }: ViewEntry): string => (place.kind === "tab" && place.label) || title;
 
-/** What a view is called away from its page: its entry, and its tab if that isn't the first one. */
-export function pageTitle(views: ViewEntry[], view: ViewEntry): string {
-  const [first] = views.filter(({ entry, place }) => entry.title === view.entry.title && place.kind === "tab");
-  const label = tabLabel(view);
-  return view === first || label === view.entry.title ? view.entry.title : `${view.entry.title}: ${label}`;
-}
-
 export interface Absence {
   title: string;
   /** What would record it. */

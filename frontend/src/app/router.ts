@@ -20,7 +20,7 @@ import { addKernelLabels } from "../format/kernel_labels.ts";
 import { matrixUnits } from "../format/vendor_words.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
-import { entriesOf, type Entry, pageTitle, tabOf } from "./entries.ts";
+import { entriesOf, type Entry, tabOf } from "./entries.ts";
 
 export const address = signal<Address>(readAddress());
 export const listing = signal<Listing | null>(null);
@@ -99,6 +99,9 @@ export const detailsOf = (tab: string): ViewEntry[] =>
   catalogue.value.filter(({ place }) => place.kind === "detail" && [place.of, ...place.also].includes(tab));
 
 export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.find((entry) => entry.id === id);
+
+/** The views of findings, that of the recording first. */
+export const findingViews = computed(() => catalogue.value.filter(({ level }) => level));
 
 /** The view whose rows a panel of the timeline lists. */
 export const viewOfPanel = (panel: NonNullable<Slices["panel"]>): ViewEntry | undefined =>
@@ -203,10 +206,7 @@ export function switchTab(id: string) {
 }
 
 /** What a view is called in links to it. */
-export function viewTitle(id: string): string {
-  const view = allViews.value.find((one) => one.id === id);
-  return view ? pageTitle(allViews.value, view) : id;
-}
+export const viewTitle = (id: string): string => allViews.value.find((one) => one.id === id)?.page_title ?? id;
 
 const ROOM = 0.15; // margin at each side, as a share of the time
 

@@ -3,7 +3,16 @@ import { useRef } from "preact/hooks";
 import { cachedTable } from "../app/answers.ts";
 import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";
-import { missing, openEntry, openTab, openView, placeLabels, switchTab, traceState } from "../app/router.ts";
+import {
+  findingViews,
+  missing,
+  openEntry,
+  openTab,
+  openView,
+  placeLabels,
+  switchTab,
+  traceState,
+} from "../app/router.ts";
 import type { ViewEntry } from "../api/types.ts";
 import { decimal, plural } from "../format/numbers.ts";
 import { copy } from "../ui/copy.ts";
@@ -13,10 +22,10 @@ import { useContext } from "../views/overview/overview.tsx";
 export function healthCounts(): string[] | null {
   const state = traceState.value;
   if (state?.state !== "ready") return null;
-  const levels = cachedTable("health")?.data.level; // more than the state knows, while it searched captures
-  const ofRun = cachedTable("run_health")?.data.level ?? [];
+  // Tables know more than the state while it searched captures.
+  const levels = findingViews.value.map(({ id, level }) => cachedTable(id)?.data[level!]);
   const [loss, warning, note] = (["loss", "warning", "note"] as const).map((level) =>
-    [...levels ?? [], ...ofRun].filter((one) => one === level).length + (levels ? 0 : state.findings[level] ?? 0)
+    levels.flat().filter((one) => one === level).length + (levels[0] ? 0 : state.findings[level] ?? 0)
   );
   return [
     loss ? `${decimal(loss)} ${loss === 1 ? "loss" : "losses"}` : "",
@@ -30,7 +39,11 @@ function HealthBadge() {
   if (!counts) return null;
   const isSerious = counts[0] && !counts[0].includes("note");
   return (
-    <button type="button" class={`badge ${isSerious ? "some" : ""}`} onClick={() => openView("health")}>
+    <button
+      type="button"
+      class={`badge ${isSerious ? "some" : ""}`}
+      onClick={() => openView(findingViews.value[0]!.id)}
+    >
       Trace health: {counts.join(", ") || "nothing to note"}
     </button>
   );

@@ -26,7 +26,7 @@ import { PlaceChoice } from "./place_choice.tsx";
 
 /** The number next to an entry's title: only from answers that the page has, since no number is worth a request. */
 function figureText({ figure, tabs }: Entry): string {
-  const counts = tabs.some(({ id }) => id === "health") && healthCounts();
+  const counts = tabs.some(({ level }) => level) && healthCounts();
   if (counts) return counts[0] ?? "✓";
   const table = figure && cachedTable(figure.view);
   if (!table) return "";

@@ -115,7 +115,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
       (isShare || (!tree && COUNTED.has(column.name))),
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(hasLabel) && { shown: (row: number) => readable(values[row]) }),
-    ...(column.name === "input_shapes" && { shown: (row: number) => shapes(values[row]) }),
+    ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }
 
@@ -143,9 +143,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   );
   const first = all.find(({ kind }) => kind === "text");
   const inKey = ({ name }: DrawnColumn) => !entry.key.length || entry.key.includes(name);
-  // A culprit's key is a hash: its cause and what the host did name it.
-  const isNaming = (column: DrawnColumn) =>
-    entry.key.includes("culprit") ? ["cause", "host"].includes(column.name) : inKey(column);
+  const isNaming = (column: DrawnColumn) => column.shown_as === "name" || (inKey(column) && column.shown_as !== "hash");
   const namingTexts = all.filter((column) => isText(column) && isNaming(column));
   const nameColumns = tree ? [first!] : namingTexts.length ? namingTexts : all.filter((column) => inKey(column));
   // A row's position in the tree already shows its parent, its path, and what it belongs to.

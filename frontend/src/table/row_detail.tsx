@@ -9,9 +9,6 @@ import { EventSection } from "../ui/event_detail.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 import { Stack } from "../ui/stack.tsx";
 
-/** The column with the byte offset of a row's event in the file. */
-const PLACE = "first_byte";
-
 const LONG = 40; // letters that a table may not show
 
 function valueText({ kind, values }: DrawnColumn, row: number) {
@@ -31,7 +28,7 @@ interface RowDetailProps {
 
 /** What the table doesn't show of a row, and below that what belongs to it. */
 export function RowDetail({ ready, table, row, inSight, children }: RowDetailProps) {
-  const place = table.data[PLACE]?.[row];
+  const place = table.data[table.columns.find(({ shown_as }) => shown_as === "offset")?.name ?? ""]?.[row];
   const slices = slicesIn(table.view, (column) => table.data[column]?.[row] ?? null);
   const scope = useTableScope();
   const isShown = scope.get("open") === "event";

@@ -24,7 +24,7 @@ const textOf = (column: DrawnColumn, row: number) =>
   column.shown?.(row) ?? cell(column.values[row], column.kind, column.scale);
 
 /** How a text that doesn't fit is cut. */
-const cutOf = ({ name, shown }: DrawnColumn) => shown ? cutText : name === "source" ? cutPlace : fitText;
+const cutOf = ({ shown_as, shown }: DrawnColumn) => shown ? cutText : shown_as === "place" ? cutPlace : fitText;
 
 /** A cell's tooltip: the exact number, or the text that was cut. */
 export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {

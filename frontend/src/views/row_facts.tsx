@@ -5,7 +5,7 @@ import type { Find } from "../api/row_slices.ts";
 import type { Failed, Loading } from "../api/types.ts";
 import type { CallShare, RankFacts, RowAdvice, RowFacts } from "../api/timeline_types.ts";
 import { useResource } from "../app/resource.ts";
-import { go, missing, openTimeline, openView, stepWord, trace, viewEntry } from "../app/router.ts";
+import { go, openTimeline, openView, stepWord, trace } from "../app/router.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
 import { shortFrame } from "../format/stacks.ts";
 import { Part } from "../ui/details.tsx";
@@ -23,12 +23,10 @@ const TITLES = {
   launch: "Grid × block",
   rank: "",
 };
-const VIEWS: Partial<Record<CallShare["kind"], string>> = { operator: "operators", module: "modules" };
 const OF_HOST = new Set(["Operator", "Runtime"]);
 
 /** The text, with the stack to unfold, or as a link to its rows, or to its slices on another rank. */
-function ShareText({ kind, text, stack, instances, worker, find }: CallShare) {
-  const view = VIEWS[kind] ?? "";
+function ShareText({ text, stack, instances, row, worker, find }: CallShare) {
   if (stack) {
     return (
       <details>
@@ -37,11 +35,10 @@ function ShareText({ kind, text, stack, instances, worker, find }: CallShare) {
       </details>
     );
   }
-  const isLink = find || (viewEntry(view) && !(view in missing.value));
-  const open = () => find ? openTimeline({ find, range: null, worker }) : openView(view, text);
+  const open = find ? () => openTimeline({ find, range: null, worker }) : row && (() => openView(row.view, row.filter));
   return (
     <>
-      {isLink ? <button type="button" class="link" onClick={open}>{text}</button> : text}
+      {open ? <button type="button" class="link" onClick={open}>{text}</button> : text}
       {instances !== null && instances > 1 && ` · ${plural(instances, "instance")}`}
     </>
   );

@@ -60,7 +60,7 @@ const LONG_S = 3; // the verdict of a run that is ready sooner comes without a l
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
 export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
-  const { answer } = useAnswer(view), label = viewEntry(view)!.entry.title;
+  const { answer } = useAnswer(view), { entry, picture } = viewEntry(view)!, label = entry.title;
   if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
     return (
       <section class="verdict" aria-label={label}>
@@ -68,31 +68,31 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
       </section>
     );
   }
-  if (answer?.state !== "ready" || !answer.data.rule?.length) return null;
+  if (answer?.state !== "ready" || picture?.kind !== "sentence") return null;
   const { data, note = "" } = answer;
-  const text = (name: string) => unbroken(String(data[name]![0] ?? ""));
-  if (text("confidence") === "cannot_tell" && !isOwn) return null;
-  const [saving, share] = [data.saving_ns![0], data.saving_frac![0]];
-  const others = data.rule!.length - 1;
+  const rows = data[picture.texts[0]!]?.length;
+  if (!rows) return null;
+  const [saving, share, ...texts] = [...picture.amounts, ...picture.texts].map((name) => data[name]![0] ?? "");
+  const [rule, title, evidence, action, confidence, moreIn] = texts.map((text) => unbroken(String(text)));
+  if (confidence === "cannot_tell" && !isOwn) return null;
+  const others = rows - 1;
   const more = others > 0 ? ` ${others} more ${others === 1 ? "rank is" : "ranks are"} slow.` : "";
   const hasSaving = typeof saving === "number" && typeof share === "number";
   return (
     <Banner
       label={label}
-      color={`var(--${
-        label !== "Ranks" ? text("rule") : text("rule") === "no_straggler" ? "kernel" : "communication"
-      })`}
-      title={text("title")}
-      evidence={`${note} ${text("evidence")}${hasSaving || isOwn ? ` ${text("action")}` : ""}${more}`}
+      color={`var(--${picture.colors[rule!] ?? rule})`}
+      title={title!}
+      evidence={`${note} ${evidence}${hasSaving || isOwn ? ` ${action}` : ""}${more}`}
     >
       {hasSaving && (
         <>
           <b data-tip="If the rank were as fast as the next one">up to −{quantity(saving, "duration")}</b>
-          <small>{percent(share)} % of each step · confidence {text("confidence")}</small>
+          <small>{percent(share)} % of each step · confidence {confidence}</small>
         </>
       )}
-      {text("confidence") === "low" && <b>low confidence</b>}
-      <LinkTo open={() => openView(text("view"), "")}>{viewTitle(text("view"))}</LinkTo>
+      {confidence === "low" && <b>low confidence</b>}
+      <LinkTo open={() => openView(moreIn!)}>{viewTitle(moreIn!)}</LinkTo>
     </Banner>
   );
 }

@@ -66,6 +66,7 @@ function List({ data, kind, rows: most, per }: ListProps) {
                   <small>
                     {owner && `${owner}${others ? ` +${others}` : ""} · `}
                     {plural(data.calls![row] as number, "call")}
+                    {per && " in all"}
                   </small>
                 </th>
                 <td data-tip={exact(data.mean_ns![row], "duration")}>{scaled(data.mean_ns![row] as number, scale)}</td>

@@ -40,7 +40,9 @@ class OpName(Table):
 class OpShapes(Table):
     """Input shapes of operators."""
 
-    input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
+    input_shapes = Column(
+        TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
+    )
 
 
 class OpCosts(Table):

@@ -21,7 +21,7 @@ class CulpritGaps(Table):
     key, weight = ("device", "culprit", "start_ns"), "culprit_ns"
 
     device = Column(ID, "Index of the device.")
-    culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.")
+    culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.", shown_as="hash")
     step = Column(TEXT, "Number of the step that its first part lies in; missing between steps and without steps.")
     start_ns = Column(INSTANT, "When the gap began.")
     dur_ns = Column(DURATION, "How long nothing ran on the device.")

@@ -25,17 +25,20 @@ class GapCulprits(Table):
     start_ns = Column(INSTANT, "When the gap began.")
     culprit_ns = Column(DURATION, "How much of the gap has this cause and culprit.")
     gap_frac = Column(FRACTION, "Share of the gap.")
-    cause = Column(TEXT, "Why it was idle, as in the view of idle time.")
+    cause = Column(TEXT, "Why it was idle, as in the view of idle time.", shown_as="name")
     activity = Column(TEXT, "Where the host was late, what its launching threads did.")
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call on the thread that launched the "
         "work which ended the gap; missing if nothing is recorded, and where work was queued.",
+        shown_as="name",
     )
-    source = Column(TEXT, "File, first line and name of the innermost function of the program around it.")
+    source = Column(
+        TEXT, "File, first line and name of the innermost function of the program around it.", shown_as="place"
+    )
     op = Column(TEXT, "The operator that made the runtime call.")
     kind = Column(TEXT, "What `host` is: function, module, operator, annotation or runtime call.")
-    culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.")
+    culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.", shown_as="hash")
 
 
 def gap_culprits(trace: Trace, *, device: int | None = None, start_ns: int | None = None) -> pl.DataFrame:

@@ -34,7 +34,7 @@ class GraphKernels(Table):
         TEXT,
         "Innermost operator that was open at its launch when the graph was captured; missing if that isn't known.",
     )
-    input_shapes = Column(TEXT, "Shapes of the operator's inputs; missing if they weren't recorded.")
+    input_shapes = Column(TEXT, "Shapes of the operator's inputs; missing if they weren't recorded.", shown_as="shapes")
     module = Column(TEXT, "Path of the nn.Module that it belongs to; missing if none is known.")
     line = Column(TEXT, "Innermost frame of the program at its launch during the capture; missing if not recorded.")
     mark = Column(TEXT, "Mark around its launch (torch.cuda's mark_kernels); missing without.")

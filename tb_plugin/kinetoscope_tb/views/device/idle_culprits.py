@@ -30,12 +30,13 @@ class IdleCulprits(Table):
     key, weight = ("device", "culprit"), "total_ns"
 
     device = Column(ID, "Index of the device.")
-    cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.")
+    cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.", shown_as="name")
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
         "the next work; missing if nothing is recorded, where work was queued, so that the host delayed nothing, and "
         "where the trace doesn't show whether the device was idle.",
+        shown_as="name",
     )
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")
@@ -43,6 +44,7 @@ class IdleCulprits(Table):
         TEXT,
         "File, first line and name of the innermost Python function around it that belongs to the program, not to a "
         "library; of the innermost function with a file if none does. Missing without with_stack=True.",
+        shown_as="place",
     )
     activity = Column(
         TEXT,
@@ -63,7 +65,9 @@ class IdleCulprits(Table):
     ended_by = Column(
         TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed."
     )
-    culprit = Column(TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.")
+    culprit = Column(
+        TEXT, "Hash of cause, activity, host, kind, operator and source; the same in every trace.", shown_as="hash"
+    )
 
 
 def idle_culprits(

@@ -31,7 +31,9 @@ class KernelEfficiency(Table):
     operator = Column(
         TEXT, "Operator that launched it: the matmul, convolution or attention around it, else the innermost."
     )
-    input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
+    input_shapes = Column(
+        TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
+    )
     calls = Column(COUNT, "Number of calls of the operator.")
     time_ns = Column(DURATION, "Sum of the durations of its kernels.")
     roof_frac = Column(

@@ -45,7 +45,9 @@ class OperatorEfficiency(Table):
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
-    input_shapes = Column(TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.")
+    input_shapes = Column(
+        TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
+    )
     dtype = Column(
         TEXT,
         "Number format: tf32 if float inputs ran on tensor cores, but for AMD's matrix cores; else that of the inputs.",

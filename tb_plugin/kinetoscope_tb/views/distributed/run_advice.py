@@ -19,6 +19,7 @@ from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
+from ...pictures import Sentence
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import Part, View
 
@@ -39,10 +40,21 @@ _ACTIONS = dict(
 )
 
 
+_COLORS = {
+    "no_straggler": "kernel",
+    **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "unknown"), "communication"),
+}
+
+
 class RunAdvice(Table):
     """Which ranks or links are slow, and why; `no_straggler` means that none is."""
 
     key, weight = ("rule", "filter"), "saving_ns"
+    picture = Sentence(
+        amounts=("saving_ns", "saving_frac"),
+        texts=("rule", "title", "evidence", "action", "confidence", "view"),
+        colors=_COLORS,
+    )
 
     rule = Column(TEXT, "straggler, slow_link, slow_at_times, no_straggler, last_rank, or unknown.")
     title = Column(PROSE, "What the trace shows.")

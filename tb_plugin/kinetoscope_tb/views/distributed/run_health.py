@@ -38,4 +38,5 @@ VIEW = View(
     scope="span",
     within="recording",
     hint="No problems found.",
+    level="level",
 )

@@ -61,7 +61,7 @@ class PythonCalls(Table):
         f"Whether a thread spends at least {WAITING_SHARE:.0%} of its time in calls that wait: for a lock, another "
         "process, a file or a socket.",
     )
-    path = Column(TEXT, "Hash of the call path from the thread to it; the same in every trace.")
+    path = Column(TEXT, "Hash of the call path from the thread to it; the same in every trace.", shown_as="hash")
     parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")
 
 

@@ -41,7 +41,11 @@ class MemoryCurve(OfDevice):
         TEXT, "`peak`: the highest allocated level begins; `out of memory`: the device had no room for a request."
     )
     is_relative = Column(BOOL, IS_RELATIVE)
-    first_byte = Column(ID, "Where the record begins in the file; missing at the start and the end of the time shown.")
+    first_byte = Column(
+        ID,
+        "Where the record begins in the file; missing at the start and the end of the time shown.",
+        shown_as="offset",
+    )
 
 
 def memory_curve(

@@ -43,7 +43,7 @@ class MemoryEvents(OfDevice):
         "failed request.",
     )
     allocated_in = Column(TEXT, "Innermost operator that was open then.")
-    first_byte = Column(ID, "Where its first record begins in the file.")
+    first_byte = Column(ID, "Where its first record begins in the file.", shown_as="offset")
 
 
 def memory_events(

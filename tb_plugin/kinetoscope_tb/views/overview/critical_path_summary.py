@@ -12,6 +12,7 @@ from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps
 from ...names import text
+from ...pictures import Sentence
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.steps import step_noun
@@ -43,6 +44,11 @@ class CriticalPathSummary(Table):
     """What the critical path of the complete steps mostly consists of, in one row."""
 
     key, weight = ("rule",), None
+    picture = Sentence(
+        amounts=("saving_ns", "saving_frac"),
+        texts=("rule", "title", "evidence", "action", "confidence", "view"),
+        colors={},
+    )
 
     rule = Column(TEXT, "The category of the largest part.")
     title = Column(PROSE, "The largest part of the path.")

@@ -23,7 +23,9 @@ class Health(Table):
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
     count = Column(COUNT, "Number of affected events or places.", adds_up=False)
     consequence = Column(PROSE, "Consequence for the numbers, and what to do.")
-    first_byte = Column(ID, "First affected byte of the decompressed file; missing if it isn't a place in the file.")
+    first_byte = Column(
+        ID, "First affected byte of the decompressed file; missing if it isn't a place in the file.", shown_as="offset"
+    )
 
 
 def health(trace: Trace) -> pl.DataFrame:
@@ -41,4 +43,5 @@ VIEW = View(
     hint="Nothing was lost or repaired: the numbers are as recorded.",
     within="recording",
     reads_captures=True,
+    level="level",
 )

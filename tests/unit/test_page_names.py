@@ -1,0 +1,73 @@
+"""The page draws views as the catalogue describes them: where it knows one by name, or a column, there is a reason."""
+
+import re
+from pathlib import Path
+
+from kinetoscope_tb.views import EVERY_VIEW
+
+SOURCES = Path(__file__).parents[2] / "frontend" / "src"
+OVERVIEW = "the overview composes its page of these tables, each drawn in its own way"
+AREA = "tables of a marked area, which are no views; they have such columns too"
+BY_NAME = {
+    "views/overview": (
+        "activity_strip advice environment gpus health kernels lanes memory_devices operators overview run_advice "
+        "run_health steps top what_if",
+        OVERVIEW,
+    ),
+    "index.tsx": ("overview", "the overview has a page of its own"),
+    "views/row_facts.tsx": ("advice", "a row is part of a finding, which the advice shows"),
+    "views/parameters.tsx": ("steps", "phases to choose from are those of the steps"),
+    "timeline/panels/gap_list.tsx": ("idle_culprits", "the panel of idle gaps shows what the host did in them"),
+    "timeline/state/clocks.ts": ("clocks", "timelines of several ranks are drawn on one clock"),
+}
+"""Views that a file, or a folder, knows by their ids, and why."""
+COLUMNS_BY_NAME = {
+    "views/overview": ("*", OVERVIEW),
+    "api/row_slices.ts": ("kind", "`except_kind` of the catalogue is a value of that column"),
+    "charts/curve_chart.tsx": ("from_ns", "a parameter: a curve with one can be narrowed to a time"),
+    "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),
+    "charts/idle_bars.tsx": ("communication_ns device exposed_communication_ns step", "the sentence above such bars"),
+    "table/columns.ts": ("device thread", "rows of several devices or threads don't add up"),
+    "timeline/model/area_comparison.ts": ("calls category name", AREA),
+    "timeline/model/area_sides.ts": ("name", AREA),
+    "timeline/panels/area_counters.tsx": ("counter", AREA),
+    "timeline/panels/area_rows.tsx": ("category name", AREA),
+    "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
+    "timeline/state/idle_gaps.ts": ("cause device dur_ns host op start_ns", "the panel of idle gaps"),
+    "views/parameters.tsx": ("device phase", "parameters of a whole page"),
+}
+"""Columns that a file, or a folder, knows by their names, and why; `*`: any."""
+
+VIEW = re.compile(
+    r'(?:openView|useAnswer|viewEntry|cachedTable|slicesIn|useViewComparison)\("(\w+)"'
+    r'|\bview(?:=|: )\{?"(\w+)"|\bid === "(\w+)"|^(?:export )?const [A-Z_]+ = "(\w+)"',
+    re.MULTILINE,
+)
+COLUMN = re.compile(
+    r'\bdata\.(\w+)|\bdata\["(\w+)"\]|\bname === "(\w+)"|\brow\("(\w+)"\)'
+    r'|\b(?:valueOf|valuesOf|number|isShared|includes|has)\((?:\w+, )?"(\w+)"'
+)
+
+
+def by_hand(pattern, names):
+    """Which of the names each file or listed folder of the page's source has in code of this form."""
+    found = {}
+    for path in sorted(SOURCES.rglob("*.ts*")):
+        place = path.relative_to(SOURCES).as_posix()
+        place = "views/overview" if place.startswith("views/overview/") else place
+        hits = {name for groups in pattern.findall(path.read_text()) for name in groups} & names
+        if hits:
+            found[place] = found.get(place, set()) | hits
+    return found
+
+
+def test_the_page_knows_views_by_name_only_where_there_is_a_reason():
+    assert by_hand(VIEW, set(EVERY_VIEW)) == {place: set(names.split()) for place, (names, _) in BY_NAME.items()}
+
+
+def test_the_page_knows_columns_by_name_only_where_there_is_a_reason():
+    found = by_hand(COLUMN, {column.name for view in EVERY_VIEW.values() for column in view.table.columns})
+    listed = {
+        place: found.get(place) if names == "*" else set(names.split()) for place, (names, _) in COLUMNS_BY_NAME.items()
+    }
+    assert found == listed
