@@ -11,9 +11,10 @@ import polars as pl
 
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
-from .engine.answers import Missing, compute, compute_comparison, merge_run_notes
+from .engine.answers import Missing, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
+from .engine.comparisons import compute_comparison
 from .engine.executors import local_executors
 from .engine.file_processes import FileProcesses
 from .engine.files import open_or_read, write_to_cache

@@ -3,43 +3,64 @@
 from __future__ import annotations
 
 import logging
+import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tensorboard.plugins import base_plugin
 
-from .discovery import parse_logdirs
-from .discovery.jobs import has_job
-from .engine.cache import configured
-from .engine.engine import Engine
-from .web.access import WriteAccess
-from .web.app import routes
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from .web.app import Site
 
 logger = logging.getLogger(__name__)
 
+ROUTES = (
+    *("/runs", "/views", "/state", "/view", "/compare", "/event", "/capture", "/static/*", "/*"),
+    *("/timeline", "/timeline/labels", "/timeline/tiles", "/timeline/counters", "/timeline/slice", "/timeline/find"),
+    *("/timeline/row", "/timeline/row/ranks", "/timeline/row/advice"),
+    *("/timeline/area", "/timeline/area/flame", "/timeline/area/counters"),
+    *("/timeline/path", "/timeline/path_across_ranks", "/timeline/path_shares"),
+    *("/timeline/export", "/timeline/export/size", "/timeline/perfetto", "/timeline/perfetto/*"),
+)
+"""The routes of `web.app`, which TensorBoard asks for at its start."""
+
 
 class Plugin(base_plugin.TBPlugin):
-    """Shows PyTorch profiler traces; the constructor only stores the logdirs."""
+    """Shows PyTorch profiler traces; what shows them is imported at the first request."""
 
     plugin_name = "pytorch_profiler"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         self._context = context
-        logdirs = parse_logdirs(context.logdir, getattr(context.flags, "logdir_spec", None))
-        self._engine = Engine(logdirs, cache=configured())
-        self._access = WriteAccess.configured(getattr(context.flags, "host", None))
+        self._lock = threading.Lock()
+        self._site: Site | None = None
         self._rename_predecessor()
 
     def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
         """The routes below data/plugin/pytorch_profiler."""
         self._rename_predecessor()
-        return routes(self._engine, self._access)
+        return {route: partial(self._answer, route) for route in ROUTES}
 
     def is_active(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""
-        return self._engine.has_something_to_show() or has_job(self._engine.logdirs)
+        return self._site_of_logdirs().has_something_to_show()
+
+    def _answer(self, route: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        answer: Iterable[bytes] = self._site_of_logdirs().applications[route](environ, start_response)
+        return answer
+
+    def _site_of_logdirs(self) -> Site:
+        """What answers requests, which come in several threads: made once."""
+        with self._lock:
+            if self._site is None:
+                from .web.app import Site  # 0.4 s with Polars, which TensorBoard's start must not wait for
+
+                flags = self._context.flags
+                spec, host = getattr(flags, "logdir_spec", None), getattr(flags, "host", None)
+                self._site = Site(self._context.logdir, spec, host)
+            return self._site
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         """One JavaScript module in its own frame."""

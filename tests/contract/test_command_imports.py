@@ -8,6 +8,7 @@ import click
 import pytest
 
 from kinetoscope_tb.cli.commands import SENTENCES, commands
+from support.build import TraceBuilder
 
 CODE = """
 import json, sys
@@ -49,3 +50,31 @@ def test_the_list_of_commands_imports_no_command(argument):
     modules = modules_of(argument)
     assert len(ours(modules)) <= 14
     assert packages(modules) <= {"click", "kinetoscope_tb"}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """One recording of a GPU, alone in its folder."""
+    path = tmp_path_factory.mktemp("recording") / "rank0.1.pt.trace.json"
+    path.write_text(TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 50).kernel("gemm", 20, 60).text())
+    return str(path)
+
+
+NOT_OF_ONE_RECORDING = {"api", "compare", "timeline.core", "export", "plugin", "distributed.run", "views.distributed"}
+NOT_OF_ONE_RECORDING |= {"engine.engine", "engine.trace_cache", "engine.summary_loader", "reader.nsight.ingest"}
+NOT_OF_ONE_RECORDING |= {"reader.perfetto.ingest", "web.app", "web.encode_comparison", "cli.compare", "cli.ranks"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most", "unneeded"),
+    [
+        (("summary",), 285, set()),
+        (("view", "overview"), 235, {"cli.summary", "summary", "views.overview.advice", "advice.kernels"}),
+        (("view", "kernels"), 235, {"cli.summary", "summary", "views.overview.advice", "advice.kernels"}),
+    ],
+)
+def test_an_answer_about_one_recording_imports_what_it_answers_with(arguments, most, unneeded, recording):
+    modules = modules_of(*arguments, recording)
+    assert {f"kinetoscope_tb.{name}" for name in NOT_OF_ONE_RECORDING | unneeded} & set(modules) == set()
+    assert len(ours(modules)) <= most
+    assert {"rich", "tensorboard", "torch", "fsspec"} & packages(modules) == set()

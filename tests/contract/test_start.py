@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,10 @@ from tensorboard.backend.application import TensorBoardWSGIApp
 from tensorboard.plugins import base_plugin
 from werkzeug.test import Client
 
+from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.loader import Loader
-from kinetoscope_tb.plugin import Plugin
+from kinetoscope_tb.plugin import ROUTES, Plugin
+from kinetoscope_tb.web.app import routes
 
 
 def context(logdir="/nowhere", **options):
@@ -52,6 +55,17 @@ def test_making_the_plugin_touches_no_disk_and_starts_nothing(monkeypatch):
     before = threading.active_count()
     Plugin(context())
     assert threading.active_count() == before
+
+
+def test_tensorboard_hears_of_every_route():
+    assert sorted(ROUTES) == sorted(routes(Engine(())))
+
+
+def test_requests_that_come_together_make_one_site(tmp_path):
+    plugin = Plugin(context(str(tmp_path)))
+    with ThreadPoolExecutor(4) as threads:
+        sites = list(threads.map(lambda _: plugin._site_of_logdirs(), range(4)))
+    assert len(set(map(id, sites))) == 1
 
 
 def test_the_loader_makes_the_plugin():

@@ -26,9 +26,10 @@ from kinetoscope_tb.distributed.path.path_segments import PathSegments
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.distributed.validation import problem_of
-from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, compute, compute_comparison
+from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, compute
 from kinetoscope_tb.engine.cache import summary_entry, timeline_entry, trace_entry
 from kinetoscope_tb.engine.cache.columns import Reader
+from kinetoscope_tb.engine.comparisons import compute_comparison
 from kinetoscope_tb.errors import KinetoscopeError, TraceError
 from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, exported
 from kinetoscope_tb.export.merge import merge
@@ -54,7 +55,7 @@ from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
 from kinetoscope_tb.view import Detail
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
-from kinetoscope_tb.web import encode
+from kinetoscope_tb.web import encode, encode_comparison
 from kinetoscope_tb.web.timeline import _meta
 
 Question = tuple[str, Callable[[], object]]
@@ -271,7 +272,7 @@ def _export(trace: Trace, made: Any) -> None:
 
 def _compare(view: Any, base: Trace, new: Trace) -> None:
     result = compute_comparison(view, base, new, {})
-    fail_if_unsound(encode.comparison(view, result))
+    fail_if_unsound(encode_comparison.comparison(view, result))
 
 
 def file_questions(data: bytes, folder: Path) -> Iterator[Question]:

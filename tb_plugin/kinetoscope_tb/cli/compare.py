@@ -13,12 +13,13 @@ import click
 
 from ..compare.changes import ID as CHANGES
 from ..compare.rules import compared_column, judge, parse_rule
-from ..engine.answers import Missing, compute_changes, compute_comparison
+from ..engine.answers import Missing
+from ..engine.comparisons import compute_changes, compute_comparison
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..names.text import visible
 from ..views import EVERY_VIEW
-from ..web import encode
+from ..web import encode, encode_comparison
 from ..web.json_text import json_text
 from .completion import complete_path
 from .options import capture_option, communication_option
@@ -192,7 +193,7 @@ def _print(
 ) -> None:  # Comparison | Missing
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
-        click.echo(json_text(encode.comparison(view, result) | verdict_values))
+        click.echo(json_text(encode_comparison.comparison(view, result) | verdict_values))
         return
     if isinstance(result, Missing):
         click.echo(f"{view.title}: nothing to compare. {result.hint}", err=True)
@@ -208,7 +209,7 @@ def _print(
 def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
-        click.echo(json_text(encode.changes(result) | verdict_values))
+        click.echo(json_text(encode_comparison.changes(result) | verdict_values))
         return
     if form == "csv":
         click.echo(encode.csv(result.frame), nl=False)

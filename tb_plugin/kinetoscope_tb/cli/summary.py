@@ -17,7 +17,6 @@ from ..views import EVERY_VIEW
 from ..web import encode
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
-from .ranks import side_by_side
 from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ def _summary(
 
 
 def _answers_of_run(listing: Listing, file: TraceFile) -> Answers:
+    from .ranks import side_by_side  # 35 modules, which one recording doesn't need
+
     return _answers(side_by_side(listing, file, "run"), "run")
 
 

@@ -11,7 +11,6 @@ from ..engine.doubts import doubt
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..web import encode
 from ..web.json_text import json_text
-from .ranks import side_by_side
 from .row_options import RowOptions
 from .text_table import print_rows
 from .traces import chosen, listed, opened
@@ -52,6 +51,8 @@ def print_view(
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(view, trace))
     else:
+        from .ranks import side_by_side  # 35 modules, which one recording doesn't need
+
         ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form, rows, {})
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import polars as pl
+
 from .workers import is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from concurrent.futures import Future
 
-    import polars as pl
-
-    from ..compare.changes import ChangeList
-    from ..compare.comparison import Comparison
     from ..discovery import TraceFile
     from ..reader import Preview
-    from ..trace import Trace
     from ..view import Recorded, View
 
 
@@ -110,35 +107,6 @@ def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile)
     """
     if view.id != "health" or not file.notes or isinstance(answer, Missing):
         return answer
-    import polars as pl
-
     rows = [(note.rule, note.level, note.ranks, note.text, None) for note in file.notes]
     both = pl.concat([answer, pl.DataFrame(rows, schema=answer.schema, orient="row")])
     return both.sort(pl.col("level").replace_strict({"loss": 0, "warning": 1, "note": 2}), maintain_order=True)
-
-
-def compute_comparison(
-    view: View, base: Recorded, new: Recorded, arguments: Mapping[str, object], columns: Sequence[str] = ()
-) -> Comparison | Missing:
-    """The view of both traces, or of both runs if it is about all ranks, compared.
-
-    Raises:
-        BadParameter: The view, or a column of it, can't be compared.
-    """
-    from ..compare.comparison import compare, compare_runs
-    from ..trace import Trace
-
-    if not (isinstance(base, Trace) and isinstance(new, Trace)):
-        if view.is_missing(base) and view.is_missing(new):
-            return Missing(view.hint)
-        return compare_runs(view, base, new, arguments=arguments, columns=columns)
-    if view.comparable_columns and view.is_missing(base) and view.is_missing(new):
-        return Missing(view.hint_for(base))
-    return compare(view, base, new, arguments=arguments, columns=columns)
-
-
-def compute_changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
-    """What changed most between both traces."""
-    from ..compare.changes import changes
-
-    return changes(views, base, new)

@@ -13,6 +13,7 @@ from ..arrays.allocator import share_one_arena
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
 from ..errors import NotFound
 from ..filesystem import is_url, last_part
+from ..reader.event import EventTexts
 from .answers import (
     LoadingProgress,
     Missing,
@@ -20,11 +21,11 @@ from .answers import (
     Partial,
     ask_all,
     compute,
-    compute_changes,
-    compute_comparison,
     merge_run_notes,
     result_within,
 )
+from .comparisons import compute_changes, compute_comparison
+from .doubts import doubt
 from .file_processes import FileProcesses
 from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from ..compare.comparison import Comparison
     from ..distributed.run import Ranks
     from ..filesystem import Entry
-    from ..reader.event import Event, EventTexts
+    from ..reader.event import Event
     from ..timeline.core.model import Timeline
     from ..trace import Trace
     from ..view import Shared, View
@@ -234,8 +235,6 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        from .doubts import doubt
-
         result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.recording(file))
         return result_within(result, self._patience_s, "analyzing")
 
@@ -430,7 +429,5 @@ class Engine:
 
     def _event(self, file: TraceFile, trace: Trace, offset: int) -> Event:
         if self._event_texts is None:
-            from ..reader.event import EventTexts
-
             self._event_texts = EventTexts()
         return event_in(file, trace, offset, self._event_texts)

@@ -66,7 +66,7 @@ def executors(engine: str, recordings: int, processes: int | None = None) -> Ite
             f"--engine {engine!r} isn't possible; it is {LOCAL}, or {DASK}HOST:PORT of a Dask scheduler."
         )
     try:
-        from distributed import Client as Cluster
+        from distributed import Client as Cluster  # of Dask, which an extra installs
     except ImportError as error:
         raise BadParameter(f"--engine {engine} needs Dask. Install it: pip install 'kinetoscope[dask]'.") from error
     address = "tcp://" + engine.removeprefix(DASK)

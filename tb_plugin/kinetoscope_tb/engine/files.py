@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
+from ..trace.communication import with_patterns
+from .cache import is_worth_caching
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +48,7 @@ def read_traces(
     Raises:
         TraceError: The file can't be used for any reason; bugs of ours are logged with a traceback.
     """
-    from ..reader import read_each
+    from ..reader import read_each  # 37 modules, which a trace of the cache doesn't need
 
     traces = what_is_read(path, lambda: read_each(path, process, progress=progress, threads=threads))
     while (trace := what_is_read(path, lambda: next(traces, None))) is not None:
@@ -99,8 +101,6 @@ def open_or_read_each(
     Raises:
         TraceError: The file can't be used.
     """
-    from ..trace.communication import with_patterns
-
     trace = None if cache is None else cache.open(file.path, file.version)
     if trace is not None:
         return trace, None
@@ -110,8 +110,6 @@ def open_or_read_each(
 
 def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeline | None = None) -> None:
     """Write a trace or its timeline to the cache, unless its file changed in between."""
-    from .cache import is_worth_caching
-
     if is_worth_caching(trace, file.path):
         entry = entry_at(file.path)
         if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:  # not every server reports it
@@ -123,7 +121,7 @@ def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeli
 
 def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
     """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
-    from ..timeline.core.build import timeline
+    from ..timeline.core.build import timeline  # 9 modules, which no view needs
 
     stored = None if cache is None else cache.open_timeline(file.path, file.version, trace)
     return (timeline(trace), True) if stored is None else (stored, False)
@@ -136,7 +134,7 @@ def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> E
         NotFound: No row of the trace belongs to such an event.
         TraceError: The file can't be read, or changed since the trace was read.
     """
-    from ..reader.event import event_length
+    from ..reader.event import event_length  # with the reader
 
     length = event_length(trace, offset)
     _fail_if_changed(file)

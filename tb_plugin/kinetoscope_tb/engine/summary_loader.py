@@ -18,17 +18,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..distributed.run import Member, Ranks
+from ..distributed.summary import summary
+from ..distributed.validation import problem_of
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.roles import is_frontend
+from ..trace.communication import with_patterns
+from .cache import may_cache
+from .cache.summary_entry import packed
 from .files import read_traces
+from .sidecar_summaries import sidecar_summaries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..discovery import Listing, TraceFile
-    from ..distributed.run import Ranks
     from ..names.processes import Process
     from ..trace import Trace
     from .cache import Cache
@@ -114,11 +120,6 @@ def summaries_of_processes(
 
 
 def _summary(trace: Trace, path: str, patterns: CommunicationPatterns) -> PackedSummary:
-    from ..distributed.summary import summary
-    from ..distributed.validation import problem_of
-    from ..trace.communication import with_patterns
-    from .cache.summary_entry import packed
-
     result = summary(with_patterns(trace, patterns))
     problem = problem_of(result)
     if problem:  # it would break the views of all others
@@ -151,8 +152,6 @@ def _load(
     files: Sequence[TraceFile], cache: Cache | None, executors: ExecutorFactory, on_problem: Callable[[str], None]
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Load from the cache, from next to the recordings, or by reading the recordings."""
-    from .sidecar_summaries import sidecar_summaries
-
     missing = {}
     for file in files:
         stored = None if cache is None else cache.open_summary(file.path, file.version)
@@ -171,8 +170,6 @@ def _load(
 
 def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache) -> None:
     """Write a summary to the cache, unless its file changed in between."""
-    from .cache import may_cache
-
     entry = entry_at(file.path) if may_cache(file.path) else None
     if entry is not None and entry.stamp == file.stamp and entry.stamp[-1]:
         cache.write_summary(summary, file.path, file.version)
@@ -271,8 +268,6 @@ def ranks_of(
         outcomes: Each with its summary, or why there is none.
         notes: Notes about how they were loaded; read after `outcomes`.
     """
-    from ..distributed.run import Member, Ranks
-
     by_key = {file.key: outcome for file, outcome in outcomes}
     members = []
     for file in files:

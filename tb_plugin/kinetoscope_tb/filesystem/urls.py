@@ -98,7 +98,7 @@ def _options(kind: str) -> dict[str, Any]:
     if kind == "s3":  # twice, because s3fs and we retry too
         return {"config_kwargs": {"retries": {"max_attempts": 2, "mode": "standard"}}}
     if kind == "http":
-        from aiohttp import ClientTimeout
+        from aiohttp import ClientTimeout  # which an extra installs
 
         # No timeout for a download that makes progress, one for a silent connection; no decompression in transit.
         patience = ClientTimeout(total=None, sock_connect=20, sock_read=60)

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
+from ..compare.changes import ID as CHANGES
+from ..discovery import is_process_name, parse_logdirs
+from ..discovery.jobs import has_job
 from ..engine.answers import NotReady
+from ..engine.cache import configured
 from ..engine.engine import Engine
 from ..errors import NotFound
+from ..measures.calls.kernel_names import labels_of_kernels
 from ..names.roles import is_frontend
-from . import area, capture, encode, export, paths, perfetto, rows, slices, timeline
+from ..view import catalogue
+from ..views import EVERY_VIEW
+from . import area, capture, encode, encode_comparison, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response, page_file
@@ -24,6 +31,23 @@ if TYPE_CHECKING:
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 CAPTURE_NAMES = ("capture", "base_capture")  # of the graphs of both
+
+
+class Site:
+    """What a TensorBoard shows of its logdirs: the engine, and the applications by route.
+
+    Args:
+        logdir, logdir_spec: The flags of these names.
+        host: The address that the server listens on.
+    """
+
+    def __init__(self, logdir: str, logdir_spec: str | None, host: str | None) -> None:
+        self._engine = Engine(parse_logdirs(logdir, logdir_spec), cache=configured())
+        self.applications = routes(self._engine, WriteAccess.configured(host))
+
+    def has_something_to_show(self) -> bool:
+        """Whether there is a trace, a problem or a running job; True before the first listing is done."""
+        return self._engine.has_something_to_show() or has_job(self._engine.logdirs)
 
 
 def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
@@ -54,14 +78,12 @@ def _runs(engine: Engine, request: Request) -> object:
 
 
 def _views(_engine: Engine, request: Request) -> object:
-    from ..view import catalogue
-
     query_of(request, ())
-    return catalogue(_catalogue().values())
+    return catalogue(EVERY_VIEW.values())
 
 
 def _state(engine: Engine, request: Request) -> object:
-    query, views = query_of(request, NAMES), _catalogue()
+    query, views = query_of(request, NAMES), EVERY_VIEW
     file = file_of(engine, query)
     try:
         trace = engine.trace_so_far(file)
@@ -79,8 +101,6 @@ def _state(engine: Engine, request: Request) -> object:
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
-    from ..discovery import is_process_name
-
     listing = engine.listing()
     if listing is None or sum(not is_frontend(worker) for worker in listing.runs.get(file.run, {})) < 2:
         return False
@@ -103,13 +123,11 @@ def _view(engine: Engine, request: Request) -> object:
 
 def _shared_results() -> list[Callable[..., Shared]]:
     """What views begin with, in the order of the page."""
-    shares = [view.shares for view in _catalogue().values() if view.scope == "recording"]
+    shares = [view.shares for view in EVERY_VIEW.values() if view.scope == "recording"]
     return list(dict.fromkeys(make for make in shares if make is not None))
 
 
 def _compare(engine: Engine, request: Request) -> object:
-    from ..compare.changes import ID as CHANGES
-
     names = ("view", *NAMES, *BASE_NAMES)
     query = query_of(request, names, others=True)
     new = file_of(engine, query)
@@ -117,17 +135,15 @@ def _compare(engine: Engine, request: Request) -> object:
     others = {k: v for k, v in query.items() if k not in (*names, *CAPTURE_NAMES)}
     if query["view"] == CHANGES:
         query_of(request, names, optional=CAPTURE_NAMES)  # refuses other parameters
-        answer = encode.changes(engine.changes(_catalogue(), base, new))
+        answer = encode_comparison.changes(engine.changes(EVERY_VIEW, base, new))
     else:
         view = _find_view(query["view"])
         columns = [name for name in others.pop("columns", "").split(",") if name]
-        answer = encode.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
+        answer = encode_comparison.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
     return {**answer, "labels": dict(_kernel_labels(engine.recording(base), engine.recording(new)))}
 
 
 def _kernel_labels(*traces: Trace) -> Mapping[str, str]:
-    from ..measures.calls.kernel_names import labels_of_kernels
-
     return labels_of_kernels(*traces)
 
 
@@ -143,13 +159,7 @@ def _unknown_route(_engine: Engine, request: Request) -> object:
 
 
 def _find_view(name: str) -> View:
-    views = _catalogue()
+    views = EVERY_VIEW
     if name not in views:
         raise NotFound("view", name, views)
     return views[name]
-
-
-def _catalogue() -> Mapping[str, View]:
-    from ..views import EVERY_VIEW  # imports Polars, which TensorBoard's start must not wait for
-
-    return EVERY_VIEW

@@ -6,6 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import BadParameter
+from ..timeline.area.counter_values import counter_values
+from ..timeline.area.flame import AreaFlames, area_flames
+from ..timeline.area.groups import By, groups
+from ..timeline.area.pivot import Area, area
 from . import encode
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter
 from .timeline import counters_of
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..engine.engine import Engine
-    from ..timeline.area.groups import By, Groups
+    from ..timeline.area.groups import Groups
     from ..timeline.core.model import Timeline
     from ..trace import Trace
     from .responses import Handler
@@ -24,16 +28,12 @@ MOST_GROUPS = 3  # groupings cached per trace: each has a number per slice
 
 
 def _area(engine: Engine, request: Request) -> object:
-    from ..timeline.area.groups import By, groups
-
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks"), optional=("by",))
     by = _choice(query, "by", get_args(By))
     times, tracks, file = _times(query), _tracks(query), current_file(engine, query)
     of_slices: Groups = engine.about(file, "groups", groups, by, most=MOST_GROUPS)
 
     def rows(_trace: Trace, timeline: Timeline, _by: By, times: tuple[int, int], tracks: tuple[int, ...]) -> object:
-        from ..timeline.area.pivot import Area, area
-
         return encode.table(Area.columns, area(timeline, of_slices, *times, _known(timeline, tracks)))
 
     return engine.about(file, "area", rows, by, times, tracks)
@@ -46,15 +46,11 @@ def _flame(engine: Engine, request: Request) -> object:
 
 
 def _boxes(_trace: Trace, timeline: Timeline, times: tuple[int, int], tracks: tuple[int, ...], side: str) -> object:
-    from ..timeline.area.flame import AreaFlames, area_flames
-
     boxes = area_flames(timeline, *times, _known(timeline, tracks), is_device=side == "device")
     return encode.table(AreaFlames.columns, boxes)
 
 
 def _counters(engine: Engine, request: Request) -> object:
-    from ..timeline.area.counter_values import counter_values
-
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns"))
     times = _times(query)
     curves = counters_of(engine, current_file(engine, query))

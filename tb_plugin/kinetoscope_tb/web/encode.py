@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+import polars as pl
+
 from ..discovery import newest_span, run_labels, span_labels
 from ..engine.answers import LoadingProgress, Missing, Partial
+from ..measures.calls.kernel_names import labels_of_kernels
+from ..measures.recording.vendor import vendor_terms
+from ..trace.model import CAPTURED, NO_CAPTURES
+from ..trace.steps import step_noun
+from ..view import column_descriptions
+from ..views.overview.environment import job_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import polars as pl
-
-    from ..compare.changes import ChangeList
-    from ..compare.comparison import Comparison
     from ..discovery import Listing, TraceFile
     from ..reader.event import Event
     from ..table import Column
@@ -90,10 +94,6 @@ def state(
             missing.
         captures: Files that may be chosen to say what its graphs launch.
     """
-    from ..measures.calls.kernel_names import labels_of_kernels
-    from ..measures.recording.vendor import vendor_terms
-    from ..trace.steps import step_noun
-
     missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
     return {
         "state": "ready",
@@ -126,8 +126,6 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
 
 def _is_missing(view: View, trace: Trace) -> bool:
     """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
-    from ..trace.model import CAPTURED, NO_CAPTURES
-
     may_come = view.needs in CAPTURED and trace.captures is NO_CAPTURES and trace.holds("graphs")
     return not may_come and view.is_missing(trace)
 
@@ -144,8 +142,6 @@ def reading(progress: LoadingProgress, preview: Partial | None) -> dict[str, Any
 
 def partial(loaded: Partial) -> dict[str, Any]:
     """A preview: counts and sums that the rest of the file will raise, and the metadata before the events."""
-    from ..views.overview.environment import job_facts
-
     preview = loaded.preview
     devices = sorted({str(device.get("name") or "") for device in preview.meta.devices} - {""})
     facts = [
@@ -180,39 +176,7 @@ def answer(view: View, columns: Sequence[Column], frame: pl.DataFrame, note: str
 
 def table(columns: Sequence[Column], frame: pl.DataFrame) -> dict[str, Any]:
     """Columns with their definitions and values."""
-    from ..view import column_descriptions
-
     return {"state": "ready", "columns": column_descriptions(columns), "data": column_values(frame)}
-
-
-def comparison(view: View, result: Comparison | Missing) -> dict[str, Any]:
-    """A view of two traces, compared."""
-    from ..pictures import parent_column
-    from ..view import column_descriptions
-
-    if isinstance(result, Missing):
-        return view_answer(view, result)
-    table = result.table
-    return {
-        "state": "ready",
-        "view": view.id,
-        "compared": [column.name for column in result.columns],
-        "basis": {**asdict(result.basis), "words": result.basis.words},
-        "key": list(table.key),
-        "weight": table.weight,
-        "parent": parent_column(table.picture),
-        "columns": column_descriptions(table.columns),
-        "data": column_values(result.frame),
-    }
-
-
-def changes(result: ChangeList) -> dict[str, Any]:
-    """What changed most between two traces."""
-    from ..compare.changes import ID as CHANGES
-    from ..compare.changes import Changes
-
-    basis = {**asdict(result.basis), "words": result.basis.words}
-    return {"view": CHANGES, "headline": result.headline, "basis": basis, **table(Changes.columns, result.frame)}
 
 
 def event(one: Event) -> dict[str, Any]:
@@ -234,8 +198,6 @@ def column_values(frame: pl.DataFrame) -> dict[str, list[Any]]:
 
 def without_nan(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with null for what is not a finite number."""
-    import polars as pl
-
     floats = pl.col(pl.Float64, pl.Float32)
     return frame.with_columns(pl.when(floats.is_finite()).then(floats))
 
@@ -246,8 +208,6 @@ def csv(frame: pl.DataFrame) -> str:
     Text that a spreadsheet might run as a formula gets an apostrophe in front, because traces aren't trusted. JSON has
     the text unchanged. `formulas.json` defines what looks like a formula; the page is built with the same file.
     """
-    import polars as pl
-
     rule = json.loads(Path(__file__).with_name("formulas.json").read_text(encoding="utf-8"))
     names = [name for name, kind in frame.schema.items() if kind in (pl.String, pl.Categorical, pl.Enum)]
     texts = [pl.col(name).cast(pl.String) for name in names]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
+from ..export.chrome_json.writer import EXTRAS, Source, Window, exported, size
 from .queries import NAMES, current_file, query_of
 from .responses import Download
 
@@ -45,8 +46,6 @@ class _ExportRequest:
 
 
 def _export(engine: Engine, request: Request) -> object:
-    from ..export.chrome_json.writer import Source, Window, exported
-
     requested = _export_request(engine, request)
     sources = []
     for file, shift_ns in requested.files:
@@ -75,8 +74,6 @@ def _size_of(
     window: tuple[int | None, int | None],
     extras: tuple[Extra, ...],
 ) -> Any:
-    from ..export.chrome_json.writer import Source, Window, size
-
     return size(Source(trace, timeline, shift_ns), Window(*window), extras)
 
 
@@ -108,8 +105,6 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def _extras(text: str) -> tuple[Extra, ...]:
-    from ..export.chrome_json.writer import EXTRAS
-
     named = [name for name in text.split(",") if name]
     for name in named:
         if name not in EXTRAS:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..critical_path.explanation import Explanation
+from ..distributed.path.path_segments import PathSegments
 from ..engine.answers import Missing
 from ..errors import NotFound
+from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
+from ..timeline.critical_path.path_pieces import PathPieces
+from ..views import EVERY_VIEW
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter
 
 if TYPE_CHECKING:
@@ -14,12 +19,9 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..discovery import TraceFile
-    from ..distributed.path.path_segments import PathSegments
     from ..distributed.run import Ranks
     from ..engine.engine import Engine
     from ..timeline.core.model import Timeline
-    from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
-    from ..timeline.critical_path.path_pieces import PathPieces
     from ..trace import Trace
     from .responses import Handler
 
@@ -41,8 +43,6 @@ def _window(query: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _path_pieces(trace: Trace, timeline: Timeline) -> PathPieces:
-    from ..timeline.critical_path.path_pieces import PathPieces
-
     return PathPieces.of(trace, timeline)
 
 
@@ -50,8 +50,6 @@ def _path_within(
     engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Pieces], *arguments: object
 ) -> object:
     """The part of a path in a range."""
-    from ..critical_path.explanation import Explanation
-
     path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
     return {"state": "ready", "pieces": path.within(engine.timeline(file), *window, BUCKETS)}
 
@@ -68,8 +66,6 @@ def _across_ranks(engine: Engine, request: Request) -> object:
 
 
 def _cross_rank_pieces(trace: Trace, timeline: Timeline, segments: PathSegments, member: int) -> CrossRankPieces:
-    from ..timeline.critical_path.cross_rank_pieces import CrossRankPieces
-
     return CrossRankPieces.of(trace, timeline, segments, member)
 
 
@@ -94,9 +90,6 @@ def _path_segments(engine: Engine, file: TraceFile) -> PathSegments | Missing:
 
 
 def _path_segments_of(ranks: Ranks) -> PathSegments | Missing:
-    from ..distributed.path.path_segments import PathSegments
-    from ..views import EVERY_VIEW
-
     view = EVERY_VIEW["path_across_ranks"]
     return Missing(view.hint) if view.is_missing(ranks) else PathSegments.of(ranks)
 

@@ -14,11 +14,16 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from ..discovery import Listing
 from ..engine.answers import Missing, compute, merge_run_notes
+from ..engine.doubts import doubt
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
 from ..pictures import Lines, parent_column
+from ..trace import Trace
+from ..view import catalogue
 from . import encode
 from .assets import asset
 from .json_text import failure, json_text
@@ -26,7 +31,6 @@ from .json_text import failure, json_text
 if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..distributed.run import Ranks
-    from ..trace import Trace
     from ..view import Recorded, View
 
     RanksOf = Callable[[TraceFile, str], Ranks]
@@ -53,8 +57,6 @@ def report(
         most_rows: Limit of the rows of a table.
         ranks_of: All recordings of a file's span or run, for the views of these; None: the report has no such views.
     """
-    from ..view import catalogue
-
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
     files, traces = [], []
@@ -106,9 +108,6 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
 def _answer(
     view: View, file: TraceFile, recorded: Recorded, choice: Mapping[str, str], most_rows: int
 ) -> dict[str, Any]:
-    from ..engine.doubts import doubt
-    from ..trace import Trace
-
     result = merge_run_notes(view, compute(view, recorded, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
@@ -116,8 +115,6 @@ def _answer(
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):
-        import polars as pl
-
         first_rows = first_rows.with_columns(pl.when(pl.col(parent) < most).then(pl.col(parent)))
     if first_rows.height < result.height:
         rows = f"the first {text.digits(first_rows.height)} of {text.digits(result.height)} rows"

@@ -5,8 +5,21 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from ..advice.about_row import advice_about
+from ..advice.given import given_advice
+from ..diagnostics.diagnose import diagnose
 from ..engine.answers import Missing
 from ..errors import BadParameter
+from ..measures.time.idle_causes import SharedParts
+from ..table import TEXT
+from ..timeline.details.rank_calls import RankCalls, compare_ranks, key_on, only_device
+from ..timeline.details.row_facts import Origins, row_facts
+from ..timeline.search.search import events_of_row, parsed
+from ..timeline.search.text_query import texts_with
+from ..view import Head
+from ..views import EVERY_VIEW, VIEWS
 from .queries import STAMPED_NAMES, current_file, query_of
 
 if TYPE_CHECKING:
@@ -18,8 +31,6 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..engine.engine import Engine
     from ..timeline.core.model import Timeline
-    from ..timeline.details.rank_calls import RankCalls
-    from ..timeline.details.row_facts import Origins
     from ..trace import Trace
     from ..view import View
     from .responses import Handler
@@ -34,9 +45,6 @@ def _find_of(engine: Engine, request: Request) -> tuple[TraceFile, str]:
     Raises:
         BadParameter: It isn't the key of a row of a view.
     """
-    from ..timeline.search.search import parsed
-    from ..views import VIEWS
-
     query = query_of(request, (*STAMPED_NAMES, "find"))
     find = parsed(query["find"], VIEWS)
     if "view" not in json.loads(find):
@@ -50,25 +58,16 @@ def _row(engine: Engine, request: Request) -> object:
 
 
 def _origins(trace: Trace, _timeline: Timeline) -> Origins:
-    from ..timeline.details.row_facts import Origins
-
     return Origins.of(trace)
 
 
 def _row_facts(trace: Trace, timeline: Timeline, find: str, origins: Origins) -> dict[str, Any]:
-    from ..timeline.details.row_facts import row_facts
-    from ..timeline.search.search import events_of_row
-    from ..views import VIEWS
-
     key = json.loads(find)
     shown = [view for view in VIEWS.values() if not view.is_missing(trace)]
     return row_facts(timeline, events_of_row(trace, VIEWS[key["view"]], key), origins, shown)
 
 
 def _ranks(engine: Engine, request: Request) -> object:
-    from ..timeline.details.rank_calls import compare_ranks, only_device
-    from ..views import VIEWS
-
     file, find = _find_of(engine, request)
     recordings = engine.recordings_of_span(file)
     if len(recordings) < 2 or not _is_on_other_ranks(VIEWS[json.loads(find)["view"]]):
@@ -85,17 +84,11 @@ def _is_on_other_ranks(view: View) -> bool:
 
 
 def _calls_of_rank(trace: Trace, worker: str, find: str, device: int | None) -> RankCalls:
-    from ..timeline.details.rank_calls import RankCalls, key_on
-    from ..timeline.search.search import events_of_row
-    from ..views import VIEWS
-
     key = key_on(trace, json.loads(find), device)
     return RankCalls.of(trace, worker, key, events_of_row(trace, VIEWS[key["view"]], key))
 
 
 def _advice(engine: Engine, request: Request) -> object:
-    from ..measures.time.idle_causes import SharedParts
-
     file, find = _find_of(engine, request)
     words = _words_of_row(engine, file, json.loads(find))
     advice = engine.about(file, "row advice", _advice_about, find, words, shares=SharedParts.of)
@@ -104,11 +97,6 @@ def _advice(engine: Engine, request: Request) -> object:
 
 def _words_of_row(engine: Engine, file: TraceFile, find: Mapping[str, Any]) -> str:
     """All texts of a row of a view, on a line each."""
-    import polars as pl
-
-    from ..table import TEXT
-    from ..views import VIEWS
-
     view = VIEWS[find["view"]]
     frame = engine.frame(view, file, {})
     if isinstance(frame, Missing):
@@ -120,14 +108,6 @@ def _words_of_row(engine: Engine, file: TraceFile, find: Mapping[str, Any]) -> s
 
 
 def _advice_about(trace: Trace, _timeline: Timeline, find: str, words: str) -> list[Advice]:
-    from ..advice.about_row import advice_about
-    from ..advice.given import given_advice
-    from ..diagnostics.diagnose import diagnose
-    from ..timeline.search.search import events_of_row
-    from ..timeline.search.text_query import texts_with
-    from ..view import Head
-    from ..views import EVERY_VIEW, VIEWS
-
     key = json.loads(find)
     view = VIEWS[key["view"]]
     # Rows about gaps stand for the work around them, and rows of heads for whole devices.

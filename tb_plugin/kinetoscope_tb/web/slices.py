@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
+from ..timeline.details.details import details
+from ..timeline.details.links import Links
+from ..timeline.details.slice_summary import slice_summary
+from ..timeline.search.search import parsed, search
+from ..views import VIEWS
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter, whole_number
 
 if TYPE_CHECKING:
@@ -14,7 +19,6 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..timeline.core.model import Timeline
     from ..timeline.core.pyramid import Pyramid
-    from ..timeline.details.links import Links
     from ..timeline.search.search import SearchResult
     from ..trace import Trace
     from .responses import Handler
@@ -32,15 +36,10 @@ def _slice(engine: Engine, request: Request) -> object:
 
 
 def _links(trace: Trace, _timeline: Timeline) -> Links:
-    from ..timeline.details.links import Links
-
     return Links.of(trace)
 
 
 def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict[str, Any]:
-    from ..timeline.details.details import details
-    from ..views import VIEWS
-
     if number >= timeline.size:
         raise BadParameter(f"There is no slice {number}; the trace has {timeline.size}, counted from 0.")
     return details(trace, timeline, number, links, [view for view in VIEWS.values() if not view.is_missing(trace)])
@@ -71,8 +70,6 @@ def _requested_hit(query: dict[str, str]) -> tuple[str, int | None] | None:
 
 
 def _hits(matches: SearchResult, requested: tuple[str, int | None] | None) -> dict[str, Any]:
-    from ..timeline.details.slice_summary import slice_summary
-
     place = -1
     if requested is not None:
         which, at = requested
@@ -94,17 +91,11 @@ def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     Raises:
         BadParameter: The find isn't valid.
     """
-    from ..timeline.search.search import parsed
-    from ..views import VIEWS
-
     query = parsed(find, VIEWS)
     return engine.about(file, "search", _search, query, most=MOST_SEARCHES)
 
 
 def _search(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
-    from ..timeline.search.search import search
-    from ..views import VIEWS
-
     return search(trace, timeline, find, VIEWS)
 
 

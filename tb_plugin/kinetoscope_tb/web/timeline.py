@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ..engine.answers import ask_all
 from ..engine.engine import Engine
 from ..errors import BadParameter
+from ..measures.calls.kernel_names import labels_of_kernels
+from ..timeline.core.model import CATEGORIES, activity
+from ..timeline.core.pyramid import batch_bytes
+from ..timeline.counters.counters import batch_bytes as bytes_of_counters
+from ..timeline.counters.counters import counters
 from . import encode, slices
 from .queries import NAMES, STAMPED_NAMES, current_file, file_of, query_of, whole_number
 
@@ -40,14 +45,10 @@ def counters_of(engine: Engine, file: TraceFile) -> tuple[Counter, ...]:
 
 
 def _counters_in(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
-    from ..timeline.counters.counters import counters
-
     return counters(trace)
 
 
 def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
-    from ..timeline.core.model import CATEGORIES, activity
-
     steps = trace.steps.select("name", "start_ns", "end_ns", "is_complete", "phase", "part", "batch")
     return {
         "window": timeline.window,
@@ -64,8 +65,6 @@ def _meta(trace: Trace, timeline: Timeline) -> dict[str, Any]:
 
 
 def _labels(engine: Engine, request: Request) -> object:
-    from ..measures.calls.kernel_names import labels_of_kernels
-
     query = query_of(request, (*STAMPED_NAMES, "page"))
     first = whole_number(query, "page", "the number of a page of labels") * LABELS_PER_PAGE
     file = current_file(engine, query)
@@ -82,8 +81,6 @@ def _labels(engine: Engine, request: Request) -> object:
 
 
 def _tiles(engine: Engine, request: Request) -> object:
-    from ..timeline.core.pyramid import batch_bytes
-
     query = query_of(request, (*STAMPED_NAMES, "k"), optional=("find",))
     file = current_file(engine, query)
     timeline = engine.timeline(file)
@@ -96,12 +93,10 @@ def _tiles(engine: Engine, request: Request) -> object:
 
 
 def _counters(engine: Engine, request: Request) -> object:
-    from ..timeline.counters.counters import batch_bytes
-
     query = query_of(request, (*STAMPED_NAMES, "k"))
     curves = counters_of(engine, current_file(engine, query))
     keys = _keys(query["k"], "COUNTER", len(curves))
-    return batch_bytes([curves[counter].tile(level, index) for counter, level, index in keys])
+    return bytes_of_counters([curves[counter].tile(level, index) for counter, level, index in keys])
 
 
 def _keys(text: str, of: str, count: int) -> list[tuple[int, int, int]]:

@@ -27,18 +27,24 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from platformdirs import user_cache_path
+
 from ...filesystem import atomic_write, is_url
+from . import version
+from .columns import Reader, reading
 from .private_folders import is_mine, privacy_problem
+from .trace_entry import source_of
 
 if TYPE_CHECKING:
     from ...names.processes import Process
     from ...timeline.core.model import Timeline
     from ...trace import Trace
-    from .columns import Read, Reader
+    from .columns import Read
     from .summary_entry import PackedSummary
 
 Value = TypeVar("Value")
@@ -55,6 +61,12 @@ FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an
 
 _ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)")
 TRACE, TIMELINE, SUMMARY, PROCESSES = ".trace", ".timeline", ".ranks", ".processes"
+_FORMATS = {
+    TRACE: "trace_entry",
+    TIMELINE: "timeline_entry",
+    SUMMARY: "summary_entry",
+    PROCESSES: "processes_entry",
+}
 _PART = re.compile(r"\.[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)\.[0-9a-f]+\.part")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
@@ -89,9 +101,8 @@ class Cache:
 
     def open(self, path: str, stamp: Any) -> Trace | None:
         """The trace that was read from this path with this stamp; None if it must be read again."""
-        from .trace_entry import opened
-
-        return self._opened(path, stamp, TRACE, opened)
+        trace: Trace | None = self._opened(path, stamp, TRACE, _format_of(TRACE).opened)
+        return trace
 
     def holds(self, path: str, stamp: Any) -> bool:
         """Whether the trace that was read from this path with this stamp can be opened without reading the file."""
@@ -101,57 +112,45 @@ class Cache:
 
     def open_timeline(self, path: str, stamp: Any, trace: Trace) -> Timeline | None:
         """The timeline of the trace that was read from this path with this stamp; None if it must be computed."""
-        from .timeline_entry import opened
-
-        return self._opened(path, stamp, TIMELINE, lambda reader: opened(reader, trace))
+        opened = _format_of(TIMELINE).opened
+        timeline: Timeline | None = self._opened(path, stamp, TIMELINE, lambda reader: opened(reader, trace))
+        return timeline
 
     def open_summary(self, path: str, stamp: Any) -> PackedSummary | None:
         """The summary of the trace that was read from this path with this stamp; None if it must be computed."""
-        from .summary_entry import opened
-
-        return self._opened(path, stamp, SUMMARY, opened)
+        summary: PackedSummary | None = self._opened(path, stamp, SUMMARY, _format_of(SUMMARY).opened)
+        return summary
 
     def open_processes(self, path: str, stamp: Any) -> tuple[Process, ...] | None:
         """The processes that were found in this path with this stamp; None if that isn't known."""
-        from .processes_entry import opened
-
-        return self._opened(path, stamp, PROCESSES, opened)
+        processes: tuple[Process, ...] | None = self._opened(path, stamp, PROCESSES, _format_of(PROCESSES).opened)
+        return processes
 
     def write_processes(self, processes: Sequence[Process], path: str, stamp: Any) -> None:
         """Store the processes of a file; if that isn't possible, log it once and go on."""
-        from .processes_entry import write
-
         if may_cache(path):
-            self._write_or_warn(path, stamp, PROCESSES, write, processes)
+            self._write_or_warn(path, stamp, PROCESSES, _format_of(PROCESSES).write, processes)
 
     def write(self, trace: Trace, path: str, stamp: Any) -> None:
         """Store a trace; if that isn't possible, log it once and go on."""
-        from .trace_entry import write
-
-        self._write_or_warn(path, stamp, TRACE, write, trace)
+        self._write_or_warn(path, stamp, TRACE, _format_of(TRACE).write, trace)
 
     def write_timeline(self, timeline: Timeline, path: str, stamp: Any) -> None:
         """Store a timeline; if that isn't possible, log it once and go on."""
-        from .timeline_entry import write
-
-        self._write_or_warn(path, stamp, TIMELINE, write, timeline)
+        self._write_or_warn(path, stamp, TIMELINE, _format_of(TIMELINE).write, timeline)
 
     def write_summary(self, summary: PackedSummary, path: str, stamp: Any) -> None:
         """Store a summary; if that isn't possible, log it once and go on."""
-        from .summary_entry import write
-
-        self._write_or_warn(path, stamp, SUMMARY, write, summary)
+        self._write_or_warn(path, stamp, SUMMARY, _format_of(SUMMARY).write, summary)
 
     def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Value]) -> Value | None:
-        from .columns import Reader
-
         try:
             source = _source(path, stamp)
             entry = self.folder / _name(source, kind)
             if not self._is_private():
                 return None
             with _opened_alone(entry) as file:
-                reader = Reader(*_reading(file, is_mapped=kind == TIMELINE), _magic_of(kind))
+                reader = Reader(*_reading(file, is_mapped=kind == TIMELINE), _format_of(kind).MAGIC)
                 if reader.head.get("source") != source:
                     raise ValueError("it is of another file")
                 value = opened(reader)
@@ -246,13 +245,11 @@ class Cache:
 
     def entries(self) -> list[CachedTrace]:
         """The entries, most recently used first."""
-        from .trace_entry import source_of
-
         cached = []
         for entry, info in self._files(_ENTRY):
             path = None
             with suppress(OSError, ValueError, LookupError), _opened_alone(entry) as file:
-                path = str(source_of(*_reading(file), _magic_of(entry.suffix))["path"])
+                path = str(source_of(*_reading(file), _format_of(entry.suffix).MAGIC)["path"])
             cached.append(CachedTrace(path, info.st_size, info.st_mtime))
         return sorted(cached, key=lambda one: -one.used)
 
@@ -291,8 +288,6 @@ def _opened_alone(entry: Path) -> Iterator[IO[bytes]]:
 
 def _reading(file: IO[bytes], *, is_mapped: bool = False) -> tuple[Read, int]:
     """A function that reads parts of a file, and its size; if mapped, parts are views."""
-    from .columns import reading
-
     size = os.fstat(file.fileno()).st_size
     if is_mapped and size:
         return reading(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))), size
@@ -304,12 +299,9 @@ def _reading(file: IO[bytes], *, is_mapped: bool = False) -> tuple[Read, int]:
     return read, size
 
 
-def _magic_of(kind: str) -> bytes:
-    from . import processes_entry, summary_entry, timeline_entry, trace_entry
-
-    entries = {TRACE: trace_entry, TIMELINE: timeline_entry, SUMMARY: summary_entry, PROCESSES: processes_entry}
-    magic: bytes = entries[kind].MAGIC
-    return magic
+def _format_of(kind: str) -> Any:
+    """The module that writes and reads entries of a kind; two of them import what only a timeline or a run needs."""
+    return import_module(f".{_FORMATS[kind]}", __package__)
 
 
 def configured() -> Cache | None:
@@ -329,8 +321,6 @@ def configured() -> Cache | None:
 
 def _default_folder() -> Path:
     """The system's folder for a user's caches; a relative path if the user has no home folder."""
-    from platformdirs import user_cache_path
-
     return user_cache_path("kinetoscope", appauthor=False, opinion=False)
 
 
@@ -363,9 +353,7 @@ def _size(text: str) -> int | None:
 
 def _source(path: str, stamp: Any) -> dict[str, Any]:
     """The source of an entry, as it is after a round trip through JSON."""
-    from .version import sources_version
-
-    source = {"path": path, "stamp": stamp, "version": sources_version()}
+    source = {"path": path, "stamp": stamp, "version": version.sources_version()}
     as_stored: dict[str, Any] = json.loads(json.dumps(source, default=str))
     return as_stored
 
