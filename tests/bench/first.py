@@ -23,23 +23,43 @@ from support.waiting import wait_for
 
 SMALL_MB, ANY_MB = 4, 65  # files below and above the limit of a small one
 FRESH_S, FRESH_SMALL_S, AGAIN_S = 10, 4, 1.5
+MOST_OF_LIBRARIES = {"summary": 1.3, "view overview": 1.3, "--help": 0.21}
+"""0.5 and 0.08 s where importing NumPy and Polars takes 0.38 s."""
+STARTS_PER_ROUND = 3
 RUN = (sys.executable, "-c", "from kinetoscope_tb.cli import main; main()")
 
 
-def view_s(path: Path, place: Path) -> tuple[float, float]:
-    """(CPU seconds, seconds of the clock) of `kinetoscope view` with the cache and the bytecode in a folder."""
+def cpu_and_clock_s(place: Path, *command: str) -> tuple[float, float]:
+    """(CPU seconds, seconds of the clock) of a command with the cache and the bytecode in a folder."""
     environment = {"KINETOSCOPE_CACHE": str(place / "cache"), "PYTHONPYCACHEPREFIX": str(place / "bytecode")}
     environment["PYTHONDONTWRITEBYTECODE"] = ""  # which some containers set
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [*RUN, "view", "overview", str(path)], stdout=subprocess.DEVNULL, env={**os.environ, **environment}
-    )
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, **environment})
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - began
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"kinetoscope view overview {path} failed")
+        raise SystemExit(f"{command} failed")
     return usage.ru_utime + usage.ru_stime, seconds
+
+
+def view_s(path: Path, place: Path) -> tuple[float, float]:
+    """(CPU seconds, seconds of the clock) of `kinetoscope view`."""
+    return cpu_and_clock_s(place, *RUN, "view", "overview", str(path))
+
+
+def report_starts(path: Path, place: Path, rounds: int) -> None:
+    """Print the CPU time of commands about a small trace, as a multiple of importing NumPy and Polars just before."""
+    print(
+        f"\nstarts of commands: CPU time, as a multiple of importing NumPy and Polars; a trace of {path.stat().st_size:,} B"
+    )
+    for name, most in MOST_OF_LIBRARIES.items():
+        command = (*RUN, *name.split(), *([] if name == "--help" else [str(path)]))
+        ratios = []
+        for _ in range(1 + rounds * STARTS_PER_ROUND):  # the first one writes bytecode
+            libraries_s, _clock = cpu_and_clock_s(place, sys.executable, "-c", "import numpy, polars")
+            ratios.append(cpu_and_clock_s(place, *command)[0] / libraries_s)
+        print(line(f"kinetoscope {name}", ratios[1:], most, "×"))
 
 
 def answered_s(logdir: Path, place: Path) -> float:
@@ -62,6 +82,7 @@ def report_first(folder: Path, rounds: int) -> None:
     recording = folder / "first.json.gz"
     folder.mkdir(parents=True, exist_ok=True)
     training.write_recording(recording)
+    report_starts(recording, folder / "starts", rounds)
     print("\nfirst content: `kinetoscope view overview` with imports, and a TensorBoard's first answer")
     for name, megabytes, bound in (("a small trace", SMALL_MB, FRESH_SMALL_S), ("a larger one", ANY_MB, FRESH_S)):
         logdir = folder / f"of{megabytes}"

@@ -77,4 +77,4 @@ def test_an_answer_about_one_recording_imports_what_it_answers_with(arguments, m
     modules = modules_of(*arguments, recording)
     assert {f"kinetoscope_tb.{name}" for name in NOT_OF_ONE_RECORDING | unneeded} & set(modules) == set()
     assert len(ours(modules)) <= most
-    assert {"rich", "tensorboard", "torch", "fsspec"} & packages(modules) == set()
+    assert {"rich.console", "tensorboard", "torch", "fsspec"} & set(modules) == set()

@@ -134,7 +134,7 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
 
 def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path, monkeypatch, caplog):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
-    monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": VIEW})
+    monkeypatch.setattr("kinetoscope_tb.web.app.EVERY_VIEW", {"exact": VIEW})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
         read=one_process(lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=Meta(events=1))),
@@ -171,7 +171,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
         given.update(from_ns=from_ns, name=name)
         return pl.DataFrame(schema=Exact.schema())
 
-    monkeypatch.setattr("kinetoscope_tb.views.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
+    monkeypatch.setattr("kinetoscope_tb.web.app.EVERY_VIEW", {"exact": replace(VIEW, run=exact)})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
         read=one_process(lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build()),
