@@ -9,6 +9,7 @@ path is refused.
     state.json      the outcome of each window, from the writer process
     0001.json       a job
     0001.raw.json   the profiler's raw file, unless there was more room in the run's folder
+    in-run          exists if raw files may be in the run's folder
     0001.own        the program's own events and metadata, as `events.chrome_events` takes them
 
 This module imports nothing but the standard library.
@@ -39,6 +40,7 @@ except ImportError:  # Windows
 
 PROCESS = "process.json"
 STATE = "state.json"
+_IN_RUN = "in-run"
 MAX_PROGRAM_EVENTS_BYTES = 4 << 30
 """The maximum size of a file of the program's own events."""
 
@@ -102,6 +104,7 @@ class Spool:
             OSError: It can't be created, or belongs to another user.
         """
         folder = self.in_run(run)
+        (self.folder / _IN_RUN).touch()
         folder.parent.make()
         with folder.parent.open_folder() as scratch:
             scratch.make_folder(folder.name, 0o700)
@@ -129,7 +132,9 @@ class Spool:
         saved. The folder in the run, which only the facts name, goes before them.
         """
         process = self.process()
-        if process is not None:
+        if (
+            process is not None and (self.folder / _IN_RUN).exists()
+        ):  # else nothing needs the run's folder, which may hang
             with suppress(OSError):  # it doesn't exist, or has files that are still needed
                 in_run = self.in_run(Path(process["folder"]))
                 with in_run.parent.open_folder() as scratch:
