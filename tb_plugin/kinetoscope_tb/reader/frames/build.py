@@ -141,6 +141,8 @@ def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]
     """For each device row at which an arrow of such a category ends: where the arrow begins (begin, tid, ts)."""
     flows = frames["flows"]
     links = [c for c in used(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
+    if not links:
+        return pl.DataFrame(schema=dict.fromkeys(("device", "begin", "tid", "ts"), pl.Int64))
     columns = ("category", "phase", "id", "pid", "tid", "ts", "offset")
     ends = pl.DataFrame({n: flows[n] for n in columns}).cast(dict.fromkeys(columns, pl.Int64))
     ends = ends.filter(pl.col("category").is_in(links))

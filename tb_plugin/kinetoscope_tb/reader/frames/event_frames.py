@@ -17,7 +17,7 @@ from ...arrays.constants import frame_of, per_value, stores_one, with_constants
 from ...arrays.gather import NONE, enum_of, map_categories
 from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
-from ..scan.rows import LAYOUTS, OPEN, Rows
+from ..scan.rows import COLLECTIVES, LAYOUTS, OPEN, Rows
 from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
 
 Ints = NDArray[Any]
@@ -309,7 +309,15 @@ def _syncs(frame: Frame) -> dict[str, Any]:
 
 def collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
     """The frame of collectives, in the order of the file."""
+    return _collectives(rows, texts) if rows["offset"].size else _no_collectives()
 
+
+@cache
+def _no_collectives() -> pl.DataFrame:
+    return _collectives(Rows(COLLECTIVES), Texts([]))
+
+
+def _collectives(rows: Rows, texts: Texts) -> pl.DataFrame:
     def text(column: str) -> pl.Series:
         return enum(rows.gather(column), texts)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -72,7 +73,9 @@ def counters(
         others: The frame that has a row for each of them.
         threads: The trace's threads.
     """
-    offsets = np.concatenate([np.empty(0, np.int64), *(lines.offset for lines in texts)])
+    if not texts:
+        return _no_counters(), []
+    offsets = np.concatenate([lines.offset for lines in texts])
     text = b"".join(lines.text for lines in texts).decode("utf-8", "replace")
     lines = pl.Series("line", [text]).str.split("\n").explode().head(offsets.size)
     events = others.join(pl.DataFrame({"offset": offsets, "line": lines}), on="offset", maintain_order="left")
@@ -113,6 +116,11 @@ def _frame(spelt: pl.DataFrame) -> pl.DataFrame:
         ),
         *(pl.col(name).cast(dtype) for name, dtype in COUNTERS.items() if name not in _TEXTS),
     )
+
+
+@cache
+def _no_counters() -> pl.DataFrame:
+    return _frame(pl.DataFrame(schema={**COUNTERS, **dict.fromkeys(_TEXTS, pl.String)}))
 
 
 def _texts(tokens: pl.Series) -> pl.Series:
