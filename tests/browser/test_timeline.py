@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.app import ENTRY, App, HeldResponses, address
-from browser.timeline_page import Drawn, rests
+from browser.timeline_page import Drawn, draw_frames, rests
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -120,7 +120,7 @@ def test_a_drag_beyond_the_right_edge_moves_on_in_time(app: App):
     page.mouse.move(x, y)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 1, y, steps=4)
-    page.wait_for_timeout(1500)  # the address, which says where the picture is, follows only when it rests
+    draw_frames(page, 60)  # the address, which says where the picture is, follows only when it rests
     page.mouse.up()
     drawn.comes_to(lambda start, end: start > 0 and end - start == pytest.approx(1_000_000, abs=1))
     drawn.says("area of")

@@ -22,11 +22,23 @@ RESTED_MS = 500  # the address follows 320 ms after the picture's last movement
 
 
 def rests(page: Page) -> None:
-    """Waits until the picture moves no more: until its address stays as it is."""
+    """Waits until the picture moves no more: until its address stays as it is.
+
+    The page itself waits, so that on a busy machine what it does before that comes first.
+    """
     before = ""
     while page.url != before:
         before = page.url
-        page.wait_for_timeout(RESTED_MS)
+        page.evaluate("ms => new Promise(done => setTimeout(done, ms))", RESTED_MS)
+
+
+def draw_frames(page: Page, count: int) -> None:
+    """Waits until the page has drawn so many times, however fast the machine is."""
+    code = """count => new Promise(done => {
+        const next = () => count-- > 0 ? requestAnimationFrame(next) : done();
+        next();
+    })"""
+    page.evaluate(code, count)
 
 
 def address_value(page: Page, key: str) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
+import re
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.build import TraceBuilder
@@ -18,9 +20,9 @@ from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 STARTS_WITHIN_S = 90
+ASKS_EVERY_S = 0.05  # each question takes a TensorBoard about 5 ms of what it waits for
 PLUGIN = "data/plugin/pytorch_profiler/"
 
 
@@ -60,38 +62,39 @@ class Server:
 
     def settled(self, path: str, **query: str) -> Answer:
         """The answer once it is no longer `loading`."""
-        return wait_for(lambda: self.plugin(path, **query), is_right=lambda answer: answer.json["state"] != "loading")
+        is_settled = {"is_right": lambda answer: answer.json["state"] != "loading", "pause_s": ASKS_EVERY_S}
+        return wait_for(lambda: self.plugin(path, **query), **is_settled)
 
 
 @contextmanager
 def serving(*flags: str) -> Iterator[Server]:
-    """A TensorBoard with these flags, which ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    prefix = next((flag.partition("=")[2] for flag in flags if flag.startswith("--path_prefix=")), "")
-    command = [sys.executable, "-m", "tensorboard.main", "--host=127.0.0.1", f"--port={port}", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block.
+
+    Its output goes into a file: a pipe that nobody reads stops it once it is full.
+    """
+    command = [sys.executable, "-m", "tensorboard.main", "--host=127.0.0.1", "--port=0", *flags]
+    with (
+        tempfile.NamedTemporaryFile("w") as file,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, text=True) as process,
+    ):
+        output = Path(file.name)
         try:
-            server = Server(f"http://127.0.0.1:{port}{prefix}/", process)
-            wait_for(lambda: _answers(server, process), STARTS_WITHIN_S)
+            has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
+            server = Server(wait_for(lambda: _address(output.read_text()), STARTS_WITHIN_S, **has_ended), process)
+            server.ask("data/plugins_listing")
             yield server
         finally:
             process.terminate()
             try:
-                process.communicate(timeout=20)
+                process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
 
 
-def _answers(server: Server, process: subprocess.Popen[str]) -> bool:
-    """Whether a TensorBoard has started; it fails where it ended instead."""
-    assert process.poll() is None, process.communicate()[0]
-    try:
-        server.ask("data/plugins_listing")
-    except OSError:
-        return False
-    return True
+def _address(output: str) -> str | None:
+    """Where a TensorBoard says that it is."""
+    match = re.search(r"^TensorBoard \S+ at (http://\S+/) ", output, re.MULTILINE)
+    return match[1] if match else None
 
 
 def a_trace() -> TraceBuilder:

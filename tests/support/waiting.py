@@ -18,6 +18,7 @@ def wait_for(
     is_right: Callable[[Any], object] = bool,
     unless: Callable[[], object] = bool,
     context: Callable[[], object] = str,
+    pause_s: float = PAUSE_S,
 ) -> Any:
     """Return the answer of `ask` as soon as it is right.
 
@@ -27,11 +28,12 @@ def wait_for(
         is_right: Says whether an answer is right; by default one that is true.
         unless: Makes the test fail at once when it returns true, for example because a process has ended.
         context: Returns what the failure message shows besides the last answer, such as a log.
+        pause_s: How long to wait before asking again.
     """
     start = time.monotonic()
     while not is_right(answer := ask()):
         waited_s = time.monotonic() - start
         if unless() or waited_s > within_s:
             raise AssertionError(f"still {answer!r} after {waited_s:.0f} s {context()}".rstrip())
-        time.sleep(PAUSE_S)
+        time.sleep(pause_s)
     return answer
