@@ -21,7 +21,7 @@ help:  ## list the commands
 demo: $(VENV)/demo.installed  ## record a real training on two processes and show it in TensorBoard
 	$(BIN)/kinetoscope demo $(ARGS)
 
-check: $(VENV)/develop.installed  ## lint and the fast tests, in under a minute
+check: $(VENV)/develop.installed  ## lint and the fast tests, within a budget of CPU seconds
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target --keep-going style types page quick
 
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some

@@ -7,6 +7,7 @@ Times are integer nanoseconds.
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import polars as pl
@@ -149,11 +150,13 @@ class Pointer(int):
 
 def dumps(value: Any) -> str:
     """JSON text in which numbers keep the form of their class (json.dumps calls float.__repr__, never ours)."""
+    if type(value) is str:
+        return encode_basestring_ascii(value)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)}: {dumps(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{dumps(k)}: {dumps(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(dumps, value)) + "]"
-    return repr(value) if isinstance(value, Microseconds | Pointer) else json.dumps(value)
+    return repr(value) if type(value) in (int, Microseconds, Pointer) else json.dumps(value)
 
 
 def text(frame: pl.DataFrame) -> str:

@@ -1,8 +1,11 @@
 """Traces to compare, whose numbers are easy to tell."""
 
+from functools import cache
+
 from support.build import TraceBuilder
 
 
+@cache
 def steps(*lengths, op="aten::mm", extra=None, extra_in=()):
     """One step per length, 1000 ns each, with an operator that launches one kernel of that length."""
     trace = TraceBuilder().window(0, 100_000)

@@ -108,6 +108,7 @@ def test_a_slow_link_is_named_as_such():
     assert "dp6" in row["filter"]
 
 
+@pytest.mark.slow  # many runs
 @pytest.mark.parametrize("ranks", [2, 8])
 def test_noise_alone_names_nobody(ranks):
     seeds = range(60)
