@@ -35,11 +35,11 @@ golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those t
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
 	git status --short tests/golden
 
-fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind; CASES=… and FIRST=… choose others
+fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the same numbers in all answers; CASES=… and FIRST=… choose others
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
 	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
 	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
-	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz $(ARGS)
+	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)

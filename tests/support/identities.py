@@ -945,7 +945,6 @@ RATIOS = (
     per_call("idle_culprits", calls="gaps"),
     per_call("phases", calls="iterations"),
     per_call("limits", "time_ns", "iterations"),
-    per_call("communication"),
     Ratio("overview.share_frac", "mean_ns", pl.col("mean_ns").filter(pl.col("category") == "Step").first()),
     Ratio("top.share_frac", "mean_ns", pl.col("whole_ns")),
     Ratio("what_if.saved_frac", "saved_ns", pl.col("recorded_ns")),
@@ -1020,7 +1019,7 @@ ALONE = {
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
     "path_across_ranks_segments.segment_ns rank_waits.wait_ns stragglers.excess_ns stragglers.part_ns "
     "stragglers.cost_ns stragglers.without_waiting_ns stragglers.wait_ns stragglers.threshold_ns pace.start_lag_ns "
-    "communication.total_ns communication.mean_transfer_ns communication.mean_wait_ns links.slower_frac "
+    "communication.total_ns communication.mean_ns communication.mean_transfer_ns communication.mean_wait_ns links.slower_frac "
     "links.threshold_frac links.transfer_ns links.others_ns collectives.transfer_ns collectives.mean_wait_ns "
     "collectives.max_wait_ns collectives.total_wait_ns clocks.offset_ns clocks.error_ns clocks.residual_ns "
     "clocks.differs_ns": "of several ranks; tests of distributed views hold it",
