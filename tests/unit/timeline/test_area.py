@@ -200,6 +200,10 @@ def test_waits_of_streams_are_not_counted_as_unknown_work(by):
     assert on_device["total_ns"].sum() == 50
 
 
+def test_a_timeline_without_tracks_has_no_groups():
+    assert table(TraceBuilder().memory(64, 10), 0, 400, by="operator").is_empty()
+
+
 def test_work_launched_outside_modules_and_operators_is_unattributed_as_in_the_view_of_modules():
     builder = training().launch(110, 5, 2).kernel("late", 320, 10, 2)
     on_device = table(builder, 0, 400, by="module").filter("is_device")

@@ -123,9 +123,8 @@ def _of_frames(
     parts = [codes.get(frame, np.full(getattr(trace, frame).height, NONE, np.int64)) for frame in FRAMES]
     code = np.concatenate(parts)[timeline.event]
     is_work = np.repeat([frame == "device_events" for frame in FRAMES], [part.size for part in parts])[timeline.event]
-    is_on_stream = np.repeat(
-        [track.stream is not None for track in timeline.tracks], [track.slices for track in timeline.tracks]
-    )
+    on_stream = np.array([track.stream is not None for track in timeline.tracks], bool)
+    is_on_stream = np.repeat(on_stream, [track.slices for track in timeline.tracks])
     unknown_code = len(names) + (is_on_stream & ~is_work)
     return Groups(np.where(code == NONE, unknown_code, code), [*names, unknown, NO_WORK])
 
