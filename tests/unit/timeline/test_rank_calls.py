@@ -68,5 +68,6 @@ def test_the_own_rank_has_the_numbers_of_the_drawer(view):
         if VIEWS[view].slices is None:
             continue
         events = VIEWS[view].events_of_row(trace, row)
-        calls, durations = RankCalls.of(trace, "1", {}, events), row_facts(drawn, events, origins)["durations"]
+        calls = RankCalls.of(trace, "1", {}, events)
+        durations = row_facts(drawn, events, origins, ())["durations"]
         assert (calls.calls, calls.total_ns) == ((durations["count"], durations["total_ns"]) if durations else (0, 0))
