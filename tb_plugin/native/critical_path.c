@@ -152,9 +152,9 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 /* By how much the ends of steps come earlier in some variants, in each of which the delays of its own nodes are shorter
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
 
-   `place`: of each node in `order`; `window`: where in `order` each step begins, and the end; `part_of_kind`: the part of
-   the lag of each kind, or SAME for that of the node; `earlier`: room for `variants` values of each node of the longest
-   step. */
+   `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
+   end; `part_of_kind`: the part of the lag of each kind, or SAME for that of the node; `earlier`: room for `variants`
+   values of each node of the longest run. */
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
                               IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
                               IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(int64_t, window),

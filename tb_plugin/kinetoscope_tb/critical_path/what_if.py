@@ -158,5 +158,5 @@ def _in_order(earlier: NDArray[np.int64], end: Ints) -> NDArray[np.int64]:
 
 
 def _least_of_later(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how much steps end earlier of what all later ones do, too."""
+    """The least by which a step and all later ones end earlier: what later steps don't lose again."""
     return np.minimum.accumulate(earlier[:, ::-1], axis=1)[:, ::-1]

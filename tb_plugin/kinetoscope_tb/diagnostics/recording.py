@@ -1,4 +1,4 @@
-"""What the profiler cost, lost or was told to leave out: its own code in steps, names, options that were off."""
+"""What the profiler cost, lost, or left out by its options: its own code in steps, names, options that were off."""
 
 from __future__ import annotations
 

@@ -108,13 +108,18 @@ def matrix_work(name: str, shapes: str | None, types: str | None, values: str | 
     """
     if shapes is None:
         raise Unknown(NO_SHAPES)
-    work = FORMULAS[name](Inputs(*(_listed(text) for text in (shapes, types, values))))
+    work = FORMULAS[name](Inputs(*(parse_list(text) for text in (shapes, types, values))))
     if not 0 <= work.flop <= _MOST_FLOP or not 0 <= (work.moved_bytes or 0) <= _MOST_BYTES:
         raise Unknown(ODD_SHAPES)
     return work
 
 
-def _listed(text: str | None) -> list[Any]:
+def parse_list(text: str | None) -> list[Any]:
+    """The list that an argument of an event holds as JSON; empty if it holds something else, or nothing.
+
+    Raises:
+        Unknown: It isn't JSON.
+    """
     try:
         value = json.loads(text or "[]")
     except (ValueError, RecursionError):
@@ -332,7 +337,7 @@ def product_sizes(name: str, shapes: str | None) -> ProductSizes | None:
         return None
     first = _OPERANDS[name]
     try:
-        inputs = Inputs(_listed(shapes), (), ())
+        inputs = Inputs(parse_list(shapes), (), ())
         a, b = inputs.shape(first, (2, 3)), inputs.shape(first + 1, (2, 3))
     except Unknown:
         return None

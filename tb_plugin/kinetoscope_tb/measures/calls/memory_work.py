@@ -9,14 +9,13 @@ no model: nothing is guessed.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...names.collectives import element_bytes
-from ...names.matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown
+from ...names.matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
 
 NO_MODEL = "No model of its work exists."
 NO_TYPE = "The number format of its tensors isn't recorded."
@@ -45,7 +44,7 @@ class _Inputs:
     """The tensors among the inputs of a call: (elements, bytes of an element) by position; lists of tensors apart."""
 
     def __init__(self, shapes: str, types: str | None, kernel: str) -> None:
-        self.shapes, self.types = _listed(shapes), _listed(types)
+        self.shapes, self.types = parse_list(shapes), parse_list(types)
         self.kernel = kernel
 
     def shape(self, place: int) -> Shape:
@@ -86,14 +85,6 @@ class _Inputs:
             for each in self.shapes
             if isinstance(each, list) and each and all(map(_is_shape, each))
         ]
-
-
-def _listed(text: str | None) -> list[Any]:
-    try:
-        value = json.loads(text or "[]")
-    except (ValueError, RecursionError):
-        raise Unknown(ODD_SHAPES) from None
-    return value if isinstance(value, list) else []
 
 
 def _is_shape(sizes: Any) -> bool:
