@@ -26,7 +26,7 @@ const TABLE = {
     delta_total_ns: [-1000, 40, 500, 0],
     noise_total_ns: [10, 90, null, 0],
     total_ns_ratio: [0.5, 1.00004, null, 1],
-    total_ns_verdict: ["real", "not certain", "unknown", "same"],
+    total_ns_verdict: ["beyond steps", "not certain", "unknown", "same"],
   },
 } as unknown as Comparison;
 const ENTRY = {

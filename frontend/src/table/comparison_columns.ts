@@ -26,7 +26,7 @@ export function formatGrowth(ratio: Value | undefined): string {
   return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
 }
 
-const DIRECTIONS: Record<string, string> = { real: "real", unknown: "unsure", "not certain": "noise", same: "noise" };
+const DIRECTIONS: Record<string, string> = { unknown: "unsure", "not certain": "noise", same: "noise" };
 
 /** The color of a difference: by direction for amounts, pale if it may be noise. A change of a share is neither good nor bad. */
 function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
@@ -34,7 +34,7 @@ function toneOf(delta: Value[], verdict: Value[], isAmount: boolean) {
     const value = delta[row];
     const direction = isAmount ? (Number(value) > 0 ? "grew" : "shrank") : "changed";
     const tone = typeof value !== "number" || value === 0 ? "" : direction;
-    return `${tone} ${DIRECTIONS[String(verdict[row])] ?? ""}`.trim();
+    return `${tone} ${DIRECTIONS[String(verdict[row])] ?? "real"}`.trim();
   };
 }
 

@@ -44,6 +44,10 @@ BROKEN = 2  # the exit status when a rule is broken
 MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
 SIDES = ("base", "new")
+_WHY_UNJUDGED = (
+    "but one recording a side doesn't tell a change from another run. "
+    "--within-recording lets what exceeds the steps of these two break a rule."
+)
 DEFAULT_OF_RULES = "operators"  # the view of a rule that names only a row
 
 
@@ -69,14 +73,20 @@ def _options() -> list[click.Parameter]:
         click.Option(["--set", "settings"], multiple=True, metavar="NAME=VALUE", help="A parameter of the view."),
         *sides,
         click.Option(["--fail-if", "rules"], multiple=True, metavar="RULE", help="Exit with status 2 if it holds."),
-        click.Option(["--ignore-noise"], is_flag=True, help="Let differences break a rule even if they may be noise."),
+        click.Option(
+            ["--within-recording"],
+            is_flag=True,
+            help="Let times and shares break a rule if they differ by more than the steps of these two recordings do. "
+            "Another recording of the same code may differ as much.",
+        ),
+        click.Option(["--ignore-noise"], is_flag=True, help="Let any difference beyond the limit break a rule."),
         *map(capture_option, SIDES),
         communication_option(),
         click.Option(["--format", "form"], type=forms, default="text", show_default=True, help="Output format."),
     ]
 
 
-def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_noise: bool, **options: Any) -> None:
+def _compare(base: str, new: str | None, view_id: str | None, form: str, **options: Any) -> None:
     is_of_all = view_id in (None, CHANGES)
     rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
     if rows_of not in EVERY_VIEW:
@@ -91,7 +101,7 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, ignore_
         captures = [options[f"{side}_captures"] for side in SIDES]
         chosen_files = _files(base, new, options, is_of_run=view.scope != "recording")
         sides = [_Side(both, *place, its_own) for place, its_own in zip(chosen_files, captures, strict=True)]
-        verdicts = _verdicts(rules, EVERY_VIEW, sides, ignores_noise=ignore_noise)
+        verdicts = _verdicts(rules, EVERY_VIEW, sides, options)
         if is_of_all:
             traces = [side.trace for side in sides]
             _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels_of_kernels(*traces))
@@ -175,7 +185,7 @@ def _compared(view: View, sides: Sequence[_Side], arguments: Mapping[str, object
 
 
 def _verdicts(
-    rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[_Side], *, ignores_noise: bool
+    rules: Sequence[Rule], views: Mapping[str, View], sides: Sequence[_Side], options: Mapping[str, Any]
 ) -> list[Verdict]:
     """The verdict of each rule, from a comparison of its own column."""
     verdicts = []
@@ -184,7 +194,14 @@ def _verdicts(
         comparison = _compared(view, sides, {}, [compared_column(rule, view).name])
         if isinstance(comparison, Missing):
             raise BadParameter(f"{rule.text!r} can't be checked: neither recording has the data. {comparison.hint}")
-        verdicts.append(judge(rule, comparison, ignores_noise=ignores_noise))
+        verdicts.append(
+            judge(
+                rule,
+                comparison,
+                ignores_noise=options["ignore_noise"],
+                is_within_recording=options["within_recording"],
+            )
+        )
     return verdicts
 
 
@@ -271,12 +288,21 @@ def _growth(ratio: float | None) -> str:
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values."""
     values = encode.without_nan(verdict.broken).rows(named=True)
-    return {"rule": verdict.rule.text, "is_broken": bool(values), "rows": values, "in_noise": verdict.in_noise}
+    return {
+        "rule": verdict.rule.text,
+        "is_broken": bool(values),
+        "rows": values,
+        "in_noise": verdict.in_noise,
+        "unjudged": encode.without_nan(verdict.unjudged).rows(named=True),
+    }
 
 
 def _lines(verdict: Verdict) -> list[str]:
     """A verdict as text: one line, and one for each of the first rows that break the rule."""
     within_noise = f" ({verdict.in_noise} more would break it, but may be noise)" if verdict.in_noise else ""
+    if not verdict.names and verdict.unjudged.height:
+        rows = "one row exceeds" if verdict.unjudged.height == 1 else f"{verdict.unjudged.height} rows exceed"
+        return [f"not judged: {verdict.rule.text}{within_noise}: {rows} it, {_WHY_UNJUDGED}"]
     if not verdict.names:
         return [f"holds: {verdict.rule.text}{within_noise}"]
     lines = [f"BROKEN: {verdict.rule.text}{within_noise}"]
@@ -305,7 +331,8 @@ compare = click.Command(
 
     Amounts are per complete step. A rule is a subject, > or <, and a limit: `step>5%` (the average step became 5 %
     longer), `operators.device_self_ns>10% and 50us` (any operator), `aten::mm>1ms` (a row of the view),
-    `gpus.utilization_frac<5pp`. Differences that may be noise break none. Exit status: 0 fine, 2 a rule is broken,
-    1 failed.
+    `gpus.utilization_frac<5pp`. One recording a side doesn't tell how much another run of the same code differs, so
+    times and shares break a rule only with --within-recording; counts and bytes do.
+    Exit status: 0 fine, 2 a rule is broken, 1 failed.
     """,
 )

@@ -46,7 +46,9 @@ class Changes(Table):
     base_value = Column(TEXT, "In the base, of the environment.")
     new_value = Column(TEXT, "In the new, of the environment.")
     verdict = Column(
-        TEXT, "real: beyond the spread of the steps. not certain: within it. unknown: not enough data. changed: a fact."
+        TEXT,
+        "beyond steps: beyond the spread of these recordings' steps; another recording may differ as much. "
+        "not certain: within it. unknown: not enough data, or different work. changed: a fact.",
     )
 
 
@@ -75,7 +77,8 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     """
     of_views = {name: compare(views[name], base, new) for name in _KINDS if not _lacks(views[name], base, new)}
     rows = [_rows(_KINDS[name], one.frame, one.columns[0]) for name, one in of_views.items()]
-    rows += _idle_causes(views["idle"], base, new)
+    basis = of_views["overview"].basis
+    rows += _idle_causes(views["idle"], base, new, basis)
     timed = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
     timed = timed.filter(pl.col("name") != "Step")
     size = pl.coalesce(pl.col("delta_ns").abs().cast(pl.Float64), pl.col("delta_frac").abs())
@@ -85,7 +88,7 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     order = largest.sort("size", "kind", "name", descending=[True, False, False]).head(MOST).drop("size")
     both = pl.concat([order, _facts(views["environment"], base, new)], how="diagonal")
     return ChangeList(
-        headline(base, new), of_views["overview"].basis, Changes.of(both.select(Changes.schema().names()))
+        headline(base, new, basis.why_uncertain), basis, Changes.of(both.select(Changes.schema().names()))
     )
 
 
@@ -109,7 +112,7 @@ def _rows(kind: str, frame: pl.DataFrame, column: Column) -> pl.DataFrame:
     ).filter(pl.col(f"delta_{unit}").is_not_null())
 
 
-def _idle_causes(view: View, base: Trace, new: Trace) -> list[pl.DataFrame]:
+def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.DataFrame]:
     """The idle time of all devices by cause, per step, or as a share of the recording."""
     if _lacks(view, base, new):
         return []
@@ -124,13 +127,8 @@ def _idle_causes(view: View, base: Trace, new: Trace) -> list[pl.DataFrame]:
         return [_compared(names, shares[0], shares[1], None)]
     limit = None
     if is_per_step:
-        spreads = [Spread(_variance(value), *[np.full(len(names), float(len(value)))] * 2) for value in values]
-        limit = margin(*spreads)
+        limit = None if basis.why_uncertain else margin(*(Spread.of(value.T) for value in values))
     return [_compared(names, values[0].mean(axis=0), values[1].mean(axis=0), limit, unit="ns")]
-
-
-def _variance(values: np.ndarray) -> np.ndarray:
-    return values.var(axis=0, ddof=1) if len(values) > 1 else np.full(values.shape[1], np.nan)
 
 
 def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from .sides import Side, identity, side, why_not_per_step
 from .statistics import Spread, margin
 from .table import SIDE, compared_table
 from .tree_paths import labels, parents, shown_names
+from .workload import Workload, difference_of_work
 
+BEYOND = "beyond steps"  # the verdict on a difference that the steps of both sides don't explain; no other word for it
 _NUMBER = "number"  # of a row, which says nothing about another run
 _ROUNDED = (DURATION, BYTES, FLOP)
 
@@ -38,6 +40,7 @@ class Basis:
         is_base_missing: Whether the base lacks what the view needs.
         is_new_missing: Whether the new side lacks it.
         is_of_shares: Whether only one side marks steps, so that shares and means per call replace amounts.
+        why_uncertain: Why no difference is evidence of a change: the sides are of different work; empty if they aren't.
     """
 
     why_not: str
@@ -48,6 +51,7 @@ class Basis:
     is_base_missing: bool
     is_new_missing: bool
     is_of_shares: bool
+    why_uncertain: str
 
     @property
     def is_per_step(self) -> bool:
@@ -66,10 +70,15 @@ class Basis:
             counted = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
         else:
             counted = f"Not per step: {self.why_not}."
-        if max(self.base_samples, self.new_samples) < 2:
-            return f"{counted} Noise is unknown: estimating it takes two steps."
+        if self.why_uncertain:
+            return f"{counted} No difference is certain: {self.why_uncertain}."
+        if min(self.base_samples, self.new_samples) < 2:
+            return f"{counted} Noise is unknown: estimating it takes two steps on both sides."
         sampled = f"{self.base_samples} and {self.new_samples} steps"
-        return f"{counted} Noise is the variation within these: {sampled} (Welch's test, 99 %)."
+        return (
+            f"{counted} Noise is the variation within these: {sampled} (Welch's test, 99 %). Another recording of the "
+            "same code may differ by more."
+        )
 
 
 def _steps(count: int) -> str:
@@ -131,7 +140,8 @@ def compare(
         return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
         sides = _paired(sides)
-    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(stepless))
+    why_uncertain = difference_of_work(Workload.of(base), Workload.of(new))
+    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(stepless), why_uncertain=why_uncertain)
 
 
 def compare_runs(
@@ -163,13 +173,20 @@ def compare_runs(
 
 
 def _comparison(
-    view: View, chosen: Sequence[Column], sides: Sequence[Side], why_not: str, *, is_of_shares: bool = False
+    view: View,
+    chosen: Sequence[Column],
+    sides: Sequence[Side],
+    why_not: str,
+    *,
+    is_of_shares: bool = False,
+    why_uncertain: str = "",
 ) -> Comparison:
     """The sides, joined; values are per step unless there is a reason why not."""
     per_step = not why_not
     joined = _joined(view, sides, chosen)
     table = compared_table(view, chosen, is_per_step=per_step)
-    parts = [_part(column, joined, sides, is_per_step=per_step) for column in chosen]
+    judged_sides = [replace(one, spread=None) for one in sides] if why_uncertain else sides
+    parts = [_part(column, joined, judged_sides, is_per_step=per_step) for column in chosen]
     frame = _ordered(view, joined.with_columns(*(series for part in parts for series in part)), chosen)
     if parent := parent_column(view.table.picture):
         above = parents(frame, [(one.frame, view.table) for one in sides])
@@ -184,6 +201,7 @@ def _comparison(
         is_base_missing=old.is_missing,
         is_new_missing=latest.is_missing,
         is_of_shares=is_of_shares and has_numbers,
+        why_uncertain=why_uncertain,
     )
     return Comparison(view, tuple(chosen), table, table.of(frame.select(table.schema().names())), basis)
 
@@ -319,10 +337,11 @@ def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Se
     for name, one in zip(("base", "new"), sides, strict=True):
         # An amount that occurs in no step is 0 in each of them.
         nothing, none = (0.0, one.samples) if column.adds_up else (np.nan, 0)
-        number = joined[f"{name} n {column.name}"].cast(pl.Float64).fill_null(none).to_numpy()
-        variance = joined[f"{name} var {column.name}"].cast(pl.Float64).fill_null(nothing).to_numpy()
-        steps = one.averaged * number / one.samples
-        spreads.append(Spread(variance, number, steps))
+        variance, number, correlation = (
+            joined[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(missing).to_numpy()
+            for part, missing in (("var", nothing), ("n", none), ("r", 0.0))
+        )
+        spreads.append(Spread(variance, number, correlation, one.averaged * number / max(1, one.samples)))
     return pl.Series("noise", margin(*spreads)).fill_nan(None)
 
 
@@ -336,7 +355,7 @@ def verdict() -> pl.Expr:
         .then(pl.lit("unknown"))
         .when(size <= pl.col("noise"))
         .then(pl.lit("not certain"))
-        .otherwise(pl.lit("real"))
+        .otherwise(pl.lit(BEYOND))
     )
 
 

@@ -22,8 +22,14 @@ _LEAST_FRAC = 0.05
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def headline(base: Trace, new: Trace) -> str:
-    """Such as: The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 steps are outliers; median … ms."""
+def headline(base: Trace, new: Trace, why_uncertain: str) -> str:
+    """Such as: The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 steps are outliers; median … ms.
+
+    Args:
+        base: The trace to compare with.
+        new: The trace that may have changed.
+        why_uncertain: In what the work of the sides differs; empty if in nothing known.
+    """
     if stepless := stepless_side(base, new):
         return (
             f"Times can't be compared: {stepless}, and a whole recording can't be compared with a step. Shares and "
@@ -34,6 +40,8 @@ def headline(base: Trace, new: Trace) -> str:
     change = f"The {what}: {_pair(before.mean(), after.mean())}, {_growth(before.mean(), after.mean())}"
     if not has_steps(base):
         return f"{change}. Neither recording marks steps; they may hold different amounts of work."
+    if why_uncertain:
+        return f"{change}, not certain: {why_uncertain}."
     return f"{change}{_certainty(before, after)}"
 
 
@@ -53,13 +61,14 @@ def outliers(steps: Floats) -> int:
 
 def _certainty(before: Floats, after: Floats) -> str:
     """The rest of the sentence: whether the variation between the steps explains the change, and what is typical."""
-    limit = float(margin(_spread(before), _spread(after)))
+    limit = float(margin(*(Spread.of(steps[None, :]) for steps in (before, after)))[0])
     delta = abs(float(after.mean() - before.mean()))
     median = f"median {_pair(float(np.median(before)), float(np.median(after)))}"
     if np.isnan(limit):
-        return ", not certain: neither side has two complete steps."
+        sides = " and ".join(side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2)
+        return f", not certain: one complete step of the {sides} side shows no variation."
     if delta > limit:
-        return f", more than the variation between steps explains; {median}."
+        return f", beyond the steps of these recordings; another recording may differ as much; {median}."
     if delta == 0:
         return "."
     odd = [(outliers(steps), steps.size, side) for steps, side in ((before, "base"), (after, "new"))]
@@ -69,12 +78,6 @@ def _certainty(before: Floats, after: Floats) -> str:
         return f", not certain: {' and '.join(named)} {'is an outlier' if single else 'are outliers'}; {median}."
     least = _pair(limit)
     return f", not certain: with these steps a change below {least} can be chance; {median}."
-
-
-def _spread(steps: Floats) -> Spread:
-    variance = steps.var(ddof=1) if steps.size > 1 else np.nan
-    count = np.array(float(steps.size))
-    return Spread(np.array(variance), count, count)
 
 
 def _pair(*values: float) -> str:

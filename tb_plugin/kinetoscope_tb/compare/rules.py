@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..errors import BadParameter, NotFound
-from ..table import BYTES, DURATION, FRACTION, Column, Kind
+from ..table import BYTES, COUNT, DURATION, FLOP, FRACTION, Column, Kind
 from ..view import View
-from .comparison import Comparison
+from .comparison import BEYOND, Comparison
 
 _LIMIT = r"\d+(?:\.\d+)?\s*(?:%|ns|us|µs|ms|s|B|KiB|MiB|GiB|pp)?"
 _RULE = re.compile(rf"\s*(?P<subject>.+?)\s*(?P<sign>[<>])\s*(?P<limits>{_LIMIT}(?:\s+and\s+{_LIMIT})*)\s*", re.DOTALL)
@@ -40,6 +40,7 @@ _UNITS: dict[str, tuple[float, Kind | None]] = {
     "pp": (0.01, FRACTION),
     "": (1, None),
 }
+_OF_THE_CODE = (BYTES, COUNT, FLOP)  # kinds of values that don't depend on the machine's state
 JOINT = " · "  # between the parts of a row's key
 
 
@@ -83,6 +84,7 @@ class Verdict:
         names: Names of the rows that break it.
         broken: These rows of the comparison.
         in_noise: Number of further rows that exceed the limits only within noise.
+        unjudged: Further rows that exceed the limits, which one recording a side can't judge.
     """
 
     rule: Rule
@@ -90,6 +92,7 @@ class Verdict:
     names: tuple[str, ...]
     broken: pl.DataFrame
     in_noise: int
+    unjudged: pl.DataFrame
 
 
 def parse_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
@@ -147,8 +150,17 @@ def compared_column(rule: Rule, view: View) -> Column:
     return numbers[name]
 
 
-def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict:
-    """Check the rule; a difference within noise doesn't break it, one with unknown noise does.
+def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool, is_within_recording: bool) -> Verdict:
+    """Check the rule.
+
+    A time, a share or a rate of one recording says nothing about the next one, so that a difference of these breaks no
+    rule unless asked for. Counts, bytes and FLOPs are of the code: they break it unless they vary that much by step.
+
+    Args:
+        rule: The rule.
+        comparison: Of its view and column.
+        ignores_noise: Whether every difference beyond the limits breaks the rule.
+        is_within_recording: Whether a difference beyond the steps of the two recordings does.
 
     Raises:
         NotFound: Neither side has the row.
@@ -159,10 +171,16 @@ def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool) -> Verdict
     change = delta if rule.grows else -delta
     beyond = [change > limit.amount * (base.abs().fill_null(0) if limit.is_relative else 1.0) for limit in rule.limits]
     passing = rows.filter(pl.all_horizontal(beyond))
-    is_noise = pl.lit(value=False) if ignores_noise else pl.col(f"{column.name}_verdict") == "not certain"
-    broken = passing.filter(~is_noise)
+    verdict = pl.col(f"{column.name}_verdict")
+    is_noise = pl.lit(value=False) if ignores_noise else verdict == "not certain"
+    is_judged = pl.lit(value=True)
+    if not ignores_noise and column.kind not in _OF_THE_CODE:
+        is_judged = pl.lit(is_within_recording).and_(verdict == BEYOND)
+    beyond_noise = passing.filter(~is_noise)
+    broken = beyond_noise.filter(is_judged)
     names = tuple(row_names(comparison, broken))
-    return Verdict(rule, column, names, broken, passing.height - broken.height)
+    in_noise = passing.height - beyond_noise.height
+    return Verdict(rule, column, names, broken, in_noise, beyond_noise.filter(~is_judged))
 
 
 def row_names(comparison: Comparison, rows: pl.DataFrame) -> pl.Series:

@@ -15,7 +15,7 @@ import polars as pl
 from ..docstrings import docstring
 from ..table import COUNT, ID, INSTANT, NUMBER, NUMERIC, Column, Table
 from ..view import Recorded, View
-from .sides import Side
+from .sides import NTH, Side, spread_of_rows
 
 _STEP = "step"
 _COMPLETE = "is_complete"
@@ -58,9 +58,8 @@ def side_of_run(
     others = [name for name in names if name not in (*keys, *numeric)]
     ranks = frame.group_by(keys, maintain_order=True).agg(pl.col(numeric).mean(), pl.col(others).first())
     rows = ranks.select(names).cast({c.name: c.kind.dtype for c in of_ranks.table.columns if c.name in numeric})
-    spread = frame.group_by(keys).agg(
-        *(pl.col(c.name).cast(pl.Float64).var().alias(f"var {c.name}") for c in columns if c.kind in NUMERIC),
-        *(pl.col(c.name).count().cast(pl.Float64).alias(f"n {c.name}") for c in columns if c.kind in NUMERIC),
-    )
-    steps = frame[_STEP].n_unique()
+    nth = pl.int_range(pl.len()).over(keys).alias(NTH)
+    in_order = frame.with_columns(nth)
+    steps = int(in_order[NTH].max() or 0) + 1  # type: ignore[arg-type]
+    spread = spread_of_rows(in_order, keys, [c for c in columns if c.kind in NUMERIC], steps)
     return Side(rows, spread, steps, steps, steps, is_missing)

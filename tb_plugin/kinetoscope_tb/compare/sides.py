@@ -14,9 +14,12 @@ from ..pictures import parent_column
 from ..table import NUMERIC, Column
 from ..trace import Trace
 from ..view import View
+from .statistics import Spread
 from .tree_paths import PATH, with_path
 
 MOST_SAMPLES = 16  # steps that the noise is estimated from, evenly spaced
+NTH = "nth of the sampled steps"  # no table has a column of this name
+_ROW = "row of the spread"
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,11 @@ class Side:
 
     Args:
         frame: The view of the counted steps, amounts divided by their number if values are per step.
-        spread: Per row the variance (`var …`) and number (`n …`) of the values of the sampled steps, per column;
-            None without separate steps.
+        spread: Per row the variance (`var …`), number (`n …`) and correlation (`r …`) of the values of the sampled
+            steps, per column; None without separate steps.
         steps: Number of counted steps.
         samples: Number of steps that the spread is estimated from.
-        averaged: Number of steps that each value is the mean of.
+        averaged: Number of sampled steps that each value is the mean of: one where each row is a step.
         is_missing: Whether the trace lacks what the view needs.
     """
 
@@ -54,7 +57,7 @@ def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequen
     if view.within == "steps":
         frame = _frame(view, trace, arguments)
         rows = frame[counted] if frame.height == trace.steps.height else frame
-        return Side(rows, _spread_of_rows(rows, numeric), len(counted), rows.height, 1, view.is_missing(trace))
+        return Side(rows, _spread_between(rows, numeric), len(counted), rows.height, 1, view.is_missing(trace))
     if not per_step:
         return Side(_frame(view, trace, arguments), None, len(counted), 0, 0, view.is_missing(trace))
     whole = _part(view, trace, counted)
@@ -63,8 +66,9 @@ def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequen
     places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int).tolist()
     some = _part(view, whole, places)  # all sampled steps first, so that each single one is selected from few rows
     samples = [_frame(view, _part(view, some, [place]), arguments) for place in range(len(places))]
-    spread = _spread(samples, identity(view), numeric)
-    return Side(frame, spread, len(counted), len(samples), len(counted), view.is_missing(trace))
+    rows = pl.concat([sample.with_columns(pl.lit(place).alias(NTH)) for place, sample in enumerate(samples)])
+    spread = spread_of_rows(rows, identity(view), numeric, len(samples))
+    return Side(frame, spread, len(counted), len(samples), len(samples), view.is_missing(trace))
 
 
 def why_not_per_step(view: View, base: Trace, new: Trace) -> str:
@@ -87,39 +91,43 @@ def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFra
     return with_path(frame, view.table) if parent_column(view.table.picture) else frame
 
 
-def _spread(samples: Sequence[pl.DataFrame], ids: list[str], columns: Sequence[Column]) -> pl.DataFrame:
-    """Variance and number of the values of each row over the sampled steps.
+def spread_of_rows(rows: pl.DataFrame, ids: list[str], columns: Sequence[Column], samples: int) -> pl.DataFrame:
+    """Variance, number and correlation of the values of each row over the sampled steps.
 
     In a step without the row, an amount is 0 and anything else has no value.
+
+    Args:
+        rows: The rows of all sampled steps, with their step in `NTH`.
+        ids: The columns that identify a row in every step.
+        columns: Whose values to take.
+        samples: Number of sampled steps.
     """
-    names = [column.name for column in columns]
-    rows = pl.concat([sample.select(*ids, *names) for sample in samples])
-    values = [(pl.col(c.name).cast(pl.Float64), c) for c in columns]
-    return rows.group_by(ids).agg(
-        *(_variance(value, column, len(samples)).alias(f"var {column.name}") for value, column in values),
-        *(_number(value, column, len(samples)).alias(f"n {column.name}") for value, column in values),
-    )
+    keys = rows.select(ids).unique(maintain_order=True).with_row_index(_ROW)
+    indexed_rows = rows.join(keys, on=ids, nulls_equal=True, how="left", maintain_order="left")
+    row, step = indexed_rows[_ROW].to_numpy(), indexed_rows[NTH].to_numpy()
+    parts = []
+    for column in columns:
+        values = np.full((keys.height, samples), np.nan)
+        values[row, step] = indexed_rows[column.name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        if column.adds_up:
+            values[np.isnan(values) & np.isfinite(values).any(axis=1)[:, None]] = 0.0
+        parts += _columns(Spread.of(values), column.name)
+    return keys.drop(_ROW).with_columns(parts)
 
 
-def _variance(value: pl.Expr, column: Column, steps: int) -> pl.Expr:
-    """Sample variance; for amounts, with a zero for each step without the row."""
-    if not column.adds_up:
-        return value.var()
-    there = value.count()
-    squares = pl.when(there > 1).then(value.var() * (there - 1)).otherwise(0.0)
-    zeros = steps - there
-    return (squares + value.mean() ** 2 * there * zeros / steps) / (steps - 1) if steps > 1 else pl.lit(None)
+def _columns(spread: Spread, name: str) -> list[pl.Series]:
+    """A spread as columns of the frame of a side."""
+    parts = {"var": spread.variance, "n": spread.samples, "r": spread.correlation}
+    return [pl.Series(f"{part} {name}", values, pl.Float64).fill_nan(None) for part, values in parts.items()]
 
 
-def _number(value: pl.Expr, column: Column, steps: int) -> pl.Expr:
-    there = value.count()
-    return (pl.when(there > 0).then(steps).otherwise(0) if column.adds_up else there).cast(pl.Float64)
-
-
-def _spread_of_rows(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+def _spread_between(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """If each row is a step: the variation between the rows, the same for each row."""
-    return frame.select(
-        *frame.columns[:1],
-        *(pl.col(c.name).cast(pl.Float64).var().alias(f"var {c.name}") for c in columns),
-        *(pl.col(c.name).count().cast(pl.Float64).alias(f"n {c.name}") for c in columns),
-    )
+    values = frame.select(pl.col(column.name).cast(pl.Float64) for column in columns).to_numpy().T
+    spread = Spread.of(values.reshape(len(columns), frame.height))
+    of_columns = [
+        series.gather([place] * frame.height)
+        for place, column in enumerate(columns)
+        for series in _columns(spread, column.name)
+    ]
+    return frame.select(frame.columns[:1]).with_columns(of_columns)

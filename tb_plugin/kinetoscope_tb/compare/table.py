@@ -48,12 +48,13 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
         f"{name}_ratio": Column(NUMBER, "New / base; missing if the base is 0 or missing."),
         f"noise_{name}": Column(
             _error_kind(kind),
-            "A difference up to this is noise: without any change, two recordings differ by less in 99 of 100 cases, "
-            "given the spread of their steps (Welch's test). Missing if no side has two steps.",
+            "A difference up to this is within the spread of these steps (Welch's test at 99 %, corrected for steps "
+            "that resemble their neighbors). Missing unless both sides have two steps of the same work.",
         ),
         f"{name}_verdict": Column(
             TEXT,
-            "same: no difference. real: beyond the spread of the steps. not certain: within it. unknown: no spread.",
+            "same: no difference. beyond steps: beyond the spread of these recordings' steps; another recording may "
+            "differ as much. not certain: within it. unknown: no spread, or different work.",
         ),
     }
 

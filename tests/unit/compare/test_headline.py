@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kinetoscope_tb.compare.headline import headline, outliers
+from kinetoscope_tb.compare import headline as sentences
+from kinetoscope_tb.compare.headline import outliers
 from support.build import TraceBuilder
 
 
@@ -14,6 +15,10 @@ def trace(*lengths_ms):
         builder.step(number, at, dur).op("aten::mm", at + 10, 100)
         at += dur
     return builder.build()
+
+
+def headline(base, new, why_uncertain=""):
+    return sentences.headline(base, new, why_uncertain)
 
 
 # The steps of resnet50 with 0 and with 4 workers of the data loader.
@@ -30,21 +35,33 @@ def test_outliers_are_the_reason_why_a_change_is_not_certain():
 
 def test_a_change_beyond_the_variation_is_certain():
     assert headline(trace(100, 101, 99), trace(80, 81, 79)) == (
-        "The average step: 100.0 → 80.0 ms, −20.0 %, more than the variation between steps explains; "
-        "median 100.0 → 80.0 ms."
+        "The average step: 100.0 → 80.0 ms, −20.0 %, beyond the steps of these recordings; another recording may "
+        "differ as much; median 100.0 → 80.0 ms."
     )
 
 
 def test_a_small_change_of_even_steps_says_how_large_it_would_have_to_be():
-    # Variance 1 on both sides of 3 steps: error sqrt(2 / 3) = 0.816; t with 4 degrees of freedom is 4.604: 3.76.
+    # Steps of 99, 100 and 101 resemble their neighbors: r = 0 + 1/3, worth 1.5 steps and 1.4 degrees of freedom a side.
+    # Error sqrt(2 / 1.5) = 1.155; t with 2.8 degrees of freedom is 6.30: 7.28.
     assert headline(trace(99, 100, 101), trace(100, 101, 102)) == (
-        "The average step: 100.0 → 101.0 ms, +1.0 %, not certain: with these steps a change below 3.76 ms can be "
+        "The average step: 100.0 → 101.0 ms, +1.0 %, not certain: with these steps a change below 7.28 ms can be "
         "chance; median 100.0 → 101.0 ms."
     )
 
 
 def test_single_steps_are_not_certain():
-    assert headline(trace(100), trace(150)).endswith(", not certain: neither side has two complete steps.")
+    assert headline(trace(100), trace(150)).endswith(
+        ", not certain: one complete step of the base and new side shows no variation."
+    )
+    assert headline(trace(100, 101), trace(150)).endswith(
+        ", not certain: one complete step of the new side shows no variation."
+    )
+
+
+def test_steps_of_different_work_are_not_certain():
+    assert headline(trace(100, 101, 99), trace(80, 81, 79), "the sides are of different machines (a; b)") == (
+        "The average step: 100.0 → 80.0 ms, −20.0 %, not certain: the sides are of different machines (a; b)."
+    )
 
 
 def test_a_whole_recording_is_not_compared_with_a_step():

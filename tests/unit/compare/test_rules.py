@@ -56,10 +56,10 @@ def test_what_is_no_rule_says_why(text, why):
         rule(text)
 
 
-def verdict(text, base, new, *, ignores_noise=False):
+def verdict(text, base, new, *, ignores_noise=False, is_within_recording=True):
     parsed = parse_rule(text, VIEWS, "operators")
     comparison = compare(VIEWS[parsed.view], base, new, columns=[compared_column(parsed, VIEWS[parsed.view]).name])
-    verdict = judge(parsed, comparison, ignores_noise=ignores_noise)
+    verdict = judge(parsed, comparison, ignores_noise=ignores_noise, is_within_recording=is_within_recording)
     return list(verdict.names), verdict.in_noise
 
 
@@ -87,8 +87,21 @@ def test_noise_breaks_no_rule_unless_it_is_ignored():
     assert verdict("aten::mm>5%", base, new, ignores_noise=True) == (["aten::mm"], 0)
 
 
-def test_a_difference_of_unknown_noise_breaks_a_rule():
-    assert verdict("aten::mm>5%", steps(10), steps(20)) == (["aten::mm"], 0)
+def test_a_time_of_unknown_noise_breaks_no_rule():
+    assert verdict("aten::mm>5%", steps(10), steps(20)) == ([], 0)
+    assert verdict("aten::mm>5%", steps(10), steps(20), ignores_noise=True) == (["aten::mm"], 0)
+
+
+def test_a_time_of_one_recording_a_side_breaks_no_rule_unless_asked_for():
+    base, new = steps(10, 10), steps(20, 20)
+    assert verdict("aten::mm>5%", base, new, is_within_recording=False) == ([], 0)
+    assert verdict("aten::mm>5%", base, new) == (["aten::mm"], 0)
+
+
+def test_a_count_breaks_a_rule_since_it_is_of_the_code():
+    new = steps(10, 10, extra="aten::add", extra_in=(0, 1))
+    assert verdict("operators.calls>0", steps(10, 10), new, is_within_recording=False) == (["aten::add"], 0)
+    assert verdict("operators.calls>0", steps(10), steps(10, extra="aten::add", extra_in=(0,))) == (["aten::add"], 0)
 
 
 def test_a_row_of_neither_side_is_not_found():

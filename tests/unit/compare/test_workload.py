@@ -1,0 +1,42 @@
+"""Whether two recordings are of the same work."""
+
+from dataclasses import replace
+
+import pytest
+
+from kinetoscope_tb.compare.workload import Workload, difference_of_places, difference_of_work
+from support.compare_traces import steps
+
+
+@pytest.fixture
+def work():
+    return replace(Workload.of(steps(10, 20)), host="a", devices=("H100",), world_size=8, phases=frozenset({"decode"}))
+
+
+def test_the_same_work_differs_in_nothing(work):
+    assert difference_of_work(work, work) == ""
+    assert Workload.of(steps(10)).calls == {"aten::mm": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"host": "b"}, "the sides are of different machines (a; b)"),
+        ({"devices": ("A100",)}, "the sides are of different devices (H100; A100)"),
+        ({"world_size": 4}, "the sides are of different numbers of ranks (8; 4)"),
+        ({"phases": frozenset({"mixed", "prefill"})}, "the sides are of different phases (decode; mixed, prefill)"),
+        ({"uses_device": False}, "only one side has device work"),
+    ],
+)
+def test_other_places_and_phases_are_named(work, change, words):
+    assert difference_of_places(work, replace(work, **change)) == words
+
+
+def test_what_a_file_does_not_say_is_no_difference(work):
+    assert difference_of_work(work, replace(work, host="", devices=(), world_size=None, phases=frozenset())) == ""
+
+
+def test_other_operators_are_other_work(work):
+    other = replace(work, calls={"aten::mm": 0.4, "aten::conv2d": 0.6})
+    assert difference_of_work(work, other).startswith("the sides have little in common: 40 % of the calls")
+    assert difference_of_work(work, replace(work, calls={"aten::mm": 0.5, "aten::add": 0.5})) == ""
