@@ -111,7 +111,7 @@ def trace_handler(
         file=file_template(worker, use_gzip=use_gzip), remote=remote, keep=keep, overwrite=overwrite
     )
     target = local_folder(logdir)
-    return TraceHandler(TraceWriter(target, Run(run, target, overwrite=overwrite), ErrorLog(), {}, destination))
+    return TraceHandler(TraceWriter(Run(run, target, overwrite=overwrite), ErrorLog(), destination))
 
 
 def file_template(worker: str | None, *, use_gzip: bool) -> str:

@@ -43,13 +43,11 @@ from .sampling.system_sampler import KINDS, SystemSampler
 from .scheduling.request import Request
 from .scheduling.schedule import WindowLimit, describe_schedule
 from .scheduling.trigger import on_request
-from .session.owner import Owner
-from .session.profiler_results import ProfilerResults
-from .session.step_actions import StepActions
+from .session.recording import Recording, WindowCallbacks
+from .session.results import ProfilerResults
 from .session.step_loop import StepLoop
 from .session.supervisor import Supervisor
-from .session.trace_metadata import TraceMetadata
-from .session.window_controller import WindowCallbacks, WindowController
+from .session.window_controller import StepActions, WindowController
 
 if TYPE_CHECKING:
     import os
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from .scheduling.schedule import Schedule
-    from .session.batches import Count
+    from .session.step_loop import Count
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -201,7 +199,7 @@ class Tracer:
         system_interval_s: float = 0.5,
         progress: Progress | None = None,
     ) -> None:
-        self._enabled, self._schedule, self._owner, self._error_log = enabled, schedule, Owner(), ErrorLog()
+        self._enabled, self._schedule, self._error_log = enabled, schedule, ErrorLog()
         options = Options(
             activities=None if activities is None else tuple(activities),
             record_shapes=record_shapes,
@@ -220,27 +218,27 @@ class Tracer:
             ),
         )
         options = options.supported() if enabled else options
-        self._callbacks = _window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback"))
         self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
-        self._trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
-        self._counter, self._ranges, self._metadata = ProgressCounter(progress), Ranges(), TraceMetadata()
-        self._annotations = Annotations(EventLog(), self._ranges)
+        trace_id = options.profiler.get("custom_trace_id_callback")
+        self._recording = recording = Recording(
+            options=options,
+            counter=ProgressCounter(progress),
+            annotations=Annotations(EventLog(), Ranges()),
+            callbacks=_window_callbacks(on_trace_ready, on_window, trace_id),
+            trace_writer=self._make_trace_writer(logdir, run, destination, on_saved),
+            error_log=self._error_log,
+        )
+        self._owner, self._counter, self._annotations = recording.owner, recording.counter, recording.annotations
+        self._trace_writer = recording.trace_writer
         self._supervisor = Supervisor(
-            self._trace_writer,
-            self._error_log,
-            accepts_requests=requests,
-            signal=signal,
-            guards_signals=save_on_signal,
-            slow_step=slow_step,
-            open_markers=self._annotations.log.open_names,
-            current_step=self._counter.current_step,
+            recording, accepts_requests=requests, signal=signal, guards_signals=save_on_signal, slow_step=slow_step
         )
         self._curves.attach(self._trace_writer.rank_and_folder, self._supervisor.step_consumers)
         sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
         self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
         keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
-        self._make_loop(options, WindowLimit(max_window_s), keeps_events=keeps_events)
+        self._make_loop(WindowLimit(max_window_s), keeps_events=keeps_events)
 
     def _make_trace_writer(
         self,
@@ -251,50 +249,28 @@ class Tracer:
     ) -> TraceWriter:
         folder = local_folder(logdir)
         return TraceWriter(
-            folder,
             run if isinstance(run, Run) else Run(run, folder, overwrite=destination.overwrite),
             self._error_log,
-            {"schedule": describe_schedule(self._schedule)},
             destination,
-            partial(_on_saved, self._curves, checked_callback("on_saved", on_saved)),
-            self._selection,
+            facts={"schedule": describe_schedule(self._schedule)},
+            on_saved=partial(_on_saved, self._curves, checked_callback("on_saved", on_saved)),
+            selection=self._selection,
         )
 
-    def _make_loop(self, options: Options, limit: WindowLimit, *, keeps_events: bool) -> None:
-        self._annotations.log.listener = self._supervisor.take_event
-        self._actions = StepActions(self._schedule, limit, self._selection, self._counter, self._supervisor)
-        self._controller = WindowController(
-            options,
-            self._actions,
-            self._counter,
-            self._annotations,
-            self._probe,
-            self._metadata,
-            self._trace_writer,
-            self._supervisor,
-            self._error_log,
-            self._callbacks,
-            keeps_events=keeps_events,
-        )
-        self._results = ProfilerResults(self._controller, options, self._owner, is_enabled=self._enabled)
+    def _make_loop(self, limit: WindowLimit, *, keeps_events: bool) -> None:
+        recording, supervisor = self._recording, self._supervisor
+        actions = StepActions(self._schedule, limit, recording, supervisor)
+        self._controller = WindowController(recording, actions, supervisor, self._probe, keeps_events=keeps_events)
+        self._results = ProfilerResults(recording, self._controller, is_enabled=self._enabled)
         chores = (
             self._trace_writer.resolve,
             self._probe.start,
-            self._ranges.drop_finished,
-            self._supervisor.open_journal,
+            self._annotations.ranges.drop_finished,
+            supervisor.open_journal,
             self._curves.poll,
             self._trace_writer.poll,
         )
-        self._loop = StepLoop(
-            self._counter,
-            self._ranges,
-            self._actions,
-            self._controller,
-            self._supervisor,
-            self._owner,
-            self._error_log,
-            chores,
-        )
+        self._loop = StepLoop(recording, self._controller, supervisor, chores)
 
     @property
     def saved_traces(self) -> tuple[Path, ...]:
@@ -338,7 +314,7 @@ class Tracer:
             self._supervisor.begin(self._close)
             self._controller.begin(begins=begins)
             self._counter.begin()
-            self._ranges.begin_step(self._counter.batch)
+            self._annotations.ranges.begin_step(self._counter.batch)
         except BaseException as error:  # mostly Ctrl-C: the `with` wasn't entered, so __exit__ isn't called
             self._close(f"exception: {type(error).__name__}")
             raise
@@ -463,7 +439,7 @@ class Tracer:
             return None
         if not self._selection.is_selected:
             return self._selection.empty_reason(current_rank_info())
-        return self._actions.no_window_reason()
+        return self._controller.actions.no_window_reason()
 
     # Steps and epochs
 
@@ -606,7 +582,7 @@ class Tracer:
         Raises:
             UsageError: The key is reserved.
         """
-        self._metadata.add(key, value)
+        self._recording.metadata.add(key, value)
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Like `add_metadata`, for any value, as JSON.
@@ -614,7 +590,7 @@ class Tracer:
         Raises:
             UsageError: The key is reserved, or the value isn't JSON.
         """
-        self._metadata.add_json(key, value)
+        self._recording.metadata.add_json(key, value)
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Like `add_metadata_json`, for all windows saved from now on.
@@ -622,13 +598,13 @@ class Tracer:
         Raises:
             UsageError: The key is reserved, or the value isn't JSON.
         """
-        self._metadata.preset_json(key, value)
+        self._recording.metadata.preset_json(key, value)
 
     # torch.profiler
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
         """Set a function that returns the ids of later windows; None gives a window the same id on all ranks."""
-        self._callbacks.trace_id = checked_callback("callback", callback)
+        self._recording.callbacks.trace_id = checked_callback("callback", callback)
 
     def get_trace_id(self) -> str | None:
         """Return the id of the last window that began; None before the first."""

@@ -130,7 +130,7 @@ KINDS = {
     "queue of recordings": FileKind(
         _readers(
             *("kinetoscope.output.spool", "kinetoscope.output.writer_process", "kinetoscope.output.writer_client"),
-            *("kinetoscope.session.last_window", "kinetoscope.output.commit", "kinetoscope.output.upload"),
+            *("kinetoscope.session.results", "kinetoscope.output.commit", "kinetoscope.output.upload"),
         ),
         _RUN_FOLDER,
     ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..job.run_name import name_for_all
 from ..progress import Progress, ProgressCounter
-from ..session.batches import count_of, length
+from ..session.step_loop import count_of, length
 from .timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..session.batches import Count as CountOf
+    from ..session.step_loop import Count as CountOf
     from .actions import ProfilerAction
 
 T = TypeVar("T")

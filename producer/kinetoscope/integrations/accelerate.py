@@ -11,14 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..session.batches import count_of
+from ..session.step_loop import count_of
 from ..tracer import Tracer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    from ..session.batches import Count
+    from ..session.step_loop import Count
 
 T = TypeVar("T")
 

@@ -71,7 +71,7 @@ class Run:
 
     def __init__(self, name: str | None, logdir: Path, *, overwrite: bool = False) -> None:
         self._requested_name = run_name_from(os.environ) if name is None else validate_run_name(name)
-        self._logdir, self._overwrite = logdir, overwrite
+        self.logdir, self._overwrite = logdir, overwrite
         self._future: Future[str] | None = None
         # Each process of a job creates its recorders in the same order: the n-th of each belong together.
         self._number = next(_count)
@@ -144,7 +144,7 @@ class Run:
         attempt = self._join(store, key)
         self.token, name = attempt.token, attempt.name
         try:
-            name = claim_folder(self._logdir, name, attempt.token, overwrite=self._overwrite)
+            name = claim_folder(self.logdir, name, attempt.token, overwrite=self._overwrite)
         except OSError as error:
             self.problem = str(error)
         agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
@@ -163,7 +163,7 @@ class Run:
         if not facts.text or rank_info.world_size < 2:
             return own
         with suppress(OSError, UsageError):  # then no other process can write there either, or the name exists already
-            existing, self.is_certain = join_attempt(self._logdir, facts, own, rank_info.global_rank)
+            existing, self.is_certain = join_attempt(self.logdir, facts, own, rank_info.global_rank)
             own = replace(existing, name=self._requested_name or validate_run_name(existing.name))
         if store is not None and agreed is not None:
             with suppress(ValueError, TypeError):

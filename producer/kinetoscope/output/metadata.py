@@ -53,7 +53,7 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordingFacts:
     """All metadata of a recording.
 
     Args:

@@ -132,9 +132,8 @@ class Spool:
         saved. The folder in the run, which only the facts name, goes before them.
         """
         process = self.process()
-        if (
-            process is not None and (self.folder / _IN_RUN).exists()
-        ):  # else nothing needs the run's folder, which may hang
+        has_folder_in_run = (self.folder / _IN_RUN).exists()  # else its folder, which may hang, isn't touched
+        if process is not None and has_folder_in_run:
             with suppress(OSError):  # it doesn't exist, or has files that are still needed
                 in_run = self.in_run(Path(process["folder"]))
                 with in_run.parent.open_folder() as scratch:

@@ -26,7 +26,7 @@ from ..job.selection import Selection
 from .commit import check_raw
 from .destination import Destination
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
-from .metadata import Recording, Window, process_facts
+from .metadata import RecordingFacts, Window, process_facts
 from .name_template import format_name, rank_values, variables
 from .next_command import say_next_command
 from .redaction import redacted_arguments
@@ -74,11 +74,10 @@ class TraceWriter:
     """Saves one process's windows. Nothing in it raises except KeyboardInterrupt and the like.
 
     Args:
-        logdir: The folder of all runs.
         run: The run that all processes belong to.
         error_log: Records errors.
-        facts: Metadata of all traces of this process: `schedule`.
         destination: Where traces go.
+        facts: Metadata of all traces of this process: `schedule`.
         on_saved: Called with each trace's path and its entry in the manifest, on the training's thread. The trace
             exists until then, whatever `keep` is.
         selection: Which ranks record. For one that doesn't, nothing is written and no process started.
@@ -86,18 +85,18 @@ class TraceWriter:
 
     def __init__(
         self,
-        logdir: Path,
         run: Run,
         error_log: ErrorLog,
-        facts: Mapping[str, Any],
-        destination: Destination | None = None,
+        destination: Destination,
+        *,
+        facts: Mapping[str, Any] | None = None,
         on_saved: Callable[[Path, Mapping[str, Any]], None] | None = None,
         selection: Selection | None = None,
     ) -> None:
         self.selection = selection or Selection()
         """Which ranks record."""
-        self._logdir, self._run, self._error_log, self._facts = logdir, run, error_log, facts
-        self._destination, self._on_saved = destination or Destination(), on_saved
+        self._run, self._error_log, self._facts = run, error_log, facts or {}
+        self._destination, self._on_saved = destination, on_saved
         self._rank_info: RankInfo | None = None
         self._rank_and_folder: tuple[RankInfo, Path] | None = None
         self._window_start: tuple[int | None, int | None] = (None, None)
@@ -145,7 +144,7 @@ class TraceWriter:
             if self._rank_info is None and not is_late:
                 return
             if self._run.is_resolved(timeout_s if self._run.has_begun else max(timeout_s, _MOMENT_S)):
-                self._rank_and_folder = (self._rank_info or current_rank_info(), self._logdir / self._run.name)
+                self._rank_and_folder = (self._rank_info or current_rank_info(), self._run.logdir / self._run.name)
                 self._describe(state=RECORDING)
                 _LOG.debug("Recording %s into %s.", *self._rank_and_folder)
                 self._warn_of_folder(self._run.problem and f"can't be written: {self._run.problem}")
@@ -156,7 +155,7 @@ class TraceWriter:
         """Say once, when the recording begins, that no trace can be written now; empty if one can."""
         if problem and not self._has_warned and self.selection.is_selected:
             self._has_warned = True
-            _LOG.warning("The logdir %s %s. %s", self._logdir, problem, _RECOVERS)
+            _LOG.warning("The logdir %s %s. %s", self._run.logdir, problem, _RECOVERS)
 
     def rank_and_folder(self, *, is_late: bool = False) -> tuple[RankInfo, Path] | None:
         """Return this process's ranks and the run's folder; None while they may still change or aren't resolved.
@@ -281,7 +280,7 @@ class TraceWriter:
             is_whole: Whether the window ends with a complete step.
             is_complete: Whether the window ends as planned.
             values: More variables for the file's name.
-            details: More metadata of the trace; see `Recording`.
+            details: More metadata of the trace; see `RecordingFacts`.
             program_events: From `EventLog.window_events`, with the program's top-level keys as `metadata`.
             on_exported: Called when the profiler's file is written or lost, before a trace is made of it.
         """
@@ -320,7 +319,7 @@ class TraceWriter:
         """Give a job its folder, names and metadata."""
         window, ranks = facts.window, facts.ranks
         ranks = self.selection.selected_ranks(rank_info) if ranks is None else sorted(ranks)
-        recording = Recording(
+        recording = RecordingFacts(
             run=self._run.name,
             rank_info=rank_info,
             window=window,
@@ -395,7 +394,7 @@ class TraceWriter:
         rank_info = self._rank_info or current_rank_info()
         facts = {
             "ranks": self.selection.selected_ranks(rank_info),
-            "folder": str(self._logdir / self._run.name),
+            "folder": str(self._run.logdir / self._run.name),
             "version": __version__,
             "run": self._run.name,
             "attempt": self._run.token,
@@ -480,4 +479,4 @@ class TraceWriter:
                 what = "1 trace is" if left == 1 else f"{left} traces are"
                 _LOG.warning("%s still being written, by a process that outlives this one.", what)
             if self.saved and self._rank_and_folder is not None and self._rank_and_folder[0].global_rank == 0:
-                say_next_command(len(self.saved), self._logdir, self._rank_and_folder[1])
+                say_next_command(len(self.saved), self._run.logdir, self._rank_and_folder[1])

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from threading import get_ident
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from torch.autograd.profiler import record_function
+from torch.utils.data import dataloader
 
 from .. import process_id
 from ..errors import UsageError
+from ..profiling.profiler_ranges import plain_name
 from ..profiling.recorder import is_inside_optimizer
-from .batches import Count, count_of, length, wait_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from ..error_log import ErrorLog
-    from ..profiling.profiler_ranges import Ranges
-    from ..progress import ProgressCounter
-    from .owner import Owner
-    from .step_actions import StepActions
+    from .recording import Recording
     from .supervisor import Supervisor
     from .window_controller import WindowController
 
 _LOG = logging.getLogger("kinetoscope")
 
 T = TypeVar("T")
+Count = int | Callable[[T], int] | None
 
 _CHORES_EVERY_NS = 200_000_000
 
@@ -54,31 +53,24 @@ class StepLoop:
     """Counts one training's steps, on the thread that owns the recording.
 
     Args:
-        counter: The counter of steps and epochs.
-        ranges: The range of the current step.
-        actions: What to do in each step.
+        recording: The recording.
         controller: Opens and closes windows between two steps.
         supervisor: Supervises the steps.
-        owner: The thread that may step.
-        error_log: Records errors.
         chores: Functions that are called between two steps now and then.
     """
 
     def __init__(
         self,
-        counter: ProgressCounter,
-        ranges: Ranges,
-        actions: StepActions,
+        recording: Recording,
         controller: WindowController,
         supervisor: Supervisor,
-        owner: Owner,
-        error_log: ErrorLog,
         chores: Sequence[Callable[[], None]],
     ) -> None:
-        self._counter, self._ranges, self._actions, self._controller = counter, ranges, actions, controller
-        self._supervisor, self._owner, self._error_log = supervisor, owner, error_log
+        self._counter, self._ranges = recording.counter, recording.annotations.ranges
+        self._owner, self._error_log = recording.owner, recording.error_log
+        self._controller, self._actions, self._supervisor = controller, controller.actions, supervisor
         self._chores, self._chores_due_ns = chores, 0
-        self._checked_until = counter.batch + _CHECKED_STEPS
+        self._checked_until = self._counter.batch + _CHECKED_STEPS
         self._batch: _Batch | None = None
         """The batch of `steps` whose step isn't complete; None outside of such a loop."""
 
@@ -93,7 +85,7 @@ class StepLoop:
 
     def _counted_batches(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
         iterator, expected, count = iter(loader), length(loader), 0
-        wait = wait_name(iterator)
+        wait = _wait_name(iterator)
         while True:
             if count != expected:  # after the last batch, the loader only reports that there are no more
                 self._ranges.begin_step(self._counter.batch)
@@ -208,3 +200,24 @@ class StepLoop:
             for chore in self._chores:
                 chore()
         self._supervisor.begin_step()
+
+
+def length(loader: Iterable[object]) -> int | None:
+    """Return how many batches there will be; None if the loader doesn't know."""
+    try:
+        return len(loader)  # type: ignore[arg-type]
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _wait_name(iterator: Iterator[object]) -> str | None:
+    """Return the name for the wait for a batch, in the form of torch's DataLoader; None for its own iterators."""
+    torch_iterator = getattr(dataloader, "_BaseDataLoaderIter", None)
+    if torch_iterator is not None and isinstance(iterator, torch_iterator):
+        return None
+    return f"enumerate(DataLoader)#{plain_name(type(iterator).__name__)}.__next__"
+
+
+def count_of(count: Count[T], batch: T) -> int | None:
+    """How many samples or tokens a batch has: a constant, a function of the batch, or None if unknown."""
+    return count(batch) if callable(count) else count

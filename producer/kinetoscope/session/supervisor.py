@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from ..error_log import ErrorLog
-    from ..events import Event
     from ..job.rank_info import RankInfo
     from ..output.trace_writer import TraceWriter
     from ..progress import Step
     from ..scheduling.consensus import ConsensusLog, Plan
     from ..scheduling.request import Request
+    from .recording import Recording
 
 _LOG = logging.getLogger("kinetoscope")
 
@@ -51,14 +50,11 @@ class Supervisor:
     """Supervises one Tracer. After construction nothing in it raises, except exceptions of a signal's earlier handler.
 
     Args:
-        trace_writer: Knows the run's folder and the process's rank.
-        error_log: Records errors.
+        recording: The recording.
         accepts_requests: Whether to accept requests.
         signal: The signal that requests a window, by name or number; None for none.
         guards_signals: Whether to save before a signal ends the process, and to write a journal.
         slow_step: A step that takes this many times the usual requests a window; None for none.
-        open_markers: Returns the labels of the open markers.
-        current_step: Returns the current step, and when it began on the monotonic clock in ns.
 
     Raises:
         UsageError: A signal that can't request a window.
@@ -66,24 +62,23 @@ class Supervisor:
 
     def __init__(
         self,
-        trace_writer: TraceWriter,
-        error_log: ErrorLog,
+        recording: Recording,
         *,
         accepts_requests: bool,
         signal: str | int | None,
         guards_signals: bool,
         slow_step: float | None,
-        open_markers: Callable[[], list[str]],
-        current_step: Callable[[], tuple[int, int]],
     ) -> None:
         if signal is not None and not accepts_requests:
             raise UsageError(f"signal={signal!r}: this Tracer accepts no requests, since it has requests=False.")
-        self._trace_writer, self._error_log = trace_writer, error_log
+        self._trace_writer, self._error_log = recording.trace_writer, recording.error_log
+        log, current_step = recording.annotations.log, recording.counter.current_step
         self._accepts_requests, self._guards_signals = accepts_requests, guards_signals
         self._has_journal = accepts_requests or guards_signals
         header = {"version": __version__, "listens": accepts_requests}
-        self._journal = JournalWriter(header, open_markers, self._has_events)
-        self.triggers = Triggers(_JobView(trace_writer, current_step), self._journal.note, slow_step)
+        self._journal = JournalWriter(header, log.open_names, self._has_events)
+        log.listener = self._journal.take_event if self._has_journal else None
+        self.triggers = Triggers(_JobView(self._trace_writer, current_step), self._journal.note, slow_step)
         """The requests for windows."""
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
@@ -213,11 +208,6 @@ class Supervisor:
         if not self._accepts_requests:
             raise UsageError("This Tracer accepts no requests: it has requests=False.")
         self.triggers.request(request)
-
-    @property
-    def take_event(self) -> Callable[[Event], None] | None:
-        """Adds an event of the program to the journal; None if there is none."""
-        return self._journal.take_event if self._has_journal else None
 
     def _has_events(self) -> bool:
         """Whether the program's events belong in the journal: this process may record."""

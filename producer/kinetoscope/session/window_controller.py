@@ -8,52 +8,99 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torch.profiler import ProfilerAction
 
-from ..errors import ProfilerBusyError
+from ..errors import ProfilerBusyError, ScheduleError
 from ..profiling.recorder import Recorder
 from ..profiling.torch_features import has_custom_profiler
 from ..profiling.trace_export import export_trace
 from ..sampling.cpu_times import own_threads
-from .last_window import LastWindow
+from ..scheduling.schedule import is_per_epoch, is_pure, no_window_reason, validate_schedule
+from .results import LastWindow
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
     from torch.profiler import profile
 
-    from ..error_log import ErrorLog
     from ..output.spool import Job
-    from ..output.trace_writer import TraceWriter
-    from ..profiling.annotations import Annotations
     from ..profiling.options import Options
-    from ..progress import ProgressCounter
     from ..sampling.environment_probe import EnvironmentProbe
-    from .step_actions import StepActions
+    from ..scheduling.schedule import Schedule, WindowLimit
+    from .recording import Recording
     from .supervisor import Supervisor
-    from .trace_metadata import TraceMetadata
 
 _LOG = logging.getLogger("kinetoscope")
 
+_LOOK_AHEAD = 32
+"""How many steps of a pure schedule are evaluated at once: in a row a call takes 0.3 µs, in a training, whose data has
+driven it from the caches, 8."""
 
-@dataclass
-class WindowCallbacks:
-    """The program's functions that are called for each window; None for none.
+
+class StepActions:
+    """The actions of one Tracer's steps.
 
     Args:
-        on_trace_ready: Called with the Tracer when a window is complete.
-        on_window: Called with torch's profiler when a window is complete.
-        trace_id: Returns the window's trace id.
+        schedule: What to do in each step; None to record all of them.
+        limit: How long a window may last.
+        recording: Has the steps so far, and which ranks record.
+        supervisor: Has the requests.
+
+    Raises:
+        ScheduleError: The schedule isn't a function.
     """
 
-    on_trace_ready: Callable[[Any], object] | None
-    on_window: Callable[[profile], object] | None
-    trace_id: Callable[[], str] | None
+    def __init__(
+        self, schedule: Schedule | None, limit: WindowLimit, recording: Recording, supervisor: Supervisor
+    ) -> None:
+        self._schedule, self._limit = validate_schedule(schedule), limit
+        self._counter, self._selection = recording.counter, recording.trace_writer.selection
+        self._supervisor = supervisor
+        self._is_pure = is_pure(schedule) and not limit.is_set
+        self.idle_until = 0
+        """By the schedule alone, there is nothing to do in the steps before this one; 0 if each has to be asked for."""
+        self.is_per_epoch = is_per_epoch(schedule)
+        """Whether the schedule restarts in each epoch, with which a window then ends at the latest."""
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether there is a schedule, which defines where a window ends."""
+        return self._schedule is not None
+
+    @property
+    def limit_reason(self) -> str | None:
+        """Why the next step isn't recorded, contrary to the schedule; None if it is."""
+        return self._limit.reason
+
+    def next(self) -> ProfilerAction:
+        """Return the action of the next step.
+
+        Raises:
+            ScheduleError: The schedule returned something other than an action.
+        """
+        if self._schedule is None:
+            return self._limit.limited(ProfilerAction.RECORD if self._selection.is_selected else ProfilerAction.NONE)
+        counter = self._counter
+        step = counter.here_in_epoch if self.is_per_epoch else counter.here
+        action = self._schedule(step)
+        if not isinstance(action, ProfilerAction):
+            raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
+        if self._limit.is_set:
+            action = self._limit.limited(action)
+        self.idle_until = counter.batch + self._idle_steps(self._schedule, step) if self._is_pure else 0
+        return self._supervisor.action(counter.batch, action)
+
+    def _idle_steps(self, schedule: Schedule, step: int) -> int:
+        """Return how many steps from this one on a pure schedule leaves out; at most `_LOOK_AHEAD`."""
+        none = ProfilerAction.NONE
+        return next((ahead for ahead in range(_LOOK_AHEAD) if schedule(step + ahead) is not none), _LOOK_AHEAD)
+
+    def no_window_reason(self) -> str:
+        """Return why the steps so far led to no window."""
+        return no_window_reason(self._schedule, self._counter.here, has_stepped=self._counter.has_stepped)
 
 
 class Exporter(Protocol):
@@ -67,39 +114,30 @@ class WindowController:
     """Drives the profiler of one Tracer step by step, and saves complete windows.
 
     Args:
-        options: What to record.
+        recording: The recording.
         actions: What to do in each step.
-        counter: The steps so far.
-        annotations: The program's annotations.
-        probe: Measures clocks and system counters.
-        metadata: The program's keys in the file.
-        trace_writer: Saves windows.
         supervisor: Handles requests and signals.
-        error_log: Records errors.
-        callbacks: The program's functions.
+        probe: Measures clocks and system counters.
         keeps_events: Whether the last window stays in memory until the next one begins.
     """
 
     def __init__(
         self,
-        options: Options,
+        recording: Recording,
         actions: StepActions,
-        counter: ProgressCounter,
-        annotations: Annotations,
-        probe: EnvironmentProbe,
-        metadata: TraceMetadata,
-        trace_writer: TraceWriter,
         supervisor: Supervisor,
-        error_log: ErrorLog,
-        callbacks: WindowCallbacks,
+        probe: EnvironmentProbe,
         *,
         keeps_events: bool,
     ) -> None:
-        self._options, self._actions, self._counter = options, actions, counter
-        self._annotations, self._ranges, self._probe = annotations, annotations.ranges, probe
-        self._metadata, self._trace_writer, self._supervisor = metadata, trace_writer, supervisor
-        self._error_log, self.callbacks, self._keeps_events = error_log, callbacks, keeps_events
-        self.last_window = LastWindow(trace_writer)
+        self._recording, self._supervisor, self._probe = recording, supervisor, probe
+        self._counter, self._trace_writer = recording.counter, recording.trace_writer
+        self._annotations, self._ranges = recording.annotations, recording.annotations.ranges
+        self._callbacks, self._error_log = recording.callbacks, recording.error_log
+        self._keeps_events = keeps_events
+        self.actions = actions
+        """What to do in each step."""
+        self.last_window = LastWindow(recording.trace_writer)
         """The last window as a file."""
         self.is_idle = True
         """Whether no profiler runs in this step."""
@@ -140,11 +178,11 @@ class WindowController:
         Raises:
             ScheduleError: The schedule returned something other than an action.
         """
-        self._first_action, self._exporter = self._actions.next(), exporter
+        self._first_action, self._exporter = self.actions.next(), exporter
         hooks = (self._save, self._yield_to_other, self._give_up, self._trace_id)
-        has_callbacks = self.callbacks.on_trace_ready is not None or self.callbacks.on_window is not None
+        has_callbacks = self._callbacks.on_trace_ready is not None or self._callbacks.on_window is not None
         self._recorder = self.last_recorder = Recorder(
-            self._options, *hooks, keeps_events=self._keeps_events, has_callbacks=has_callbacks
+            self._recording.options, *hooks, keeps_events=self._keeps_events, has_callbacks=has_callbacks
         )
 
     def start(self) -> bool:
@@ -174,7 +212,7 @@ class WindowController:
             self.stop()
             return
         try:
-            action = self._actions.next()
+            action = self.actions.next()
             if not self.is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
                 self._turn(recorder, action, closes=closes)
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
@@ -187,8 +225,8 @@ class WindowController:
             self._supervisor.hold_signals()
         ):  # a signal handler closes the recording, which must be in a consistent state
             self._annotations.until_ns, begins = time.time_ns(), False
-            if closes or self._actions.limit_reason:
-                self._trace_writer.reason = self._actions.limit_reason or "epoch"
+            if closes or self.actions.limit_reason:
+                self._trace_writer.reason = self.actions.limit_reason or "epoch"
             try:
                 drops = closes and self._window_first == self._counter.batch
                 begins = recorder.move(action, self._options_now(), closes=closes, drops=drops)
@@ -219,11 +257,12 @@ class WindowController:
 
     def _options_now(self) -> Options:
         plan = self._supervisor.plan
-        return self._options if plan is None else self._options.changed(plan.request.options)
+        options = self._recording.options
+        return options if plan is None else options.changed(plan.request.options)
 
     def _trace_id(self) -> str:
         """Return the id of the window that begins now; torch calls this in the middle of its own code."""
-        plan, callback, trace_id = self._supervisor.plan, self.callbacks.trace_id, None
+        plan, callback, trace_id = self._supervisor.plan, self._callbacks.trace_id, None
         if callback is not None:
             with self._error_log.catch("custom_trace_id_callback failed"):
                 trace_id = str(callback())
@@ -291,9 +330,9 @@ class WindowController:
         self._probe.read()
         details, program_events = self._annotations.window()
         values = self._counter.progress.to_json()
-        program_events["metadata"] = self._metadata.take()
+        program_events["metadata"] = self._recording.metadata.take()
         program_events["own_threads"] = own_threads()
-        is_complete = is_as_planned or (not self._actions.has_schedule and self._trace_writer.reason == "end")
+        is_complete = is_as_planned or (not self.actions.has_schedule and self._trace_writer.reason == "end")
         self._trace_writer.save(
             partial(export_trace, profiler),
             self._counter.batch,
@@ -312,7 +351,7 @@ class WindowController:
 
     def _call_back(self, profiler: profile, job: Job) -> None:
         """Call the program's callbacks while the window is complete in memory."""
-        callbacks, exporter = self.callbacks, self._exporter
+        callbacks, exporter = self._callbacks, self._exporter
         with self.last_window.during_callbacks(job):
             if callbacks.on_trace_ready is not None:
                 with self._error_log.catch("on_trace_ready failed"):

@@ -28,8 +28,8 @@ LIMIT_S = 60
 class Run:
     """A run whose name is settled."""
 
-    def __init__(self, name="run"):
-        self.name, self.token, self.is_certain = name, "token", True
+    def __init__(self, logdir, name="run"):
+        self.logdir, self.name, self.token, self.is_certain = logdir, name, "token", True
         self.has_begun, self.problem = True, ""
 
     def is_resolved(self, _timeout_s):
@@ -43,8 +43,7 @@ def trace_writer(tmp_path, monkeypatch):
     def make(place=None, **destination):
         if place is not None:
             monkeypatch.setattr("kinetoscope.output.trace_writer.current_rank_info", lambda: place)
-        error_log, facts = ErrorLog(), {"schedule": None}
-        writers.append(TraceWriter(tmp_path, Run(), error_log, facts, Destination(**destination)))
+        writers.append(TraceWriter(Run(tmp_path), ErrorLog(), Destination(**destination), facts={"schedule": None}))
         return writers[-1]
 
     yield make

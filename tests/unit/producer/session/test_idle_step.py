@@ -1,6 +1,7 @@
 """The cost of a step outside a window, as the number of functions it calls: times vary on a busy machine."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from kinetoscope import Tracer, cyclic
 from kinetoscope.job.selection import Selection
 from kinetoscope.progress import ProgressCounter
 from kinetoscope.scheduling.schedule import WindowLimit
-from kinetoscope.session.step_actions import StepActions
+from kinetoscope.session.window_controller import StepActions
 
 STEP = ["Tracer.step", "StepLoop.end_step", "ProgressCounter.end_batch", "Triggers.is_quiet"]
 """Each function costs some microseconds in a training, whose own data has driven it from the caches."""
@@ -70,7 +71,8 @@ class Quiet:
 def test_steps_that_a_schedule_leaves_out_are_known_ahead(wait, warmup, active, repeat, skip_first):
     schedule = cyclic(wait, warmup, active, repeat, skip_first)
     counter = ProgressCounter()
-    actions = StepActions(schedule, WindowLimit(), Selection(), counter, Quiet())
+    recording = SimpleNamespace(counter=counter, trace_writer=SimpleNamespace(selection=Selection()))
+    actions = StepActions(schedule, WindowLimit(), recording, Quiet())
     asked = 0
     for step in range(150):
         if step >= actions.idle_until:
