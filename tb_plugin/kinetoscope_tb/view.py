@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
 from .measures.time.step_subset import restricted
+from .names.regex import regex
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
 from .trace.model import Trace, Undermined
 from .trace.row_filters import Events, Key
@@ -28,7 +28,7 @@ _BASE = ("base_run", "base_worker", "base_span", "base_capture")
 # Other parameters of queries and commands.
 _OF_STEPS = ("phase", "step")
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication", "capture"}
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGER = regex(r"-?[0-9]{1,18}")
 _NOTHING: frozenset[Undermined] = frozenset()
 _HOST_AND_DEVICE: frozenset[Undermined] = frozenset({"host_times", "kernel_times", "launches", "totals"})
 _TIME_AXIS: frozenset[Undermined] = _HOST_AND_DEVICE | {"idle", "clock", "steps"}

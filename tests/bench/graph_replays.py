@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kinetoscope_tb.engine.answers import compute
-from kinetoscope_tb.measures.graphs.attribution import join_captures
+from kinetoscope_tb.measures.graphs.replayed_calls import join_captures
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import CaptureFiles

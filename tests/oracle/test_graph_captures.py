@@ -16,8 +16,8 @@ import pytest
 from kinetoscope_tb.api import opened
 from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED
-from kinetoscope_tb.measures.graphs.attribution import join_captures
 from kinetoscope_tb.measures.graphs.layers import inferred_layers, layers_of
+from kinetoscope_tb.measures.graphs.replayed_calls import join_captures
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel
 from kinetoscope_tb.measures.graphs.replays import replays
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps

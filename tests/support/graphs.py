@@ -13,7 +13,7 @@ from typing import Literal
 import polars as pl
 from hypothesis import strategies as st
 
-from kinetoscope_tb.measures.graphs.attribution import join_captures
+from kinetoscope_tb.measures.graphs.replayed_calls import join_captures
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import CaptureFiles
 

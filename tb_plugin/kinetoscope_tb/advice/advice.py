@@ -8,12 +8,12 @@ kernels, so that no two of them claim the same time; a saving is an upper bound.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic
-from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, serving, warm_up
+from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Unknown
@@ -26,8 +26,17 @@ _MOSTLY = 0.85  # with less computation, on the device or without one on the hos
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
+
+
+def _serving_phase(facts: Facts) -> Iterator[Advice]:
+    if facts.has_iterations:
+        from .serving import serving_phase  # 13 modules about inference servers
+
+        yield from serving_phase(facts)
+
+
 _RULES = (
-    serving.serving_phase,
+    _serving_phase,
     host.data_loading,
     host.synchronizing,
     host.host_bound,

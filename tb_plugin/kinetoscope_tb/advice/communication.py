@@ -13,8 +13,6 @@ import polars as pl
 
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths
-from ..distributed.collectives.calls import CallRows, calls
-from ..distributed.process_groups import Groups
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..names import text
@@ -92,6 +90,9 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]:
     """(what the calls of the steps that count show, as sentences; what to do about them)."""
+    from ..distributed.collectives.calls import CallRows, calls  # seven modules about ranks
+    from ..distributed.process_groups import Groups
+
     trace = facts.trace
     every = calls(trace, CallRows.of(trace), Groups(trace)).filter(pl.col("exposed_ns") > 0)
     counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))

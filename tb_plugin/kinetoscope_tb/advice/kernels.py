@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
-from ..measures.calls.module_calls import ModuleCalls
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
 from ..names import text
@@ -158,6 +157,8 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
     """The class of the module that most of the operators are in; empty if no modules were recorded."""
     if not facts.trace.holds("modules"):
         return ""
+    from ..measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
+
     modules = ModuleCalls.of(facts.trace)
     node, _ = modules.of_host_rows(facts.trace)
     classes = [modules.names[number].of_class or "" for number in node[attention.ops] if number >= 0]

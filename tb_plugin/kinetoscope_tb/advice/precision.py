@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Ints, length_within
-from ..critical_path.explanation import Explanation
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
@@ -113,6 +112,8 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
 
 def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
     """How much shorter each step gets if these kernels run FASTER; what runs meanwhile takes as long."""
+    from ..critical_path.explanation import Explanation  # 15 modules, for float matmuls alone
+
     explained = Explanation.of(facts.trace)
     return explained.what_if.saved(explained.what_if.computation_of(rows), round(100 * (1 - 1 / FASTER)))
 

@@ -85,8 +85,8 @@ _LOOK = ("look at its kernels", "Look at the kernels.")
 
 
 def serving_phase(facts: Facts) -> Iterator[Advice]:
-    """What limits tokens per second in the phase that takes most of the time."""
-    if not facts.has_iterations or not facts.has_device or facts.server not in (*SERVERS, "vLLM", "SGLang"):
+    """What limits tokens per second in the phase that takes most of the time; the recording must have iterations."""
+    if not facts.has_device or facts.server not in (*SERVERS, "vLLM", "SGLang"):
         return
     parts = phase_parts(facts.trace, of="steady")
     rows = parts.filter((pl.col("whole") == parts["whole"].max()) & ~pl.col("phase").is_in(_BY_DESIGN)).rows(named=True)

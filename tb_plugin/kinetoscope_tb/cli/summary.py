@@ -14,8 +14,6 @@ from ..engine.answers import compute
 from ..names.text import visible
 from ..summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
 from ..views import EVERY_VIEW
-from ..web import encode
-from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
 
@@ -77,6 +75,9 @@ def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: A
 
 def _json(file: TraceFile, answers: Answers) -> str:
     """The answers, each as `kinetoscope view --format json` has it."""
+    from ..web import encode  # JSON alone needs it
+    from ..web.json_text import json_text
+
     place = {"state": "ready", "run": file.run, "worker": file.worker, "span": file.span}
     return json_text(
         {**place, "answers": {name: encode.view_answer(EVERY_VIEW[name], answer) for name, answer in answers.items()}}

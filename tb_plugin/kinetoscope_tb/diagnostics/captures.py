@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..filesystem import last_part, printable
-from ..measures.graphs.join import join
-from ..measures.graphs.replayed_kernels import nodes_of
-from ..measures.graphs.replays import replays
 from ..measures.recording.server import how_to_record_captures, inference_server
 from ..trace import Diagnostic, Trace
 from ..trace.model import NO_CAPTURES
@@ -20,6 +17,11 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """The share of the time in graphs whose operators are known; nothing where captures weren't searched."""
     if trace.captures is NO_CAPTURES:
         return
+    # 12 modules about graphs
+    from ..measures.graphs.join import join
+    from ..measures.graphs.replayed_kernels import nodes_of
+    from ..measures.graphs.replays import replays
+
     files, replayed = trace.captures, replays(trace)
     yield from _damaged(files.damaged)
     duration = trace.device_events["dur_ns"].gather(replayed.rows).to_numpy()

@@ -11,14 +11,15 @@ import re
 from itertools import accumulate
 
 from ..filesystem import Entry, folders, is_url, last_part
+from ..names.regex import regex
 from .filename_patterns import is_candidate, named
 from .listing import CAPTURES
 
 MOST, MOST_BYTES = 64, 1 << 29
 DETAILS = "execution_details.json"  # names each capture's size; no trace
-_NOTES = re.compile(r"py_stacks|kernel_annotations")
-_SPEAKING = re.compile(r"capture|py_stacks|kernel_annotations", re.IGNORECASE)
-_RANK = re.compile(r"(?:rank|TP|worker)[-_.]?(\d+)", re.IGNORECASE)
+_NOTES = regex(r"py_stacks|kernel_annotations")
+_SPEAKING = regex(r"capture|py_stacks|kernel_annotations", re.IGNORECASE)
+_RANK = regex(r"(?:rank|TP|worker)[-_.]?(\d+)", re.IGNORECASE)
 
 
 def holds_node_notes(name: str) -> bool:

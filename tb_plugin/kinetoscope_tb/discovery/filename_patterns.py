@@ -12,20 +12,22 @@ from functools import lru_cache
 
 from kinetoscope.naming import parse
 
+from ..names.regex import regex
+
 NO_SPAN = "default"
 MOST_REMEMBERED = 1 << 14  # names, parsed again for each listing
 
-_EXTENSION = re.compile(r"\.((json|pftrace|perfetto-trace)(\.gz|\.zst)?|sqlite)$")
-_PERFETTO = re.compile(r"(\.pt\.trace)?\.(pftrace|perfetto-trace)(\.gz|\.zst)?$")
-_NSIGHT = re.compile(r"(?:(?P<span>.+?)[._-])?(?P<worker>rank[-_]?\d+)\.sqlite")  # -o report.rank%q{RANK}
-_UNFINISHED = re.compile(r"\.(tmp|part|partial)(-[^.]*)?$")
+_EXTENSION = regex(r"\.((json|pftrace|perfetto-trace)(\.gz|\.zst)?|sqlite)$")
+_PERFETTO = regex(r"(\.pt\.trace)?\.(pftrace|perfetto-trace)(\.gz|\.zst)?$")
+_NSIGHT = regex(r"(?:(?P<span>.+?)[._-])?(?P<worker>rank[-_]?\d+)\.sqlite")  # -o report.rank%q{RANK}
+_UNFINISHED = regex(r"\.(tmp|part|partial)(-[^.]*)?$")
 
 # A number of 12 digits or more is a time in ms, µs or ns, and no step.
 _TIME_DIGITS = 12
 
 # torch's form with a time or more in the worker; without a group `span`, the number behind the worker is the span.
 _TORCH_WORKERS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"(?P<worker>r\d+)-\d+-\d+-\d+-\d+-\d+",  # torchtune: rank and minute
         r"(?P<worker>rank-\d+)\.(?P<span>[A-Z][a-z]{2}_\d\d_\d\d_\d\d_\d\d)",  # Meta: rank and second
@@ -35,7 +37,7 @@ _TORCH_WORKERS = tuple(
 
 # File names without their extension; without a worker, the whole name is one.
 _OTHER_WRITERS = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"(?P<worker>rank-\d+)-step-(?P<span>\d+)\.chrome_trace",  # OLMo-core
         r"prof_start_(?P<span>\d+)_end_\d+_(?P<worker>rank_\d+)",  # verl
@@ -52,14 +54,14 @@ _OTHER_WRITERS = tuple(
         r"profile_\d+|(.+-)?rank-\d+",  # accelerate; Megatron-LM, NeMo, TensorRT-LLM
     )
 )
-_SPEAKING = re.compile(r"trace|profil", re.IGNORECASE)  # such as export_chrome_trace("trace.json")
+_SPEAKING = regex(r"trace|profil", re.IGNORECASE)  # such as export_chrome_trace("trace.json")
 
 # A rank over the whole job ends a name. (Lightning's `fit-0-[Strategy]…` is the rank on one machine.)
-_RANK = re.compile(r"(?:.*[^a-zA-Z])?(?:rank|worker|profile)[-_]?\d+|r\d+|TP-\d+.*", re.IGNORECASE)
-_HOST_AND_PROCESS = re.compile(r".+_\d+")
+_RANK = regex(r"(?:.*[^a-zA-Z])?(?:rank|worker|profile)[-_]?\d+|r\d+|TP-\d+.*", re.IGNORECASE)
+_HOST_AND_PROCESS = regex(r".+_\d+")
 
 # Folders that number recordings: torchtitan and torchtune; detectron2. torchtitan may have one more folder below.
-_SPAN_FOLDER = re.compile(r"(?:(?P<parent>.*)/)?(?:iteration_|profiler-tensorboard-iter)(?P<span>\d+)(?P<leaf>/[^/]+)?")
+_SPAN_FOLDER = regex(r"(?:(?P<parent>.*)/)?(?:iteration_|profiler-tensorboard-iter)(?P<span>\d+)(?P<leaf>/[^/]+)?")
 
 
 @dataclass(frozen=True)

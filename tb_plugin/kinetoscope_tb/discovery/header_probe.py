@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import TraceError
 from ..filesystem import DamagedDatabase, Database, Entry, begins_database, is_url, stored_bytes
+from ..names.regex import regex
 
 HEAD_BYTES = 64 << 10
 MOST_HEADS = 1 << 14  # that are cached, at about 500 bytes each
@@ -36,22 +37,22 @@ _NSIGHT_EVENTS = frozenset(
 )
 """Tables of Nsight Systems' SQLite export; the reader has more of them."""
 
-_EVENTS = re.compile(r'"traceEvents"\s*:')
-_SCHEMA = re.compile(r'\s*\{\s*"schemaVersion"\s*:')
-_TORCH_KEY = re.compile(r'"(deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|trace_id)"\s*:')
-_EVENT_ARRAY = re.compile(  # whatever the arguments are, and wherever in an event
+_EVENTS = regex(r'"traceEvents"\s*:')
+_SCHEMA = regex(r'\s*\{\s*"schemaVersion"\s*:')
+_TORCH_KEY = regex(r'"(deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|trace_id)"\s*:')
+_EVENT_ARRAY = regex(  # whatever the arguments are, and wherever in an event
     r'\s*\[[\s,]*\{(?:[^{}]*?"ph"\s*:|(?=.{0,4096}?"(?:ts|pid)"\s*:).{0,4096}?"ph"\s*:\s*"[A-Za-z]")', re.DOTALL
 )
 _RANKS = (
-    re.compile(r'"kinetoscope"\s*:\s*\{.{0,4096}?"global_rank"\s*:\s*(\d{1,9})', re.DOTALL),
-    re.compile(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),
-    re.compile(r'"global_rank"\s*:\s*"?(\d{1,9})'),
+    regex(r'"kinetoscope"\s*:\s*\{.{0,4096}?"global_rank"\s*:\s*(\d{1,9})', re.DOTALL),
+    regex(r'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*"?(\d{1,9})'),
+    regex(r'"global_rank"\s*:\s*"?(\d{1,9})'),
 )
-_STARTED = re.compile(r'"kinetoscope"\s*:\s*\{[^{}]{0,4096}?"started_ns"\s*:\s*(\d{19})')
-_MERGED_WORKERS = re.compile(r'"mergedWorkers"\s*:\s*(\[(?:\s*"(?:[^"\\]|\\.)*"\s*,?)*\])')
-_LABELED_PID = re.compile(r'"pid"\s*:\s*"\[[A-Z]{2,3}\d{2,6}(?:-[A-Z]{2,3}\d{2,6})*\] |"pid_raw"\s*:')
+_STARTED = regex(r'"kinetoscope"\s*:\s*\{[^{}]{0,4096}?"started_ns"\s*:\s*(\d{19})')
+_MERGED_WORKERS = regex(r'"mergedWorkers"\s*:\s*(\[(?:\s*"(?:[^"\\]|\\.)*"\s*,?)*\])')
+_LABELED_PID = regex(r'"pid"\s*:\s*"\[[A-Z]{2,3}\d{2,6}(?:-[A-Z]{2,3}\d{2,6})*\] |"pid_raw"\s*:')
 """Events of a file that SGLang's merger or TraceLens' TraceFuse wrote."""
-_HOST = re.compile(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
+_HOST = regex(rf'"host_name"\s*:\s*"([\w.:-]{{1,{MOST_NAME}}})"')
 
 
 @dataclass(frozen=True)

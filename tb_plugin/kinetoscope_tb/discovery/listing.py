@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from ..errors import NotFound
 from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
+from ..names.regex import regex
 from ..names.roles import is_frontend
 from .filename_patterns import NO_SPAN, is_time
 from .recency import run_recency, span_recency
@@ -30,7 +30,7 @@ CAPTURES = ("capture_traces", "graph_capture_profile")  # folders with recording
 MOST_CHOICES = 200
 
 # Folders that a trainer puts between a run and its traces: Composer; Megatron-LM; MMEngine; torchtitan; NeMo.
-_PUT_BETWEEN = re.compile(r"(?P<run>.+?)(/(torch_traces|torch_profile|tf_tracing_logs|profiling/traces|device))+")
+_PUT_BETWEEN = regex(r"(?P<run>.+?)(/(torch_traces|torch_profile|tf_tracing_logs|profiling/traces|device))+")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -11,14 +11,15 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from ..names.natural_sort import Key, natural_key
+from ..names.regex import regex
 
 _MOST_REMEMBERED = 1 << 14  # names, each parsed once per listing otherwise
 
 # 20261123, 2026-11-23_14-05-09, 20261123-140509, and Hydra's 2026-11-23/14-05-09
-_DATE = re.compile(
+_DATE = regex(
     r"(?<!\d)(20\d\d)([-_.]?)(\d\d)\2(\d\d)(?:[-_.T/ ]*(\d\d)[-_:.h]?(\d\d)(?:[-_:.m]?(\d\d))?)?(?!\d)", re.ASCII
 )
-_SINCE_1970 = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)", re.ASCII)  # in s, ms, µs or ns
+_SINCE_1970 = regex(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)", re.ASCII)  # in s, ms, µs or ns
 _NS_DIGITS = 19
 
 

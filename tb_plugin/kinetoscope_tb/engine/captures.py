@@ -97,7 +97,7 @@ def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Rea
     Raises:
         TraceError: A recording that the user chose can't be read.
     """
-    from ..measures.graphs.attribution import join_captures
+    from ..measures.graphs.replayed_calls import join_captures
     from ..trace.model import CaptureFiles
 
     try:

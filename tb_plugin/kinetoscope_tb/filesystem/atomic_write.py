@@ -8,7 +8,6 @@ A file is written in the same folder under a hidden name, `.<name>.<random>.part
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -38,7 +37,7 @@ def atomic_write(path: str, *, is_private: bool = False) -> Iterator[IO[bytes]]:
 @contextmanager
 def _write_local(path: Path, mode: int) -> Iterator[IO[bytes]]:
     check_replaceable(str(path))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
         with open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:  # has opener
             yield file

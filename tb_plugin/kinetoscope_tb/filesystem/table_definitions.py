@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TOKEN = re.compile(
+from ..names.regex import regex
+
+_TOKEN = regex(
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)|\s+  # skipped
     |(?P<token>"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|'(?:[^']|'')*(?:'|\Z)|\[[^\]]*(?:\]|\Z)|[\w$]+|.)""",
     re.VERBOSE | re.DOTALL,

@@ -11,10 +11,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ..names.regex import regex
+
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-_URL = re.compile(r"([a-zA-Z][0-9a-zA-Z.+-]*)://")
+_URL = regex(r"([a-zA-Z][0-9a-zA-Z.+-]*)://")
 
 # The extra of pyproject.toml that a protocol needs, and how to set its credentials.
 _EXTRAS = {

@@ -12,5 +12,6 @@ collectives       kinds of collectives, their message sizes and bus factors
 tensor_cores      which kernels use tensor cores, and which operators could
 matrix_work       FLOPs and bytes of an operator's call, from its shapes
 device_peaks      peak FLOPS and memory bandwidth of devices
+regex             regular expressions, compiled at their first use
 text              numbers in sentences: few digits, with a unit
 """

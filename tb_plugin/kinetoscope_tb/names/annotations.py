@@ -8,11 +8,11 @@ servers' iterations are in iterations.py.
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from .iterations import iteration_name
 from .kernels import is_backend_range, is_data_loading, step_number
+from .regex import regex
 
 _FORMS = (
     ("FSDP", r"FSDP\d*::|FullyShardedDataParallel\b|FSDPParamGroup|FlatParameter"),
@@ -29,7 +29,7 @@ _FORMS = (
     ("torch.compile", r"## Call CompiledFxGraph|Torch-Compiled Region|CompiledFunction|TorchDynamo|Compiled"),
     ("PyTorch", r"Optimizer\.\w+#|DistributedDataParallel\.|DataParallel\.|ProfilerStep|PyTorch Profiler"),
 )
-_TABLE = tuple((source, re.compile(pattern)) for source, pattern in _FORMS)
+_TABLE = tuple((source, regex(pattern)) for source, pattern in _FORMS)
 
 
 class AnnotationName(NamedTuple):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SYNCHRONIZES = re.compile(
+from .regex import regex
+
+_SYNCHRONIZES = regex(
     r"""
       (?:cuda|cu|hip|xpu|mu|cn|acl)\w*Synchronize
     | (?:cuda|hip)Mem(?:cpy|set)(?:2D|3D|ToSymbol|FromSymbol)?$
@@ -12,19 +14,17 @@ _SYNCHRONIZES = re.compile(
     """,
     re.VERBOSE,
 )
-_ALLOCATES = re.compile(
+_ALLOCATES = regex(
     r"(?:cuda|hip)(?:Malloc|Free)(?:Async|Managed|Pitch)?$|cuMem(?:Alloc|Free|Create|Release|Map|Unmap|SetAccess)(?:_v2)?$"
     r"|hipMem(?:Create|Release|Map|Unmap|SetAccess)$|urUSM(?:DeviceAlloc|Free)$"
 )
 
-_SETS_UP = re.compile(
+_SETS_UP = regex(
     r"(?:cuda|cu|hip)(?:Stream(?:Create|GetPriority)|DeviceGet|GetDevice|Device(?:Primary)?Ctx|Ctx|Init|Event(?:Create)"
     r"|Func(?:GetAttributes|SetAttribute)|Occupancy|Module|Library|DriverGet|RuntimeGet|PointerGet)"
 )
 
-_LAUNCHES_KERNEL = re.compile(
-    r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch"
-)
+_LAUNCHES_KERNEL = regex(r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch")
 
 
 def sets_up(name: str) -> bool:

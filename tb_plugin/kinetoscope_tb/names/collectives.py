@@ -5,9 +5,10 @@ Torch, NCCL and custom kernels spell the same operation in many ways. Here each 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
+
+from .regex import regex
 
 UNKNOWN = "other"
 SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
@@ -15,24 +16,24 @@ SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 PEER_TO_PEER = ("send", "recv")
 
-NOT_A_CALL = re.compile(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
+NOT_A_CALL = regex(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
 """Names in the metadata of calls that move no data themselves."""
 
 _EXPERT_PARALLEL = r"deepep|dpskep|hybridep|uccl|mooncake|nixlep|mori|\bep(?=dispatch|combine)|\ba2a|moea2a"
-_UNNAMED = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
+_UNNAMED = regex(r"\(anonymous namespace\)::|<unnamed>::")
 _KINDS = (  # the first that fits; names are lower case without underscores
-    ("send_recv", re.compile(r"sendrecv")),
-    ("reduce_scatter", re.compile(r"reducescatter")),
-    ("all_reduce", re.compile(r"allreduce|crossdevicereduce|(?:two|one)shot|quickreduce|lamport")),
-    ("all_gather", re.compile(r"allgather|gatherintotensor")),
-    ("all_to_all", re.compile(rf"alltoall|(?:{_EXPERT_PARALLEL}).*(?:dispatch|combine)")),
-    ("broadcast", re.compile(r"broadcast|bcast")),
-    ("barrier", re.compile(r"barrier")),
-    ("scatter", re.compile(r"scatter")),
-    ("gather", re.compile(r"gather")),
-    ("reduce", re.compile(r"reduce")),
-    ("send", re.compile(r"send")),
-    ("recv", re.compile(r"recv")),
+    ("send_recv", regex(r"sendrecv")),
+    ("reduce_scatter", regex(r"reducescatter")),
+    ("all_reduce", regex(r"allreduce|crossdevicereduce|(?:two|one)shot|quickreduce|lamport")),
+    ("all_gather", regex(r"allgather|gatherintotensor")),
+    ("all_to_all", regex(rf"alltoall|(?:{_EXPERT_PARALLEL}).*(?:dispatch|combine)")),
+    ("broadcast", regex(r"broadcast|bcast")),
+    ("barrier", regex(r"barrier")),
+    ("scatter", regex(r"scatter")),
+    ("gather", regex(r"gather")),
+    ("reduce", regex(r"reduce")),
+    ("send", regex(r"send")),
+    ("recv", regex(r"recv")),
 )
 
 _BYTES = {
@@ -43,7 +44,7 @@ _BYTES = {
     "complexhalf": 4,
     "complexdouble": 16,
 }
-_SIZED = re.compile(r"u?int(?P<bits>8|16|32|64)|float(?P<tiny>[48])|bits?(?P<raw>8|16)|complex(?P<pair>32|64|128)")
+_SIZED = regex(r"u?int(?P<bits>8|16|32|64)|float(?P<tiny>[48])|bits?(?P<raw>8|16)|complex(?P<pair>32|64|128)")
 
 
 @lru_cache(1 << 12)

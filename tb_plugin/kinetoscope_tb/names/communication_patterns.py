@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from .regex import regex
+
 FILE_NAME = "communication_patterns.txt"
 MOST_PATTERNS, MOST_LENGTH = 64, 256
 _RANGE = "range:"
-_CAUSE = re.compile(r"^(?:regex )?error: (.+)$", re.MULTILINE)  # as the regex crate words it
+_CAUSE = regex(r"^(?:regex )?error: (.+)$", re.MULTILINE)  # as the regex crate words it
 
 
 @dataclass(frozen=True)

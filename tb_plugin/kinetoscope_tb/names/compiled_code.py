@@ -10,15 +10,15 @@ AOTAutograd's call is `CompiledFunction`, inductor's `## Call CompiledFxGraph KE
 
 from __future__ import annotations
 
-import re
+from .regex import regex
 
 REGION = "Torch-Compiled Region"
-_COMPILES = re.compile(
+_COMPILES = regex(
     r"^(?!CUDAGraph|cudagraph).*\(dynamo_timed\)$|^(?:entire_frame_compile|entire_backward_compile|dynamo)$"
 )
-_ID = re.compile(r"_data: .*\bcompile_id=(?:!\d+/)?(\d+)/(\d+)")
-_REGION_ID = re.compile(rf"{REGION}: (?:!\d+/)?(\d+)/(\d+)")
-_GRAPH = re.compile(r"^CompiledFunction(?:Backward)?$|^## Call CompiledFxGraph")
+_ID = regex(r"_data: .*\bcompile_id=(?:!\d+/)?(\d+)/(\d+)")
+_REGION_ID = regex(rf"{REGION}: (?:!\d+/)?(\d+)/(\d+)")
+_GRAPH = regex(r"^CompiledFunction(?:Backward)?$|^## Call CompiledFxGraph")
 
 
 def is_compilation(name: str) -> bool:

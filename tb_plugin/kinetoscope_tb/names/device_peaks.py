@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
+from .regex import regex
+
 TABLE_VERSION = 2
 
 _GIB = 2**30
@@ -147,7 +149,7 @@ PEAKS = (
 )  # fmt: skip
 """The first row that fits a device is used."""
 
-_MAKER = re.compile(r"^(?:NVIDIA|Tesla|Quadro|AMD|Instinct|Intel\(R\)|\s)+")
+_MAKER = regex(r"^(?:NVIDIA|Tesla|Quadro|AMD|Instinct|Intel\(R\)|\s)+")
 
 
 def device_peaks(name: str, multiprocessors: int | None = None, memory: int | None = None) -> DevicePeaks | None:
@@ -195,7 +197,7 @@ def architecture_peaks(architecture: str) -> DevicePeaks | None:
     return DevicePeaks(architecture, fewest, min(bandwidths), lowest, "the slowest of its products")
 
 
-_IN_NAMES = re.compile(r"(?:gfx|_ISA)(?P<gfx>9[0-9a-f]{2})(?![0-9a-f])|nvjet_(?P<sm>sm1\d\d)_")
+_IN_NAMES = regex(r"(?:gfx|_ISA)(?P<gfx>9[0-9a-f]{2})(?![0-9a-f])|nvjet_(?P<sm>sm1\d\d)_")
 """Kernels that run on no other architecture: code objects of AMD, Tensile's kernels, cuBLAS's since Blackwell. Others
 with an older architecture's name (sm80, volta) run on newer devices too, and show nothing."""
 

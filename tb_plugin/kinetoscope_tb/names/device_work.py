@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from .regex import regex
+
 Work = Literal["kernel", "memcpy", "memset", "call"]
 
 _DEVICE_NAMESPACES = (
@@ -17,7 +19,7 @@ _DEVICE_NAMESPACES = (
     r"|internal::gemvx|ck|ck_tile|rocprim|aiter|fbgemm_gpu|vllm|sgl_kernel|flashinfer|deep_gemm|deep_ep|dpsk|xformers"
     r"|tensorrt_llm|marlin|gptq|awq"
 )
-_OF_HOST = re.compile(
+_OF_HOST = regex(
     r".*\bat::native::(?:DEFAULT|AVX2|AVX512|ZVECTOR|VSX|SVE\w*)::|.*__device_stub__|(?!void )[^<]*\((?:at|c10)::Tensor"
 )
 _PATTERNS: tuple[tuple[Work, str], ...] = (
@@ -50,10 +52,10 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         r"|Malloc\w*|Free\w*|GraphLaunch)",
     ),
 )
-_TEMPLATE = re.compile(r"void (?:\(anonymous namespace\)::)?(\w+)<")
-_OF_KERNELS = re.compile(r"_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d")
+_TEMPLATE = regex(r"void (?:\(anonymous namespace\)::)?(\w+)<")
+_OF_KERNELS = regex(r"_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d")
 _LONGEST = 1024  # characters of a name that are looked at
-_WORK = tuple((work, re.compile(pattern, re.IGNORECASE if work == "memcpy" else 0)) for work, pattern in _PATTERNS)
+_WORK = tuple((work, regex(pattern, re.IGNORECASE if work == "memcpy" else 0)) for work, pattern in _PATTERNS)
 
 
 def device_work(name: str) -> Work | None:

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from .kernel_families import kernel_family, uses_kv_cache
 from .kernels import step_number
+from .regex import regex
 
 PHASES = ("prefill", "decode", "mixed", "draft", "diffusion", "capture", "idle", "other")
 """Phases of an iteration: `draft` runs the draft model of speculative decoding, `idle` has no request and only takes
@@ -84,7 +85,7 @@ _SGLANG_PHASES = {
     "DRAFT_EXTEND": "draft",
     "DRAFT_EXTEND_V2": "draft",
 }
-_NUMBERS = re.compile(r"\b(\w+)=(\d+)")
+_NUMBERS = regex(r"\b(\w+)=(\d+)")
 
 
 def _sglang(fields: Fields) -> tuple[str, int | None, int | None]:
@@ -154,7 +155,7 @@ _FORMS: tuple[tuple[str, str, _Reader], ...] = (
     ("capture", r"capture_(?P<batch>\d+)_(?:FULL|PIECEWISE|DECODE|decode|prefill|mixed_prefill)\w*", _capture),
     ("xDiT", r"execute_diffusion_(?P<batch>\d+)_\d+x\d+", _xdit),
 )
-_TABLE = tuple((engine, re.compile(form), read) for engine, form, read in _FORMS)
+_TABLE = tuple((engine, regex(form), read) for engine, form, read in _FORMS)
 
 _FUNCTIONS = (  # that run one iteration, as Python stacks name them
     ("vLLM", r"vllm/(?:v1/)?worker/(?:gpu/)?\w*model_runner\.py\(\d+\): execute_model$"),
@@ -162,7 +163,7 @@ _FUNCTIONS = (  # that run one iteration, as Python stacks name them
     ("ATOM", r"atom/model_engine/model_runner\.py\(\d+\): forward$"),
     ("TensorRT-LLM", r"tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-_FUNCTION_TABLE = tuple((engine, re.compile(form)) for engine, form in _FUNCTIONS)
+_FUNCTION_TABLE = tuple((engine, regex(form)) for engine, form in _FUNCTIONS)
 
 
 def iteration_name(name: str) -> IterationName | None:
@@ -216,7 +217,7 @@ class SequenceLengths:
         return self.c_sqsk + self.g_sqsk - (self.c_sqsq - self.c_sq + self.g_sqsq - self.g_sq) // 2
 
 
-_LENGTHS = re.compile(
+_LENGTHS = regex(
     r"execute_\d+_context_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
     r"_generation_\d+\(sq(\d+)sk(\d+)sqsq(\d+)sqsk(\d+)\)"
 )

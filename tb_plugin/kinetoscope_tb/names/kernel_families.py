@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from .kernel_labels import kernel_label
 from .kernels import communication_rule
+from .regex import regex
 
 FAMILIES = ("attention", "gemm", "moe", "communication", "normalization", "sampling", "other")
 
@@ -38,19 +39,19 @@ _PATTERNS = (
         r" | Top[KP]\w*(?:Mask|Renorm) | apply_\w*penalt | \bmin_p_ | gumbel",
     ),
 )
-_TABLE = tuple((family, re.compile(pattern, re.VERBOSE | re.IGNORECASE)) for family, pattern in _PATTERNS)
+_TABLE = tuple((family, regex(pattern, re.VERBOSE | re.IGNORECASE)) for family, pattern in _PATTERNS)
 _GEMM_LABELS = ("GEMM", "GEMV", "split-K", "MoE GEMM")
-_DECODE = re.compile(
+_DECODE = regex(
     r"BatchDecode|decode_attention|paged_attention|_fwd_grouped_kernel_stage|\bpa_(?:fwd|bf16|fp16)|unified_attention_3d"
     r"|mla_decode|flash_?mla|fmhaSm\d+\w*ForGen",
     re.IGNORECASE,
 )
-_KV_CACHE = re.compile(
+_KV_CACHE = regex(
     r"reshape_and_cache|store_?kv_?cache|concat_and_cache|set_kv_buffer|kv_indices|paged|BatchDecode|BatchPrefill"
     r"|unified_attention|decode_attention|_fwd_grouped_kernel_stage|mla_decode|flash_?mla",
     re.IGNORECASE,
 )
-_PREFILL = re.compile(r"prefill|context_attention|fmhaSm\d+\w*Context", re.IGNORECASE)
+_PREFILL = regex(r"prefill|context_attention|fmhaSm\d+\w*Context", re.IGNORECASE)
 
 
 @lru_cache(maxsize=20_000)

@@ -6,9 +6,10 @@ that matches nothing is "other". tests/unit/names/test_kernel_kinds.py holds a r
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Literal
+
+from .regex import regex
 
 Kind = Literal["attention", "convolution", "matmul", "layout", "elementwise", "other"]
 
@@ -32,19 +33,19 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ),
     ("matmul", r"(?i)gemm|Cijk_|nvjet_|matmul|splitK|gemv|cublas"),
 )
-_KINDS = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+_KINDS = tuple((kind, regex(pattern)) for kind, pattern in _PATTERNS)
 
 _ARCHITECTURES = (
-    (re.compile(r"(?:^|_)volta_|cutlass_70|[sS]m70_"), (7, 0)),
-    (re.compile(r"(?:^|_)turing_|cutlass_75|[sS]m75_"), (7, 5)),
-    (re.compile(r"(?:^|_)ampere_|cutlass_80|[sS]m80_"), (8, 0)),
+    (regex(r"(?:^|_)volta_|cutlass_70|[sS]m70_"), (7, 0)),
+    (regex(r"(?:^|_)turing_|cutlass_75|[sS]m75_"), (7, 5)),
+    (regex(r"(?:^|_)ampere_|cutlass_80|[sS]m80_"), (8, 0)),
 )
-_ALIGNED = re.compile(r"_align(?P<elements>\d+)\b")
+_ALIGNED = regex(r"_align(?P<elements>\d+)\b")
 _TILES = (
-    re.compile(r"_MT(?P<m>\d+)x(?P<n>\d+)x\d+"),  # Tensile: macro tile
-    re.compile(r"tilesize(?P<m>\d+)x(?P<n>\d+)x\d+"),  # cuBLAS on Hopper
-    re.compile(r"gemm(?:_relu)?_(?:[a-z][a-z0-9]*_)?(?P<m>\d+)x(?P<n>\d+)_"),  # cuBLAS and CUTLASS before
-    re.compile(r"nvjet_(?:sm\d+_)?[a-z]{3}_(?P<m>\d+)x(?P<n>\d+)_"),
+    regex(r"_MT(?P<m>\d+)x(?P<n>\d+)x\d+"),  # Tensile: macro tile
+    regex(r"tilesize(?P<m>\d+)x(?P<n>\d+)x\d+"),  # cuBLAS on Hopper
+    regex(r"gemm(?:_relu)?_(?:[a-z][a-z0-9]*_)?(?P<m>\d+)x(?P<n>\d+)_"),  # cuBLAS and CUTLASS before
+    regex(r"nvjet_(?:sm\d+_)?[a-z]{3}_(?P<m>\d+)x(?P<n>\d+)_"),
 )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-STEP = re.compile(r"ProfilerStep#([0-9]{1,18})")
-_OVERLOAD = re.compile(r"(\w+::\w+)\.\w+$")
+from .regex import regex
+
+STEP = regex(r"ProfilerStep#([0-9]{1,18})")
+_OVERLOAD = regex(r"(\w+::\w+)\.\w+$")
 DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 
 _COMMUNICATION_RULES = (  # the first that fits; a namespace ends in "::", or in the digit that mangling puts there
@@ -47,20 +49,18 @@ _COMMUNICATION_RULES = (  # the first that fits; a namespace ends in "::", or in
         r" | \bmoeAllToAllKernel | mnnvl_\w*all_?reduce",
     ),
 )
-_COMMUNICATION_KERNELS = tuple(
-    (rule, re.compile(text, re.VERBOSE | re.IGNORECASE)) for rule, text in _COMMUNICATION_RULES
-)
-_COLLECTIVE_OPERATOR = re.compile(  # custom operators that do nothing but one collective
+_COMMUNICATION_KERNELS = tuple((rule, regex(text, re.VERBOSE | re.IGNORECASE)) for rule, text in _COMMUNICATION_RULES)
+_COLLECTIVE_OPERATOR = regex(  # custom operators that do nothing but one collective
     r"symm_mem::(?:(?:one|two)_shot|multimem|all_to_all|reduce_scatter|nvshmem|rocshmem)\w*$"
     r"|(?:_C_custom_ar|sgl_kernel|vllm|sglang|trtllm)::(?:(?:in|out)place_|reg_)?"
     r"(?:all_?reduce|all_?gather|reduce_?scatter)(?!\w*norm)\w*$"
 )
-_BACKEND_RANGE = re.compile(r"(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):(?!:)")
-_COMMUNICATION_RANGE = re.compile(  # torchcomms otherwise marks its collectives as c10d does (TorchCommTracing.cpp)
+_BACKEND_RANGE = regex(r"(?:nccl|rccl|gloo|xccl|ccl|oneccl|hccl|ucc|mpi):(?!:)")
+_COMMUNICATION_RANGE = regex(  # torchcomms otherwise marks its collectives as c10d does (TorchCommTracing.cpp)
     rf"record_param_comms$|c10d::|torchcomms::torchcomm_(?!wait)|{_BACKEND_RANGE.pattern}"
     r"|_C::shm_(?:all_?reduce|(?:all_)?gather|(?:send|recv)_tensor_list)$"  # vLLM csrc/cpu/shm.cpp: between processes
 )
-_QUEUED = re.compile(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
+_QUEUED = regex(r"\b(?:nccl|rccl|xccl|hccl)(?![a-z])")
 
 
 def operator_of(name: str) -> str:

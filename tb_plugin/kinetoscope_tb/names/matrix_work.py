@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from .regex import regex
 
 Shape = tuple[int, ...]
 
@@ -21,7 +22,7 @@ NO_VALUES = "Stride and padding weren't recorded; torch 2.1 and later record the
 NO_MASK = "The required gradients weren't recorded; torch 2.1 and later record them with record_shapes=True."
 ODD_SHAPES = "The recorded shapes don't fit the operator."
 _MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
-_CODE = re.compile(r"[0-9]{1,9}")
+_CODE = regex(r"[0-9]{1,9}")
 _TUPLE = str.maketrans("()", "[]")  # some writers print lists as tuples
 
 DTYPES = {

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from .regex import regex
+
 _CACHE_SIZE = 1 << 14
-_PART = re.compile(r"(?P<sign>^-(?=[0-9]))?0*(?P<number>[0-9]+)|(?P<text>[^0-9]+)")
+_PART = regex(r"(?P<sign>^-(?=[0-9]))?0*(?P<number>[0-9]+)|(?P<text>[^0-9]+)")
 _NEGATIVE, _NUMBER, _TEXT = range(3)
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 

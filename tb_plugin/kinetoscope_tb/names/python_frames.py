@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
-_COLLECTS = re.compile(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
-_STARTS_WORKERS = re.compile(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
+from .regex import regex
+
+_COLLECTS = regex(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
+_STARTS_WORKERS = regex(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
 _WAITS = (
-    ("sleeps", re.compile(r"<built-in function sleep>")),
+    ("sleeps", regex(r"<built-in function sleep>")),
     (
         "waits for a lock or another thread",
-        re.compile(
+        regex(
             r"<built-in method (?:acquire|__enter__) of _?thread\.\w*lock\b"
             r"|<built-in method \w+ of _thread\.(?:R?Lock|_ThreadHandle)\b"
             r"|<built-in method (?:get|put) of _queue\.SimpleQueue|\b_wait_for_tstate_lock$"
@@ -24,11 +26,11 @@ _WAITS = (
     ),
     (
         "waits for another process",
-        re.compile(r"<built-in (?:function|method) (?:waitpid|wait4|waitid|WaitForSingleObject)\b"),
+        regex(r"<built-in (?:function|method) (?:waitpid|wait4|waitid|WaitForSingleObject)\b"),
     ),
     (
         "waits for a file or a socket",
-        re.compile(
+        regex(
             r"<built-in method (?:poll|select) of select\."
             r"|<built-in function (?:select|open|fsync|fdatasync|read|write|sendfile)>"
             r"|<built-in method (?:recv|recv_into|recvfrom|accept|_accept|connect|send|sendall) of _?socket"
@@ -36,14 +38,14 @@ _WAITS = (
         ),
     ),
 )
-_LIBRARY = re.compile(
+_LIBRARY = regex(
     r"^<|(?:^|/)(?:site|dist)-packages/|^torch/|(?:^|/)lib/python3[.\d]*/|^kinetoscope/"
     r"|^(?:threading|queue|socket|select|selectors|subprocess|contextlib|functools|pathlib|tempfile|shutil|pickle|"
     r"logging/\w+|concurrent/\S+|multiprocessing/\S+|asyncio/\S+|importlib/\S+|json/\w+)(?:\.py)?\(|^nn\.Module: "
 )
-_SPELLS_WAIT = re.compile(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
+_SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
 
 
 def collects_garbage(frame: str) -> bool:

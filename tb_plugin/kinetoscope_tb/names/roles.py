@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 
+from .regex import regex
+
 _AXES = ("dp", "pp", "tp", "cp", "ep")
-_COORDINATE = re.compile(r"(?<![a-z])(dp|pp|tp|dcp|pcp|cp|ep)[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_COORDINATE = regex(r"(?<![a-z])(dp|pp|tp|dcp|pcp|cp|ep)[-_]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _WORDS = {
     "prefill": r"prefill|extend",
     "decode": r"decode",
@@ -21,8 +23,8 @@ _WORDS = {
     "critic": r"critic",
 }
 FRONTEND = "frontend"
-_FRONTEND = re.compile(rf"(?:^|\.)async_llm$|^{FRONTEND}(?: \(.*\))?$", re.DOTALL)  # vllm/v1/engine/async_llm.py
-_ROLES = {role: re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for role, words in _WORDS.items()}
+_FRONTEND = regex(rf"(?:^|\.)async_llm$|^{FRONTEND}(?: \(.*\))?$", re.DOTALL)  # vllm/v1/engine/async_llm.py
+_ROLES = {role: regex(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for role, words in _WORDS.items()}
 _GROUPS = {
     "tp": r"tp|tensor[-_ ](?:model[-_ ])?parallel",
     "pp": r"pp|pipeline[-_ ](?:model[-_ ])?parallel",
@@ -30,7 +32,7 @@ _GROUPS = {
     "dp": r"dp|data[-_ ]parallel",
     "cp": r"cp|context[-_ ]parallel",
 }
-_AXIS = {axis: re.compile(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for axis, words in _GROUPS.items()}
+_AXIS = {axis: regex(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for axis, words in _GROUPS.items()}
 
 
 def roles_in_name(name: str) -> list[str]:

@@ -7,8 +7,9 @@ each server.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+
+from .regex import regex
 
 WORK = ("waiting", "sampling", "detokenizing", "input_preparation", "scheduling")
 """`waiting` for a request, or for the process that schedules; `sampling` chooses tokens; `detokenizing` turns tokens
@@ -17,7 +18,7 @@ chooses the requests of the next batch."""
 
 _LINE = r"\.py\(\d+\): "
 _TABLE = tuple(
-    (work, re.compile("|".join(patterns)))
+    (work, regex("|".join(patterns)))
     for work, patterns in {
         "waiting": (
             r"^scheduler\.(?:idle|recv_requests|sanity_check_cache)$",  # SGLang 0.5

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from .regex import regex
+
 Answer = Literal["yes", "no", "unknown"]
 
 TABLE_VERSION = 4
@@ -100,13 +102,13 @@ MATRIX_OPS = (
 """Operators that multiply matrices: with a suitable dtype and shape, tensor cores can run them."""
 
 
-def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+def _any_of(patterns: Sequence[str]) -> str:
+    return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
-_NO_MATH, _USES, _NEVER = map(_any_of, (NO_MATH, USES, NEVER))
-_MOVES, _PRODUCTS = (re.compile(_any_of(p).pattern, re.IGNORECASE) for p in (MOVES, (PRODUCTS,)))
-_MATRIX_OPS = re.compile(rf"(?:{_any_of(MATRIX_OPS).pattern})(?:\.\w+)?")  # with an overload: aten::mm.out
+_NO_MATH, _USES, _NEVER = (regex(_any_of(patterns)) for patterns in (NO_MATH, USES, NEVER))
+_MOVES, _PRODUCTS = (regex(_any_of(patterns), re.IGNORECASE) for patterns in (MOVES, (PRODUCTS,)))
+_MATRIX_OPS = regex(rf"(?:{_any_of(MATRIX_OPS)})(?:\.\w+)?")  # with an overload: aten::mm.out
 
 
 def tensor_cores(name: str) -> Answer:

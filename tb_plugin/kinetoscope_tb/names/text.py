@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from .regex import regex
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NEAR = 0.01  # maximum distance from a share to use its name
 
 

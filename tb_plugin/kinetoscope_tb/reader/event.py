@@ -19,6 +19,7 @@ import polars as pl
 
 from ..errors import NotFound, TraceError
 from ..filesystem import begins_database, stored_bytes
+from ..names.regex import regex
 from ..trace.model import COLLECTED, Trace
 from .input.encodings import whole_characters
 from .input.source import Source
@@ -31,7 +32,7 @@ from .scan.strict_json import strict_event
 
 _BLOCK_BYTES = 4 << 20
 _REMEMBERED, _AROUND_BYTES = 4, 2 << 20
-_PLAIN_TEXT = re.compile(rb"(\xef\xbb\xbf)?[\s{\[][^\0]*", re.DOTALL)
+_PLAIN_TEXT = regex(rb"(\xef\xbb\xbf)?[\s{\[][^\0]*", re.DOTALL)
 _LARGEST_EXACT, _MOST_DIGITS = 2**53, 17  # of the integers that JavaScript's numbers hold
 
 

@@ -7,7 +7,6 @@ sample of each.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..names.device_work import device_work
+from ..names.regex import regex
 from ..trace.meta import WriterFingerprint
 from .scan.kinds import Kind, kind_of_category
 from .scan.rows import Sorted
@@ -71,8 +71,8 @@ class Evidence:
 
 
 def _any(pattern: str) -> Callable[[Iterable[str]], bool]:
-    expression = re.compile(pattern)
-    return lambda texts: any(map(expression.search, texts))
+    expression = regex(pattern)
+    return lambda texts: any(expression.search(text) for text in texts)
 
 
 _ONNX_NAMES = _any(r"^(?:model_loading_\w+|session_initialization|model_run)$|_(?:kernel|fence)_(?:time|before|after)$")

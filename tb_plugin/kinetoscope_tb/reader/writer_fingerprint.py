@@ -7,9 +7,9 @@ text's start, its end, and a little after every doubling of its length.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from ..names.regex import regex
 from ..trace.meta import WriterFingerprint
 
 _AT_ENDS, _BETWEEN = 1 << 18, 1 << 14
@@ -18,16 +18,16 @@ _FEWEST_TIMES = 30  # with fewer, that no fraction begins with 0 may be chance
 
 _CUT = b"\0"  # no expression goes over it
 
-_KEY = re.compile(rb'"([A-Za-z_.][^"\\\n:]{0,40})"\s*:')
-_CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\n]{1,40})"')
-_FRACTION = re.compile(rb'"(?:ts|dur)"\s*:\s*"?-?\d+(?:\.(\d+))?')
+_KEY = regex(rb'"([A-Za-z_.][^"\\\n:]{0,40})"\s*:')
+_CATEGORY = regex(rb'"cat"\s*:\s*"([^"\n]{1,40})"')
+_FRACTION = regex(rb'"(?:ts|dur)"\s*:\s*"?-?\d+(?:\.(\d+))?')
 _BASE = b'"baseTimeNanoseconds"'
 _FORMS = {
-    "text_tid": re.compile(rb'"tid"\s*:\s*"\d'),
-    "one_line": re.compile(rb'\n  \{\n    "ph": "X", "cat": '),
-    "many_lines": re.compile(rb'\n  \{\n    "ph": "X",\n    "cat": '),
-    "compact": re.compile(rb'\{"ph":"X","cat":'),
-    "memory_range": re.compile(rb'"ph"\s*:\s*"X"\s*,\s*"cat"\s*:\s*"cpu_instant_event"'),
+    "text_tid": regex(rb'"tid"\s*:\s*"\d'),
+    "one_line": regex(rb'\n  \{\n    "ph": "X", "cat": '),
+    "many_lines": regex(rb'\n  \{\n    "ph": "X",\n    "cat": '),
+    "compact": regex(rb'\{"ph":"X","cat":'),
+    "memory_range": regex(rb'"ph"\s*:\s*"X"\s*,\s*"cat"\s*:\s*"cpu_instant_event"'),
 }
 
 

@@ -306,7 +306,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class ReplayedCalls:
-    """The calls of a capture that replays of its graph stand for (measures/graphs/attribution.py).
+    """The calls of a capture that replays of its graph stand for (measures/graphs/replayed_calls.py).
 
     They took no host time. Those of a replay follow each other; outer ones come first.
 

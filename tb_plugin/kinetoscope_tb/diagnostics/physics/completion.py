@@ -7,7 +7,6 @@ the same operator, as in `Tensor.item()` and `Tensor.to()`. A wait for the devic
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,13 +18,14 @@ from ...arrays.intervals import Ints
 from ...measures.time.idle import Rows
 from ...names import text
 from ...names.calls import copies_memory
+from ...names.regex import regex
 from ...trace import Diagnostic
 from ...trace.model import Fault
 from . import limits
 from .times import Times
 
-_DEVICE = re.compile(r"(?:cuda|hip|mu)DeviceSynchronize|cuCtxSynchronize")
-_STREAM = re.compile(r"(?:cuda|hip|mu|cu)StreamSynchronize")
+_DEVICE = regex(r"(?:cuda|hip|mu)DeviceSynchronize|cuCtxSynchronize")
+_STREAM = regex(r"(?:cuda|hip|mu|cu)StreamSynchronize")
 _NEVER = np.iinfo(np.int64).max
 
 

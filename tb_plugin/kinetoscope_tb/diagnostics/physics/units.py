@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -12,13 +11,14 @@ from numpy.typing import NDArray
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
 from ...names import text
+from ...names.regex import regex
 from ...trace import Diagnostic
 from ...trace.model import Fault, Undermined
 from . import limits
 from .losses import kernel_launches
 from .times import Times
 
-_BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
+_BETWEEN = regex(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _VIEWS = frozenset(
     f"aten::{name}"
     for name in (

@@ -35,6 +35,7 @@ from urllib.parse import urlsplit
 from platformdirs import user_cache_path
 
 from ...filesystem import atomic_write, is_url
+from ...names.regex import regex
 from . import version
 from .columns import Reader, reading
 from .private_folders import is_mine, privacy_problem
@@ -59,7 +60,7 @@ ABANDONED_AFTER_S = 3600
 LOOKED_AT_EVERY_S = 10  # how often free space is checked while entries are written: a folder may have thousands
 FEWEST_EVENTS = 20_000  # of a file on this disk: they are read in 0.1 s, and an entry is opened in 0.02 s
 
-_ENTRY = re.compile(r"[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)")
+_ENTRY = regex(r"[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)")
 TRACE, TIMELINE, SUMMARY, PROCESSES = ".trace", ".timeline", ".ranks", ".processes"
 _FORMATS = {
     TRACE: "trace_entry",
@@ -67,8 +68,8 @@ _FORMATS = {
     SUMMARY: "summary_entry",
     PROCESSES: "processes_entry",
 }
-_PART = re.compile(r"\.[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)\.[0-9a-f]+\.part")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+_PART = regex(r"\.[0-9a-f]{40}\.(?:trace|timeline|ranks|processes)\.[0-9a-f]+\.part")
+_SIZE = regex(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 
 
 class _NoRoom(Exception):

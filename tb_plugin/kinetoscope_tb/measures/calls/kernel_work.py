@@ -7,7 +7,6 @@ roof if the device's limits and the shapes are known; otherwise the reason why n
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from ...names.calls import launches_graph
 from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
 from ...names.matrix_work import FORMULAS, Unknown, matrix_work
+from ...names.regex import regex
 from ...trace.model import Trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
 from .memory_work import NO_MODEL, memory_work
@@ -32,7 +32,7 @@ EMPTY = "Its inputs are empty."
 _MATRICES = FAMILIES[:3]
 _KINDS = ("elementwise", "layout")
 _LEAST_SHARE = 1e-4  # of the kernel time: smaller groups aren't worth reading their shapes
-_STRIDED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel")
+_STRIDED = regex(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel")
 """PyTorch's kernel for tensors that aren't contiguous in the same order; others run a vectorized or unrolled one."""
 
 

@@ -16,11 +16,12 @@ from typing import Any
 
 from ...names.collectives import element_bytes
 from ...names.matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
+from ...names.regex import regex
 
 NO_MODEL = "No model of its work exists."
 NO_TYPE = "The number format of its tensors isn't recorded."
 NO_EXPERTS = "Which experts its tokens chose isn't recorded, so the weights that it reads aren't known."
-_EXPERTS = re.compile(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
+_EXPERTS = regex(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
 _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 
 _POINTWISE = (
@@ -131,8 +132,8 @@ def _embedded(inputs: _Inputs) -> int:
     return inputs.bytes(1) + (min(rows, chosen) + chosen) * width * size
 
 
-_IN_KERNEL = re.compile(r"(?:Functor|Op)<(?P<type>float|double|c10::Half|c10::BFloat16)\b")
-_OF_CAT = re.compile(r"CatArrayBatchedCopy(?:_contig|_aligned16_contig)?<.*?OpaqueType<(?P<bytes>[1-8])u")
+_IN_KERNEL = regex(r"(?:Functor|Op)<(?P<type>float|double|c10::Half|c10::BFloat16)\b")
+_OF_CAT = regex(r"CatArrayBatchedCopy(?:_contig|_aligned16_contig)?<.*?OpaqueType<(?P<bytes>[1-8])u")
 
 
 def _concatenated(inputs: _Inputs) -> int:
@@ -171,7 +172,7 @@ def _inductor(inputs: _Inputs) -> int:
 
 
 _MODELS: tuple[tuple[re.Pattern[str], Callable[[_Inputs], int]], ...] = tuple(
-    (re.compile(names if "::" in names or names.startswith("triton_") else rf"aten::(?:{names})"), model)
+    (regex(names if "::" in names or names.startswith("triton_") else rf"aten::(?:{names})"), model)
     for names, model in (
         (r"copy_", _copied),
         (r"(?:fill|zero)_", lambda inputs: inputs.bytes(0)),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, factorize, gather, map_categories
 from ...arrays.nesting import nearest
+from ...names.regex import regex
 from ...trace.memo import once_per_trace
 from ...trace.model import LIGHTNING, Trace
 from ...trace.row_filters import Events, calls_of_event
@@ -24,9 +25,9 @@ from .backward import forward_ops
 from .call_tree import CallForest, Ints, MergedTree, Rows, merged, path_texts
 
 _MODULE = "nn.Module: "
-_LIGHTNING_MODULE = re.compile(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
-_LIGHTNING_PREFIX = re.compile(r"\[pl\](\[profile\]|\[module\])?")
-_INSTANCE = re.compile(r"_\d+$")
+_LIGHTNING_MODULE = regex(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
+_LIGHTNING_PREFIX = regex(r"\[pl\](\[profile\]|\[module\])?")
+_INSTANCE = regex(r"_\d+$")
 _GRADIENTS_OF_GRADIENTS = 3  # maximum order of differentiation
 
 

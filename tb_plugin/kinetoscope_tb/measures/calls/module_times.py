@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, scatter_add
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace.model import Trace
-from ..graphs.attribution import RECORDED, joined_sources, provenance, provenance_doc
-from ..graphs.join import SOURCES
+from ..graphs.attribution import RECORDED, SOURCES, joined_sources, provenance, provenance_doc
 from .call_tree import Ints, Rows
 from .module_calls import ModuleCalls
 

@@ -18,8 +18,7 @@ from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace.model import Trace
 from ...trace.row_filters import Events, Key, calls_of_event, rows_where, values_at
-from ..graphs.attribution import joined_sources, provenance, provenance_doc, recorded_events
-from ..graphs.join import SOURCES
+from ..graphs.attribution import SOURCES, joined_sources, provenance, provenance_doc, recorded_events
 from ..memory.levels import CPU, OUT_OF_MEMORY
 from .launch_outcomes import launch_outcomes
 

@@ -23,10 +23,6 @@ from .alignment import aligned
 from .launch_sequences import KERNEL, MEMCPY, LaunchSequences, captured_sequences, eager_sequences, ranges_around
 from .replays import Ints, Replays, replays
 
-SOURCES = ("recorded", "capture", "eager")
-"""How an operator of a replayed kernel is known: from a capture in the same recording, from another recording, from
-the same kernels launched one by one."""
-
 CONFIDENCE = ("high", "medium", "low")
 HIGH, MEDIUM, LOW = range(3)
 _NAMELESS, _COPY, _FILL = -1, -2, -3
@@ -42,7 +38,7 @@ class Source:
     """Launch sequences of one origin.
 
     Args:
-        origin: Index into SOURCES.
+        origin: Index into the SOURCES of attribution.
         capture: The recording's place among the captures of the trace, or NONE: it is the trace itself.
         sequences: The launches.
         codes: Of each node, the number of its kernel's name, or _NAMELESS, _COPY, _FILL.

@@ -6,7 +6,6 @@ each (`args.kernel`), CUPTI only the call. Eager launches have the names of the 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.nesting import innermost, nearest
 from ...names.calls import launches_graph
 from ...names.python_frames import is_of_library
+from ...names.regex import regex
 from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, Ints, Rows
@@ -25,8 +25,8 @@ from ..python.call_stacks import stacks_as_text
 KERNEL, MEMCPY, MEMSET = range(3)
 COPIES = {"memcpy": MEMCPY, "memset": MEMSET}
 _BEGINS, _ENDS = "StreamBeginCapture", "StreamEndCapture"
-_LAUNCHES = re.compile(r"(?:Launch(?:Cooperative)?Kernel|cuLaunch$)|hipModuleLaunch|hipExtLaunch|musaLaunch")
-_FRAME = re.compile(r"\(\d+\): ")
+_LAUNCHES = regex(r"(?:Launch(?:Cooperative)?Kernel|cuLaunch$)|hipModuleLaunch|hipExtLaunch|musaLaunch")
+_FRAME = regex(r"\(\d+\): ")
 _DEEPEST = 512  # levels of calls around a launch
 
 NODES = {

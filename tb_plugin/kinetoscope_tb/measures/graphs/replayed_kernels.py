@@ -12,8 +12,8 @@ from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ..calls.call_tree import Rows
 from ..calls.module_calls import ModuleCalls
-from .attribution import RECORDED, provenance
-from .join import CONFIDENCE, LOW, SOURCES, Join, join
+from .attribution import RECORDED, SOURCES, provenance
+from .join import CONFIDENCE, LOW, Join, join
 from .layers import inferred_layers
 from .replays import Ints, Replays, replays
 

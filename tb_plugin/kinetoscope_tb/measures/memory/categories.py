@@ -7,7 +7,6 @@ except for the parameters: each gradient that the optimizer gets has a parameter
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +25,7 @@ from ...names.memory_categories import (
     UNKNOWN,
     WORKSPACE,
 )
+from ...names.regex import regex
 from ...trace.model import Trace
 from ..calls.module_calls import ModuleCalls
 from .allocations import ALIVE, EARLIER, RELEASED, REUSED, allocations
@@ -33,7 +33,7 @@ from .levels import DeviceMemory
 
 _BACKWARD = "autograd::engine::evaluate_function"
 _OPTIMIZER = "Optimizer.step#"
-_SOURCE = re.compile(r"aten::(?:rand|zeros|ones|full|arange|empty|_to_copy|to$)")
+_SOURCE = regex(r"aten::(?:rand|zeros|ones|full|arange|empty|_to_copy|to$)")
 """Operators that make data or move it: outside modules what they allocate may be an input."""
 _FAR = np.iinfo(np.int64).max
 

@@ -6,7 +6,6 @@ on its thread. Backward operators have the frames of their forward operator, unl
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +13,13 @@ import polars as pl
 
 from ...arrays.gather import NONE, gather, map_categories, texts
 from ...arrays.nesting import add_up, innermost, nearest
+from ...names.regex import regex
 from ...trace.model import Trace
 from ..calls.backward import forward_ops
 from ..calls.call_tree import MergedTree, Rows, merged
 from .frames import IN_TEXT, SEPARATOR, frames_of_text, functions, stack_texts
 
-_ANY_FRAME = re.compile(r"[^;\s]")
+_ANY_FRAME = regex(r"[^;\s]")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ PerformanceMetricsConfig; kineto's `hardware_counters`). A sample holds from its
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,10 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from ...trace.model import Trace
 
-_PROCESS = re.compile(r"GPU (\d{1,6}) Counters")
-_UNIT = re.compile(r"(.+) \(([^()]+)\)")
+_PROCESS = regex(r"GPU (\d{1,6}) Counters")
+_UNIT = regex(r"(.+) \(([^()]+)\)")
 _DERIVED = "Cycles (Current Kernel)"
 
 Ints = NDArray[np.int64]

@@ -5,10 +5,9 @@ A server's loop has no place for `profiler.step()`; its owner starts and stops t
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
+from ...names.regex import regex
 from ...trace import Trace
 from ...trace.memo import once_per_recording
 from ..serving.iterations import server_engine
@@ -16,10 +15,10 @@ from ..serving.iterations import server_engine
 _SERVERS = (  # names of operators and annotations, and the files of Python functions
     (
         "SGLang",
-        re.compile(r"sglang(?:_profiler)?::|sgl_kernel::|step\[(?:DECODE|EXTEND|PREFILL|MIXED)\b|(?:.*/)?sglang/"),
+        regex(r"sglang(?:_profiler)?::|sgl_kernel::|step\[(?:DECODE|EXTEND|PREFILL|MIXED)\b|(?:.*/)?sglang/"),
     ),
-    ("vLLM", re.compile(r"vllm::|execute_\d+_context_\d|(?:.*/)?vllm/")),
-    ("TensorRT-LLM", re.compile(r"trtllm::|(?:.*/)?tensorrt_llm/")),
+    ("vLLM", regex(r"vllm::|execute_\d+_context_\d|(?:.*/)?vllm/")),
+    ("TensorRT-LLM", regex(r"trtllm::|(?:.*/)?tensorrt_llm/")),
 )
 _HOW = {
     "ATOM": "wait longer between `/start_profile` and `/stop_profile`",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,19 +9,20 @@ import polars as pl
 
 from ...arrays.gather import map_categories
 from ...names.calls import launches_graph, launches_kernel
+from ...names.regex import regex
 from ...trace import Trace
 from ...trace.memo import once_per_recording
 from .vendor import HUAWEI, INTEL, vendor_terms
 
 _CPU = 0  # c10's number of that type of device
-_DEVICE_OPERATOR = re.compile(  # ATen's operators with kernels for one kind of device alone (native_functions.yaml)
+_DEVICE_OPERATOR = regex(  # ATen's operators with kernels for one kind of device alone (native_functions.yaml)
     r"aten::(?:_?cudnn_\w+|_?miopen_\w+|_thnn_fused_\w+|_mps_\w+|mps_\w+|_cslt_sparse_mm\w*"
     r"|_?(?:scaled_dot_product_)?(?:flash|efficient|cudnn)_attention_(?:forward|backward)"
     r"|_scaled_dot_product_(?:flash|efficient|cudnn)_attention(?:_backward)?)$"
     r"|triton_(?:poi|red|per|tem)_\w+|(?:nccl|rccl|xccl|hccl):|flash_attn\w*::|c10d_npu::|npu::"
 )
-_CPU_OPERATOR = re.compile(r"mkldnn|onednn|_for_cpu\b|slow_conv|^cpp_fused")
-_DEVICE_BACKEND = re.compile(r"\b(?:nccl|rccl|hccl|xccl|cncl)\b")
+_CPU_OPERATOR = regex(r"mkldnn|onednn|_for_cpu\b|slow_conv|^cpp_fused")
+_DEVICE_BACKEND = regex(r"\b(?:nccl|rccl|hccl|xccl|cncl)\b")
 
 
 @dataclass(frozen=True)

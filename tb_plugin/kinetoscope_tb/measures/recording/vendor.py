@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import polars as pl
 
+from ...names.regex import regex
 from ...trace import Trace
 from .device_properties import Devices
 
@@ -46,20 +46,20 @@ UNKNOWN = VendorTerms(
 )
 
 _BY_DEVICE = (
-    (AMD, re.compile(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),
-    (HUAWEI, re.compile(r"Ascend")),
-    (INTEL, re.compile(r"Intel|\bArc\b|Data Center GPU")),
-    (NVIDIA, re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b(?:[ABHV]\d{2,3}|GB\d{2,3}|RTX|GTX)\b")),
+    (AMD, regex(r"AMD|Radeon|Instinct|\bMI[1-3]\d\d")),
+    (HUAWEI, regex(r"Ascend")),
+    (INTEL, regex(r"Intel|\bArc\b|Data Center GPU")),
+    (NVIDIA, regex(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b(?:[ABHV]\d{2,3}|GB\d{2,3}|RTX|GTX)\b")),
 )
 _BY_CALL = (
-    (AMD, re.compile(r"\bhip[A-Z]")),
-    (NVIDIA, re.compile(r"\bcu(?:da)?[A-Z]")),
-    (HUAWEI, re.compile(r"\bacl(?:rt|nn|op)?[A-Z]|\b(?:AscendCL|Node|Model|Runtime)@")),
-    (INTEL, re.compile(r"\b(?:ur|ze)[A-Z]")),
+    (AMD, regex(r"\bhip[A-Z]")),
+    (NVIDIA, regex(r"\bcu(?:da)?[A-Z]")),
+    (HUAWEI, regex(r"\bacl(?:rt|nn|op)?[A-Z]|\b(?:AscendCL|Node|Model|Runtime)@")),
+    (INTEL, regex(r"\b(?:ur|ze)[A-Z]")),
 )
 _BY_KERNEL = (  # where neither devices nor calls were recorded
-    (AMD, re.compile(r"Cijk_|gfx(?:9|1[0-2])\d|\bck(?:_tile)?::")),
-    (NVIDIA, re.compile(r"\bcutlass|cublas|cudnn|nvjet|\bsm\d{2,3}_")),
+    (AMD, regex(r"Cijk_|gfx(?:9|1[0-2])\d|\bck(?:_tile)?::")),
+    (NVIDIA, regex(r"\bcutlass|cublas|cudnn|nvjet|\bsm\d{2,3}_")),
 )
 
 

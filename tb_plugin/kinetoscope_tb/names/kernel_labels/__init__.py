@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
+from ..regex import regex
 from . import matrix, pytorch
 from .cpp import parse
 from .model import Label
@@ -25,7 +26,7 @@ from .model import Label
 __all__ = ["LONGEST", "kernel_label", "kernel_labels"]
 
 LONGEST = 48
-_RESIDUE = re.compile(r"(?:true|false|nullptr|decltype|type|void|[A-Za-z])$|.*[(){}<>]", re.DOTALL)
+_RESIDUE = regex(r"(?:true|false|nullptr|decltype|type|void|[A-Za-z])$|.*[(){}<>]", re.DOTALL)
 """Template arguments that say nothing without their parameter's name."""
 _MOST_LETTERS = 8192  # of a name that are looked at: the longest real ones have 6,000
 _MOST_PARTS = 3  # more parts of a name than this tell people less than a number does

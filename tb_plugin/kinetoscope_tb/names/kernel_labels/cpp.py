@@ -6,16 +6,18 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)::")
-_CLONE = re.compile(r"\s*\[clone [^\]]*\]$|\.kd$")
-_RETURN_TYPE = re.compile(  # with parentheses, or with a `>` that compares numbers, also as Nsight Systems spells it
+from ..regex import regex
+
+_ANONYMOUS = regex(r"\(anonymous namespace\)::")
+_CLONE = regex(r"\s*\[clone [^\]]*\]$|\.kd$")
+_RETURN_TYPE = regex(  # with parentheses, or with a `>` that compares numbers, also as Nsight Systems spells it
     r"^(?:typename )?(?:decltype\s*\([^()]*\)\s*|(?:\w+::){0,3}enable_if\b.*?>::type\s+(?=[\w:(]))"
 )
 _PAIRS = {">": "<", ")": "(", "]": "[", "}": "{"}
-_LITERAL = re.compile(r"L([a-z])(n?\d+)E")  # a number as a template argument of a mangled name
+_LITERAL = regex(r"L([a-z])(n?\d+)E")  # a number as a template argument of a mangled name
 _OPERATORS = frozenset({"operator", "operator()"})
 _FLAGS = {"0": "false", "1": "true"}
-_LENGTH = re.compile(r"\d+")
+_LENGTH = regex(r"\d+")
 _FORMATS = (  # the first that fits
     ("bf16", r"[bB][fF](?:loat)?_?16|DF16b"),
     ("fp16", r"Half|__half2?\b|\bhalf(?:_t)?\b|_Float16|(?<![bB])float16|\bf(?:p)?16|Fp16|DF16_"),
@@ -33,9 +35,9 @@ _FORMATS = (  # the first that fits
     ("int32", r"\bint\b|int32|\bi32\b|Int\b"),
     ("bool", r"\bbool\b|Bool"),
 )
-_ANY_FORMAT = tuple((name, re.compile(pattern)) for name, pattern in _FORMATS)
-_CAST = re.compile(r"\((?:unsigned )?\w[\w:]*\)(?=\d)")  # of a number, as a template argument
-_OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
+_ANY_FORMAT = tuple((name, regex(pattern)) for name, pattern in _FORMATS)
+_CAST = regex(r"\((?:unsigned )?\w[\w:]*\)(?=\d)")  # of a number, as a template argument
+_OPAQUE = regex(r"OpaqueType<(\d+)u?>")
 
 
 @dataclass(frozen=True)

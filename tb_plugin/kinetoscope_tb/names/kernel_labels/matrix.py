@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..regex import regex
 from .cpp import CppName, number_format
 from .model import Label
 
@@ -14,49 +15,47 @@ _SHORT_FORMATS = {
     "u8": "uint8", "s4": "int4", "u4": "uint4", "b1": "int1", "ue4m3": "fp8", "ue8m0": "fp8",
 }  # fmt: skip
 _TYPES = "bf16|tf32|f16|f32|f64|fp16|fp32|int8|i8|i4|s8|u8|s4|u4|b1|e4m3|e5m2|e2m1"
-_TENSILE = re.compile(r"Cijk_A(ilk|lik)_B(ljk|jlk)_([A-Z0-9]+)_\w*?MT(\d+x\d+x\d+)")
+_TENSILE = regex(r"Cijk_A(ilk|lik)_B(ljk|jlk)_([A-Z0-9]+)_\w*?MT(\d+x\d+x\d+)")
 _TENSILE_FORMATS = (("F8", "fp8"), ("B8", "fp8"), ("I8", "int8"), ("B", "bf16"), ("H", "fp16"), ("S", "fp32"),
                     ("D", "fp64"), ("C", "complex64"), ("Z", "complex128"))  # fmt: skip
-_CUBLAS = re.compile(
+_CUBLAS = regex(
     r"(?:cudnn_(?:infer_|train_)?|_5x_cudnn_)?(maxwell|pascal|volta|turing|ampere|hopper)_"
     rf"(?:({_TYPES})_)?(gc|[shdczi])?(\d*)({_TYPES})?(gemm|cudnn)(?:_({_TYPES}))?_(winograd_)?"
     r"(\d+x\d+)(\w*)"
 )
-_XMMA = re.compile(
+_XMMA = regex(
     rf"(?:sm(\d+)_)?xmma_(gemm|\w*?(?:fprop|dgrad|wgrad)\w*?)_({_TYPES})((?:{_TYPES})?(?:_({_TYPES}))?"
     r"\w*?)_tilesize(\d+x\d+x\d+)(\w*)"
 )
-_NVJET = re.compile(r"nvjet_(?:(sm\d+)_)?([a-z]+)_(?:(tf32|mma)_)?(\d+x\d+)(?:x\d+)?_?(\w*)")
-_CUTLASS_2 = re.compile(
+_NVJET = regex(r"nvjet_(?:(sm\d+)_)?([a-z]+)_(?:(tf32|mma)_)?(\d+x\d+)(?:x\d+)?_?(\w*)")
+_CUTLASS_2 = regex(
     rf"cutlass_(?:(\d\d+)_)?(?:(wmma)_)?(tensorop|simt)_(?:({_TYPES})_)?([shdciz])(\d*)\w*?({_TYPES})?"
     r"(gemm|fprop|dgrad|wgrad)(?:_(?:optimized|analytic|few_channels|fixed_channels))?"
     rf"(?:_(?:relu|gelu|identity|grouped))?(?:_({_TYPES}))?_(\d+x\d+)_(\w+?)(?:_(align\d+))?(?=[(>:]|$)"
 )
-_CUTLASS_3_LIBRARY = re.compile(  # cutlass_library's name of a kernel of CUTLASS 3; up to 3.8 with the MMA's shape
+_CUTLASS_3_LIBRARY = regex(  # cutlass_library's name of a kernel of CUTLASS 3; up to 3.8 with the MMA's shape
     rf"cutlass3x_sm(\d+)_(?:bs|sp)?tensorop_(?:[a-z]\d+x\d+x\d+)?({_TYPES})?\w*?gemm_(?:grouped_|block_scaled_)?u?"
     rf"({_TYPES})\w*?_(\d+x\d+x\d+)_(\w*)"
 )
-_MMA_ATOM = re.compile(r"SM\d+_\d+x\d+x\d+_F\d\d(TF32|BF16|F16|E4M3|E5M2)")  # of CuTe: accumulator, then operands
-_LAYOUT = re.compile(r"(?:^|_)([nt][nt]|nhwc|nchw)(?:_|$)")
-_VARIANT = re.compile(r"relu|splitK|small|medium|large|interior|sliced\dx\d|stages?_?\d+x?\d*|ldg\d|xregs|exp|coop[AB]")
-_IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_\w+?_(nhwc|nchw)_(bf16|fp16|fp32)_\w*?bt(\d+x\d+x\d+)(\w*)")
-_CUDNN_CONV = re.compile(
-    r"(dgrad|wgrad)\w*(?:engine|alg\w*)|(implicit|explicit)_convolve_sgemm|precomputed_convolve_\w+"
-)
-_GEMV = re.compile(r"gemv(2[TN]|NSP|\w*?)_kernel\w*|gemv\w*")
-_SMALL_GEMM = re.compile(r"gemmSN_([NT][NT])_kernel|(gemmk1)_kernel|([sdcz])gemm_largek\w*")
-_FLASH_2 = re.compile(r"flash_(fwd|bwd)(\w*?)_kernel")
-_TRAITS = re.compile(r"kernel_traits<(\d+), (\d+), (\d+)")
-_FLASH_3 = re.compile(r"FlashAttn(Fwd|Bwd)(\w*)")
-_EFFICIENT = re.compile(r"fmha_cutlass([FB])_(bf16|f16|f32)_(aligned|notaligned)_(\d+x\d+)\w*?_sm(\d+)")
-_TRTLLM = re.compile(r"fmhaSm(\d+)\w*?_Qkv([A-Z][a-z0-9]+)O\w*?H(\d+)(\w*)")
-_FMHA_ASM = re.compile(r"fmha_(fwd|bwd)_hd(\d+)_(bf16|fp16)(\w*)")
-_CUDNN_SDPA = re.compile(r"cudnn_generated_\w*sdpa_sm(\d+)_flash_([fb]prop)\w*?_(f16|bf16)(\w*)")
-_TRTLLM_GEMM = re.compile(r"^bmm_\w+?_([A-Z]\w*?\d)[A-Z]\w*?_Fp32_(?:\w+?_)??t(\d+x\d+x\d+)(\w*)")
+_MMA_ATOM = regex(r"SM\d+_\d+x\d+x\d+_F\d\d(TF32|BF16|F16|E4M3|E5M2)")  # of CuTe: accumulator, then operands
+_LAYOUT = regex(r"(?:^|_)([nt][nt]|nhwc|nchw)(?:_|$)")
+_VARIANT = regex(r"relu|splitK|small|medium|large|interior|sliced\dx\d|stages?_?\d+x?\d*|ldg\d|xregs|exp|coop[AB]")
+_IGEMM = regex(r"igemm_(fwd|bwd|wrw)_\w+?_(nhwc|nchw)_(bf16|fp16|fp32)_\w*?bt(\d+x\d+x\d+)(\w*)")
+_CUDNN_CONV = regex(r"(dgrad|wgrad)\w*(?:engine|alg\w*)|(implicit|explicit)_convolve_sgemm|precomputed_convolve_\w+")
+_GEMV = regex(r"gemv(2[TN]|NSP|\w*?)_kernel\w*|gemv\w*")
+_SMALL_GEMM = regex(r"gemmSN_([NT][NT])_kernel|(gemmk1)_kernel|([sdcz])gemm_largek\w*")
+_FLASH_2 = regex(r"flash_(fwd|bwd)(\w*?)_kernel")
+_TRAITS = regex(r"kernel_traits<(\d+), (\d+), (\d+)")
+_FLASH_3 = regex(r"FlashAttn(Fwd|Bwd)(\w*)")
+_EFFICIENT = regex(r"fmha_cutlass([FB])_(bf16|f16|f32)_(aligned|notaligned)_(\d+x\d+)\w*?_sm(\d+)")
+_TRTLLM = regex(r"fmhaSm(\d+)\w*?_Qkv([A-Z][a-z0-9]+)O\w*?H(\d+)(\w*)")
+_FMHA_ASM = regex(r"fmha_(fwd|bwd)_hd(\d+)_(bf16|fp16)(\w*)")
+_CUDNN_SDPA = regex(r"cudnn_generated_\w*sdpa_sm(\d+)_flash_([fb]prop)\w*?_(f16|bf16)(\w*)")
+_TRTLLM_GEMM = regex(r"^bmm_\w+?_([A-Z]\w*?\d)[A-Z]\w*?_Fp32_(?:\w+?_)??t(\d+x\d+x\d+)(\w*)")
 # triton_kernels/matmul_ogs_details/_common.py: layouts, formats and tile, then the fused activation
-_TRITON = re.compile(r"_+((?:p_)?matmul_ogs)_([NT]{3})_(\w+?)_(\d+x\d+x\d+x\d+)(?:_(\w+))?$")
-_TILE_OF_THREE = re.compile(r"cute::tuple<cute::C<(\d{2,})>, cute::C<(\d+)>, cute::C<(\d+)> ?>")  # no cluster of blocks
-_SM = re.compile(r"[sS]m_?(\d{2,3})")
+_TRITON = regex(r"_+((?:p_)?matmul_ogs)_([NT]{3})_(\w+?)_(\d+x\d+x\d+x\d+)(?:_(\w+))?$")
+_TILE_OF_THREE = regex(r"cute::tuple<cute::C<(\d{2,})>, cute::C<(\d+)>, cute::C<(\d+)> ?>")  # no cluster of blocks
+_SM = regex(r"[sS]m_?(\d{2,3})")
 _FIRST_WITH_TF32 = 80
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 import re
 
 from ..kernels import communication_rule
+from ..regex import regex
 from .cpp import CppName, number_format, opaque_size, snake_case
 from .model import Label
 
-_WRAPPERS = re.compile(
+_WRAPPERS = regex(
     r"^(?:at::native::|\(anonymous namespace\)::|at::native::binary_internal::|binary_internal::)*"
     r"(?:gpu_kernel_impl(?:_nocast)?|gpu_index_kernel|func_wrapper_t|BinaryFunctor|AUnaryFunctor|BUnaryFunctor"
     r"|ReduceOp|opmath_gpu_kernel_with_scalars|_cuda_scatter_gather_internal_kernel)<"
 )
-_TYPED = re.compile(r"(?:Binary|AUnary|BUnary)Functor<([^,<>]*),")
-_LAUNCHER = re.compile(r"type_specialized_broadcast_kernel_launcher<\d+>::apply<")
-_LAMBDA = re.compile(r"\{lambda\(((?:[^(){}]|\([^()]*\))+)\)#\d+\}")
-_OWNER = re.compile(r"([A-Za-z_]\w*)(?:<[^()]*>)?\((?!anonymous)")
-_FUNCTOR = re.compile(r"([A-Za-z_]\w*)$")
-_PREFIXES = re.compile(
-    r"^(?:cu(?=[A-Z])|CUDAFunctor(?:OnSelf|OnOther)?_|cunn_|launch_|vectorized_|cuda_|fused_(?=softmax))"
-)
-_SUFFIXES = re.compile(
+_TYPED = regex(r"(?:Binary|AUnary|BUnary)Functor<([^,<>]*),")
+_LAUNCHER = regex(r"type_specialized_broadcast_kernel_launcher<\d+>::apply<")
+_LAMBDA = regex(r"\{lambda\(((?:[^(){}]|\([^()]*\))+)\)#\d+\}")
+_OWNER = regex(r"([A-Za-z_]\w*)(?:<[^()]*>)?\((?!anonymous)")
+_FUNCTOR = regex(r"([A-Za-z_]\w*)$")
+_PREFIXES = regex(r"^(?:cu(?=[A-Z])|CUDAFunctor(?:OnSelf|OnOther)?_|cunn_|launch_|vectorized_|cuda_|fused_(?=softmax))")
+_SUFFIXES = regex(
     r"(?:_(?:cuda|kernel|impl|internal|functor|ops|op|vec)|Functor|CUDAKernel\d?|Kernel|KernelImplInternal|Ops|Op"
     r"|_out_frame|_kernel_warp_reduction|Internal|Impl|_with_scalars)+$"
 )
@@ -37,7 +36,7 @@ _NAMES = {
     "clamp_min_scalar": "clamp scalar", "compare_scalar": "compare scalar", "mul_scalar": "mul scalar",
     "class_nllcriterion_update_output": "nll_loss_forward", "class_nllcriterion_update_grad_input": "nll_loss_backward",
 }  # fmt: skip
-_SCALAR = re.compile(r"[AB]UnaryFunctor<|CUDAFunctorOn(?:Self|Other)_|_scalar_kernel")
+_SCALAR = regex(r"[AB]UnaryFunctor<|CUDAFunctorOn(?:Self|Other)_|_scalar_kernel")
 _VIEWS = {"view", "reshape", "expand", "permute", "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "alias",
           "detach", "as_strided", "split", "unbind", "_unsafe_view", "empty_like"}  # fmt: skip
 _LONG_OPERATORS = (  # of ATen, as Inductor joins them with underscores
@@ -53,20 +52,18 @@ _LONG_OPERATORS = (  # of ATen, as Inductor joins them with underscores
     "prepare_softmax_online", "_adaptive_avg_pool2d", "upsample_nearest2d", "upsample_bilinear2d", "rms_norm",
     "layer_norm", "group_norm", "batch_norm", "_fused_rms_norm", "_scaled_mm", "scaled_dot_product_attention",
 )  # fmt: skip
-_OPERATOR = re.compile("|".join([*sorted(_LONG_OPERATORS, key=len, reverse=True), "[a-z0-9]+"]))
-_TRITON = re.compile(r"triton_(poi|red|per|tem|for|spl|unk)_fused_?(\w*?)_?(\d+)?$")
+_OPERATOR = regex("|".join([*sorted(_LONG_OPERATORS, key=len, reverse=True), "[a-z0-9]+"]))
+_TRITON = regex(r"triton_(poi|red|per|tem|for|spl|unk)_fused_?(\w*?)_?(\d+)?$")
 _MOST_OPERATORS = 30  # characters: the number behind them has to be seen
-_NCCL = re.compile(r"^(?:nccl|rccl)(?:Dev)?Kernel_(\w+)")
-_BATCH_NORM = re.compile(r"bn_(fw_tr|fw_inf|bw)_(\w*)")
-_EMBEDDING = re.compile(
-    r"(split|dense)_embedding_(?:codegen_)?(forward|backward|grad_indice_weights)_?(?:codegen_)?(\w*)"
-)
-_CUB = re.compile(r"^Device(\w+?)(?:Kernel)?$")
-_MIOPEN_NORM = re.compile(r"MIOpenBatchNorm(Fwd|Bwd)(Train|Infer)?(\w*)")
+_NCCL = regex(r"^(?:nccl|rccl)(?:Dev)?Kernel_(\w+)")
+_BATCH_NORM = regex(r"bn_(fw_tr|fw_inf|bw)_(\w*)")
+_EMBEDDING = regex(r"(split|dense)_embedding_(?:codegen_)?(forward|backward|grad_indice_weights)_?(?:codegen_)?(\w*)")
+_CUB = regex(r"^Device(\w+?)(?:Kernel)?$")
+_MIOPEN_NORM = regex(r"MIOpenBatchNorm(Fwd|Bwd)(Train|Infer)?(\w*)")
 _LIBRARIES = {"DeepEP", "HybridEP", "UCCL", "Mooncake", "NIXL", "MORI", "pplx", "MSCCL++", "DLSlime"}
 _ANY_KERNEL = frozenset({"kernel", "Kernel", "device_kernel", "run", "entry"})
-_CUTE_DSL = re.compile(r"^kernel_cutlass_\w*?([A-Z][A-Za-z0-9]*)_object_at")
-_MTIA = re.compile(r"^(?:\w+::)?([\w.]+)-dtype_(\w+?)(?:-(\w+))?$")
+_CUTE_DSL = regex(r"^kernel_cutlass_\w*?([A-Z][A-Za-z0-9]*)_object_at")
+_MTIA = regex(r"^(?:\w+::)?([\w.]+)-dtype_(\w+?)(?:-(\w+))?$")
 
 
 def label(name: str, cpp: CppName) -> Label | None:

@@ -6,13 +6,13 @@ later) can't be detected. Impossible numbers are sizes whose sums could exceed 6
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...names.regex import regex
 from ...trace.meta import MOST_RANKS
 from ...trace.model import Diagnostic
 from ..input.encodings import is_cp1252
@@ -38,8 +38,8 @@ _MOST_OF_COLUMN = {
     **dict.fromkeys(("group_size", "rank", "source_rank", "target_rank"), MOST_RANKS),
 }
 
-_CONTROL = re.compile(rb"[\0-\x1f]")
-_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
+_CONTROL = regex(rb"[\0-\x1f]")
+_ESCAPE = regex(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
 
 
 def text_diagnostics(events: Sorted) -> list[Diagnostic]:

@@ -6,12 +6,11 @@ names of tasks.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...names.regex import regex
 from ..scan.kinds import Kind
 from ..scan.rows import Sorted
 from ..scan.tokens import Texts, used
@@ -23,7 +22,7 @@ _COLLECTIVES = ("Communication", "HCCL")
 _DEVICE_BITS = 31
 """The lowest bits of the pid of such a process are the device's number."""
 
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = regex(r"[0-9]{1,18}")
 _OF_COLLECTIVES = ("AicpuKernel", "AivKernel")  # msprof's overlap_analysis_assembler.cpp: not computation
 _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
 

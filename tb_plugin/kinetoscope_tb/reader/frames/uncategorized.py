@@ -9,21 +9,20 @@ Sources: tsl/profiler/convert/trace_container.cc and xplane_schema.cc of XLA and
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...names.regex import regex
 from ..scan.kinds import Kind
 from ..scan.rows import LAYOUTS, Rows, Sorted
 from ..scan.tokens import Texts, used
 
-_DEVICE_PROCESS = re.compile(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):(\d{1,6})\b|\d* ?GPU ?(\d{1,6})$")
-_DEVICE_OF_XLA = re.compile(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):\d+(?: |$)")
-_ONE_STREAM = re.compile(r".*/device:GPU:\d+/stream:\d+ Compute|\d* ?GPU ?\d+$")  # as a process
-_STREAM, _TPU_CORE = re.compile(r"Stream #\d+"), "XLA Ops"  # as a thread; of a GPU, XLA Ops are its streams once more
-_MARKER = re.compile(r'"?<barrier packet>|Marker')
+_DEVICE_PROCESS = regex(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):(\d{1,6})\b|\d* ?GPU ?(\d{1,6})$")
+_DEVICE_OF_XLA = regex(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):\d+(?: |$)")
+_ONE_STREAM = regex(r".*/device:GPU:\d+/stream:\d+ Compute|\d* ?GPU ?\d+$")  # as a process
+_STREAM, _TPU_CORE = regex(r"Stream #\d+"), "XLA Ops"  # as a thread; of a GPU, XLA Ops are its streams once more
+_MARKER = regex(r'"?<barrier packet>|Marker')
 _MOSTLY = 0.5  # of a lane's rows: then the rest is device work with names of its own, such as Triton kernels
 
 

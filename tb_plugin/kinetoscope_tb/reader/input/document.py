@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import NotATrace
 from ...filesystem import begins_database
+from ...names.regex import regex
 from ..scan.scanner import members
 
 FARTHEST_BASE_NS = 2**62
@@ -29,13 +30,13 @@ MOST_ARRAYS = 1000  # of events
 _MEMBERS_AT_ONCE = 1 << 12
 _FAR = 1 << 22  # a trace within the metadata of another is smaller
 EVENTS_KEY = b'"traceEvents"'
-_SPACE = re.compile(rb"\s*")
-_EVENTS_ANYWHERE = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BASE_ANYWHERE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
-_MEMORY_TIMELINE = re.compile(rb"\[\s*\[\s*-?\d+\s*[,\]]")  # of times, or of [time, action, bytes, category]
-_NODE_STACKS = re.compile(rb'\{\s*"\d{1,20}"\s*:\s*"')
-_NO_VALUE = re.compile(r":\s*(?=[,}\]])")
-_STRAY_COMMA = re.compile(r",\s*(?=[,}\]])")
+_SPACE = regex(rb"\s*")
+_EVENTS_ANYWHERE = regex(rb'"traceEvents"\s*:\s*\[')
+_BASE_ANYWHERE = regex(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
+_MEMORY_TIMELINE = regex(rb"\[\s*\[\s*-?\d+\s*[,\]]")  # of times, or of [time, action, bytes, category]
+_NODE_STACKS = regex(rb'\{\s*"\d{1,20}"\s*:\s*"')
+_NO_VALUE = regex(r":\s*(?=[,}\]])")
+_STRAY_COMMA = regex(r",\s*(?=[,}\]])")
 
 
 def array_start(text: bytes, *, is_whole: bool) -> int | None:

@@ -8,9 +8,9 @@ locale, on Windows mostly cp1252, and kineto before 7ae1ce85 wrote names from fr
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterable, Iterator
 
+from ...names.regex import regex
 from ...trace.model import Diagnostic
 
 _BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins like that of UTF-16
@@ -26,7 +26,7 @@ _WRITTEN = frozenset((set(range(0xC0, 0xFF)) - {0xD7, 0xF7}) | set(b"\x80\x84\x9
 }
 
 
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = regex("[\ud800-\udfff]")
 
 
 def whole_characters(text: str) -> str:

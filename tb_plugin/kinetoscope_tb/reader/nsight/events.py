@@ -6,7 +6,6 @@ A text becomes the JSON token that a writer of JSON would have written, so that 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from ..scan import scanner as s
 from ..scan.chunk import new_out
 from ..scan.columns import ARG_AT, EVENT_CODES
@@ -29,8 +29,8 @@ _NO_COUNTERS = CounterLines(np.empty(0, np.int64), b"")
 _PROCESS_BITS, _PROCESS, _THREAD = 24, 0xFFFFFF, 0xFFFFFF
 _CORRELATION_BITS = 32
 _FAR_NS = 2**62
-_API_VERSION = re.compile(r"(_v\d+)?(_ptsz|_ptds)?$")  # cudaLaunchKernel_v7000, cuLaunchKernel_ptsz
-_DRIVER = re.compile(r"cu[A-Z]")
+_API_VERSION = regex(r"(_v\d+)?(_ptsz|_ptds)?$")  # cudaLaunchKernel_v7000, cuLaunchKernel_ptsz
+_DRIVER = regex(r"cu[A-Z]")
 _MEMORY = ("pageable", "pinned", "device", "array", "managed", "device_static", "managed_static", "unknown")
 """CUDA_MEMOPR_MEMORY_KIND: CUPTI's numbers less one, and unknown last."""
 _PEERS = 10  # CUDA_MEMCPY_KIND_PTOP

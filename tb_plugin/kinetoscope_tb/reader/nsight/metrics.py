@@ -9,7 +9,6 @@ samples outside of the recorded events are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -17,13 +16,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from .scan import Batch
 
 _TEXTS = ("name", "series", "process")
 _NUMBERS = {"time_ns": pl.Int64, "value": pl.Float64, "offset": pl.Int64}
 _GPU = 0xFF
 _MEGA = 1e6  # no clock has that many MHz
-_UNIT = re.compile(r"(.+) \[(Throughput %|MHz)\]")
+_UNIT = regex(r"(.+) \[(Throughput %|MHz)\]")
 _UNITS = {"Throughput %": "%", "MHz": "MHz"}
 
 

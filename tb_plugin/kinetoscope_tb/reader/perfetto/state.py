@@ -6,13 +6,13 @@ A sequence is the packets of one writer. Its texts are valid until it clears its
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from ..scan.tokens import text_of
 from . import wire as w
 from .message import BrokenMessage, data, fields, number, signed, values
@@ -21,7 +21,7 @@ _FIRST_SIZE = 1 << 10
 _MOST_ESCAPED = 18  # bytes of JSON per byte of a packet: a text may be written thrice, each byte as six
 _MOST_DEVICES, _MOST_CLOCKS = 256, 1 << 10
 _INTERNED_DATA = 12
-_LANE = re.compile(r"\[(\d{1,18})\] ")
+_LANE = regex(r"\[(\d{1,18})\] ")
 
 # Torch 2.15's stages of devices: (category in its JSON, name of rows without one).
 _STAGES = {

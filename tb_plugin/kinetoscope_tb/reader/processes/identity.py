@@ -17,6 +17,7 @@ import numpy as np
 
 from ...arrays.gather import NONE
 from ...names.processes import UNRANKED, Process
+from ...names.regex import regex
 from ...names.roles import FRONTEND
 from ...trace.meta import MOST_RANKS, Meta
 from ..frames.metadata import Metadata
@@ -24,9 +25,9 @@ from ..scan.rows import Sorted
 from ..scan.tokens import Texts
 from .ownership import Owners, label_of
 
-_AXES = re.compile(r"(?:(?:TP|DP|PP|EP|CP|DCP)\d{1,6}(?:-|$))+")
-_AXIS = re.compile(r"([A-Z]+)0*(\d+)")
-_RANK = re.compile(r"(?<![a-z])rank[-_ ]?(\d{1,7})(?!\d)", re.IGNORECASE)
+_AXES = regex(r"(?:(?:TP|DP|PP|EP|CP|DCP)\d{1,6}(?:-|$))+")
+_AXIS = regex(r"([A-Z]+)0*(\d+)")
+_RANK = regex(r"(?<![a-z])rank[-_ ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NAMES = ("process_name", "process_labels")
 _OF_JOB = frozenset({"backend", "world_size", "options", "counters", "launcher", "torch_version", "cuda_version"})
 """Metadata of a process that hold for the others of its job."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, group_rows, rows_by_id
 from ...errors import TraceError
+from ...names.regex import regex
 from ..frames.threads import text_places
 from ..scan.kinds import Kind
 from ..scan.rows import LAYOUTS, Rows, Sorted
@@ -37,7 +38,7 @@ ALL = -2
 _END = "Record Window End"
 _ON_HOST = ("host_events", "launches", "memory", "python_calls")
 _PLACED = tuple(name for name, layout in LAYOUTS.items() if "pid" in layout.codes)
-_LABEL = re.compile(r"\[([^\[\]]{1,64})\] (.*)", re.DOTALL)
+_LABEL = regex(r"\[([^\[\]]{1,64})\] (.*)", re.DOTALL)
 _LEAST_SHARE = 0.05  # of the likeliest process' matches: fewer are launches from before the recording
 _BACKWARD_COST = 10  # how much less likely work is so long before a launch than behind it
 _LATEST_NS = 2**61

@@ -15,7 +15,6 @@ from ..frames.metadata import Metadata, metadata
 from ..scan.ingest import Ingested
 from ..scan.rows import LAYOUTS, Sorted
 from ..scan.tokens import Texts, used
-from .identity import home_of_metadata, identities, metadata_of, own_pids
 from .merge_record import MergedWorker, merged_workers
 from .ownership import ALL, Owners, label_of, owners_of
 
@@ -76,6 +75,8 @@ def contents(ingested: Ingested, path: str) -> Contents:
 
 
 def _recognized(ingested: Ingested, texts: Texts, owners: Owners, outside: Metadata) -> Contents:
+    from .identity import home_of_metadata, identities, metadata_of, own_pids  # merged files alone
+
     known = identities(ingested.events, texts, owners, outside)
     home = home_of_metadata(owners)
 

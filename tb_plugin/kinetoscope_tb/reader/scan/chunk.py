@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...arrays.native import SEED
 from ...arrays.pages import own_pages
+from ...names.regex import regex
 from . import scanner as s
 from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
 from .counters import CounterLines, counter_rows, lines_at
@@ -25,7 +25,7 @@ _EVENTS_PER_SCAN, _TOKENS_PER_SCAN, _ODD_PER_SCAN, _PLACES_PER_SCAN = 1 << 15, 1
 _LARGEST_TIME = 2**62
 _MOST_STUCK = 64  # damaged places without a known next event; for each, all of the rest is searched
 _DURATION = TIMES.index("dur")
-_FIRST_KEY = re.compile(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
+_FIRST_KEY = regex(rb'[\s,]*\{\s*("(?:ph|cat|name|pid|tid|ts|dur|args|id)")')
 _ANOMALIES = {s.WORD: WORD, s.HEX: HEX, s.EMPTY: EMPTY, s.COMMA: COMMA}
 
 _thread = threading.local()

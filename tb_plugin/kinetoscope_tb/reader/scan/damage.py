@@ -5,9 +5,9 @@ Each repair is listed with the writer's bug that makes it necessary, if there is
 
 from __future__ import annotations
 
-import re
 from typing import Literal, NamedTuple
 
+from ...names.regex import regex
 from ...trace.model import Diagnostic, Fault
 from ..input.document import MOST_VALUES, MOST_VALUES_BYTES, walk_members
 from .rows import Noted
@@ -16,8 +16,8 @@ LOST = "damaged_events"
 QUOTE, BACKSLASH, BRACKET = "unescaped_quote", "unescaped_backslash", "wrong_brackets"
 WORD, HEX, EMPTY, COMMA = "bare_word", "bare_hex", "missing_value", "wrong_commas"
 
-_END = re.compile(rb"[\s\]}\0]*")
-_ANOTHER_DOCUMENT = re.compile(rb"[\s}]*[\[{]")
+_END = regex(rb"[\s\]}\0]*")
+_ANOTHER_DOCUMENT = regex(rb"[\s}]*[\[{]")
 
 
 class _Meaning(NamedTuple):

@@ -7,7 +7,6 @@ is scanned again with the next chunk, so every scan starts at a true boundary.
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,12 +16,13 @@ from typing import Any
 
 import polars as pl
 
+from ...names.regex import regex
 from ..input.document import MOST_ARRAYS, array_start, is_memory_timeline, not_a_trace, walk_members
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
 from .rows import Sorted
 
-_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
+_BOUNDARY = regex(rb"\}\s*,\s*(?=\{)")
 _SEARCHED_FOR_BOUNDARY = 1 << 13
 _CUT_ANYWAY = 1 << 20
 _LONGEST_EVENT = 1 << 26

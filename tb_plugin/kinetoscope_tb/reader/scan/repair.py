@@ -16,6 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from .damage import BACKSLASH, BRACKET, QUOTE
 
 _DEEPEST = 62  # as in scan
@@ -25,23 +26,23 @@ _MOST_TRIES = 64
 # bytes follow each other: a failing match would try each way to share them (catastrophic backtracking).
 _KEY = rb'"(?:[^"\\]|\\.){0,200}"[\0- ]*:'
 _BROKEN_KEY = rb'(?:"(?:ph|cat|name|pid|tid|ts|dur|args|id)"|\w{1,40}"?[\0- ]*:)'  # without its colon or a quote
-_SWALLOWED = re.compile(rb',[\0- ]*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"[\0- ]*:')  # in a text: it has no end
-_MEMBER = re.compile(_KEY + rb"[\0- ]*", re.DOTALL)
-_GAP = re.compile(rb"[\0- ,]*")
-_BARE = re.compile(rb'[^\0- ,\]}"\[{:]*')
-_LOST_BRACE = re.compile(rb'[^{"\0- ]?[\0- ]*(?=' + _KEY + rb")", re.DOTALL)
-_NEXT_OBJECT = re.compile(rb",[\0- ]*(?=\{)")
-_ARRAY_END = re.compile(rb'\}[\0- ]*(?=\][\0- ]*(?:\}|,[\0- ]*"))')
-_DOCUMENT_END = re.compile(rb'\}[\0- ]*(?=\][\0- ]*(?:,[\0- ]*"[^{}\[\]]*)?(?:\}[\0- ]*)?$)')
-_PUNCTUATION = re.compile(rb"[\0- ,\[\]{}:]*")
+_SWALLOWED = regex(rb',[\0- ]*"(?:ph|cat|name|pid|tid|ts|dur|args|id)"[\0- ]*:')  # in a text: it has no end
+_MEMBER = regex(_KEY + rb"[\0- ]*", re.DOTALL)
+_GAP = regex(rb"[\0- ,]*")
+_BARE = regex(rb'[^\0- ,\]}"\[{:]*')
+_LOST_BRACE = regex(rb'[^{"\0- ]?[\0- ]*(?=' + _KEY + rb")", re.DOTALL)
+_NEXT_OBJECT = regex(rb",[\0- ]*(?=\{)")
+_ARRAY_END = regex(rb'\}[\0- ]*(?=\][\0- ]*(?:\}|,[\0- ]*"))')
+_DOCUMENT_END = regex(rb'\}[\0- ]*(?=\][\0- ]*(?:,[\0- ]*"[^{}\[\]]*)?(?:\}[\0- ]*)?$)')
+_PUNCTUATION = regex(rb"[\0- ,\[\]{}:]*")
 # What comes after the closing quote of a string that is a value of an object, or an element of a list.
 _NEXT_MEMBER = rb",[\0- ,]*(?:" + _KEY + rb"|" + _BROKEN_KEY + rb"|\}|$)"
 _AFTER_OBJECT = rb"\}[\0- ]*(?:[\]}]|,[\0- ,]*(?:(?:\{[\0- ]*)?" + _KEY + rb"|\[|$)|$)"
-_AFTER_MEMBER = re.compile(rb"[\0- ]*(?:" + _NEXT_MEMBER + rb"|" + _AFTER_OBJECT + rb"|$)", re.DOTALL)
+_AFTER_MEMBER = regex(rb"[\0- ]*(?:" + _NEXT_MEMBER + rb"|" + _AFTER_OBJECT + rb"|$)", re.DOTALL)
 _ELEMENT = rb'["\[{\]]|-?\d|(?:true|false|null|nan|NaN|-?inf|-?Infinity)\b'
-_AFTER_ELEMENT = re.compile(rb"[\0- ]*(?:,[\0- ,]*(?:" + _ELEMENT + rb"|$)|[\]}][\0- ]*(?:[,\]}]|$)|$)")
+_AFTER_ELEMENT = regex(rb"[\0- ]*(?:,[\0- ,]*(?:" + _ELEMENT + rb"|$)|[\]}][\0- ]*(?:[,\]}]|$)|$)")
 # The same after a quote that has a backslash before it: it closes the string if the text behind can't be inside one.
-_SURELY_AFTER = re.compile(rb"[\0- ]*(?:,[\0- ]*" + _KEY + rb"|\}[\0- }]*(?:,[\0- ]*)?$)", re.DOTALL)
+_SURELY_AFTER = regex(rb"[\0- ]*(?:,[\0- ]*" + _KEY + rb"|\}[\0- }]*(?:,[\0- ]*)?$)", re.DOTALL)
 
 
 class _Unreadable(Exception):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from ..input.encodings import decoded, whole_characters
 from .scanner import value_end
 from .tokens import text_of
 
 _OBJECTS = {(0, b'"args"'), (1, b'"occupancy"')}  # whose members the scanner reads one by one
-_BETWEEN = re.compile(rb"[\0- ,]*")
-_COLON = re.compile(rb"[\0- ]*:[\0- ]*")
+_BETWEEN = regex(rb"[\0- ,]*")
+_COLON = regex(rb"[\0- ]*:[\0- ]*")
 
 
 def _refused(constant: str) -> None:

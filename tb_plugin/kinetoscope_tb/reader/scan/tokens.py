@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...names.regex import regex
 from ..input.encodings import decoded, whole_characters
 
-_ESCAPE = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
-_BARE_SHAPES = re.compile(r"[\d,;\s]*")
+_ESCAPE = regex(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+_BARE_SHAPES = regex(r"[\d,;\s]*")
 _LONGEST_LIST = 1 << 20  # characters: the longest real ones are some KiB
 _NUMBER_AT_MOST = 400  # characters: a longer number is nonsense, and slow to convert
 

@@ -7,7 +7,8 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...filesystem import last_part, printable
-from ...measures.graphs.join import HIGH, SOURCES, join
+from ...measures.graphs.attribution import SOURCES
+from ...measures.graphs.join import HIGH, join
 from ...measures.graphs.pairing import UNLIKE
 from ...measures.graphs.replayed_kernels import nodes_of
 from ...measures.graphs.replays import replays

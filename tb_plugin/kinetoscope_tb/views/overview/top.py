@@ -10,7 +10,6 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
-from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.op_calls import UNATTRIBUTED, operator_events, operator_table
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -94,6 +93,8 @@ def _modules(trace: Trace) -> pl.DataFrame:
     schema = {"name": pl.String, "owner": pl.String, "spent": pl.Int64}
     if not trace.holds("modules"):
         return pl.DataFrame(schema=schema)
+    from ...measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
+
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_host_rows(trace)
     host, device = trace.all_host_events, trace.device_events
