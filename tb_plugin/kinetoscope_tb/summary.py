@@ -27,6 +27,7 @@ _NAME, _LEAST_NAME = 48, 20
 _NUMBERS = 32  # characters of the numbers behind a name
 _NOTHING = "nothing_to_fix"
 _NO_FAULT = ("no_straggler", "unknown")
+_LATE = ("straggler", "slow_at_times")
 
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
@@ -58,10 +59,9 @@ def run_lines(frames: Frames, width: int = WIDTH) -> Iterator[str]:
 
 
 def waiting_for(frames: Frames, worker: str) -> tuple[str, int]:
-    """(the slow rank that a worker waits for, how long in the typical step, in ns); no rank and 0 if it doesn't."""
-    slow = [row["worker"] for row in _rows(frames, "stragglers") if row["verdict"] == "straggler"]
-    waits = [row["wait_ns"] for row in _rows(frames, "stragglers") if row["worker"] == worker]
-    return (slow[0], waits[0]) if slow and waits and worker not in slow else ("", 0)
+    """(the slow rank that a worker waits for, how long in the average step, in ns); no rank and 0 if it doesn't."""
+    slow = {row["filter"]: row["saving_ns"] for row in _rows(frames, "run_advice") if row["rule"] in _LATE}
+    return next(iter(slow.items())) if slow and worker not in slow else ("", 0)
 
 
 def recording_lines(
@@ -94,8 +94,8 @@ def _after_slow_rank(advice: dict[str, Any], slow: str, wait_ns: int) -> dict[st
     """Advice about communication that mostly waits for a slow rank: that rank comes first."""
     if advice["rule"] not in _OF_COMMUNICATION or wait_ns < _MOSTLY * (advice["saving_ns"] or 0) or not wait_ns:
         return advice
-    action = f"Make {slow} as fast as the other ranks first: {text.time(wait_ns)} of a typical step is waiting for it."
-    return {**advice, "action": action}
+    title = f"{advice['title'].removesuffix('.')}: {text.time(wait_ns)} of it is waiting for {slow}."
+    return {**advice, "title": title, "action": f"Make {slow} as fast as the other ranks first."}
 
 
 def environment_line(trace: Trace, frames: Frames) -> str:

@@ -47,8 +47,8 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
 FIRST = ("summary", "view operators", "view kernels", "compare", "report")  # run on every kind of recording
 PROMISED = {  # what a command prints beside the rows of a view
     "summary": {
-        "cpu": r"Rank 1 \(on vm\) is slow: each step waits 84\.2 ms for it\.",
-        "gpu": r"Rank 2 is slow: each step waits 4\.96 ms for it\.",
+        "cpu": r"Rank 1 \(on vm\) spends 89\.7 ms longer on the host in each step: 84\.2",
+        "gpu": r"Rank 2 loads data 4\.96 ms longer in each step: 4\.96",
         "server": "mixed 26 624 tokens/s",
     },
     "compare": dict.fromkeys(KINDS, r"(The average step: .* \+0\.0 %|er step: |nothing to compare)"),

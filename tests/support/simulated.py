@@ -32,7 +32,9 @@ class Truth:
         steps: How many.
         compute_ns: A rank's own work in a step, before each of its collectives.
         noise: Of that work: standard deviation ÷ mean.
+        shared: Standard deviation ÷ mean of the work that all ranks have in a step: long and short sequences.
         late: (rank, step) → how much longer its work takes; step None is every step.
+        by: What takes longer: `slower kernels`, `more work`, `data loading` or `garbage collection`.
         offset_ns: By how much each rank's clock is ahead; drawn within `clocks_ns` if not given.
         drift: By how much each rank's clock runs fast; 0 if not given.
         jitter_ns: Standard deviation of the ends of a collective over its ranks.
@@ -49,7 +51,9 @@ class Truth:
     steps: int = 6
     compute_ns: int = 10_000_000
     noise: float = 0.01
+    shared: float = 0.0
     late: dict = field(default_factory=dict)
+    by: str = "slower kernels"
     offset_ns: tuple = ()
     clocks_ns: int = 3_000_000
     drift: tuple = ()
@@ -102,6 +106,11 @@ class Made:
         return (rank, int(self.step[call]), int(np.searchsorted(mine, call))) in self.truth.lost
 
 
+def late_ns(truth, rank, step):
+    """How much longer a rank works before each collective of a step."""
+    return truth.late.get((rank, step), 0) + truth.late.get((rank, None), 0)
+
+
 def simulated(truth: Truth) -> Made:
     """Let the ranks run."""
     rng = np.random.default_rng(truth.seed)
@@ -116,10 +125,11 @@ def simulated(truth: Truth) -> Made:
     marks = np.zeros((truth.steps, ranks, 2))
     for step in range(truth.steps):
         marks[step, :, 0] = now
+        shared = 1 + truth.shared * rng.standard_normal() if truth.shared else 1
         for number, (_, members) in enumerate(groups):
             members = np.array(members)
-            work = truth.compute_ns * np.maximum(0.1, 1 + truth.noise * rng.standard_normal(members.size))
-            work += [truth.late.get((int(r), step), 0) + truth.late.get((int(r), None), 0) for r in members]
+            work = truth.compute_ns * np.maximum(0.1, shared + truth.noise * rng.standard_normal(members.size))
+            work += [late_ns(truth, int(r), step) for r in members]
             begin = now[members] + work
             transfer = truth.bytes / truth.bytes_per_ns * truth.slow.get(number, 1)
             end = begin.max() + transfer + truth.jitter_ns * rng.standard_normal(members.size)
@@ -149,17 +159,22 @@ def summary_of(made: Made, rank: int) -> Summary:
     communication = np.bincount(inside, end - begin, truth.steps).astype(np.int64)
     exposed = np.bincount(inside, np.round((end - begin) * (1 - truth.hidden)), truth.steps).astype(np.int64)
     own = [number for number, (_, members) in enumerate(made.groups) if rank in members]
+    longer = np.array([late_ns(truth, rank, step) for step in range(truth.steps)]) * len(own)
+    host = {name: longer * (truth.by == name) for name in ("data loading", "garbage collection")}
     steps = pl.DataFrame(
         {
             "step": [str(step) for step in range(truth.steps)],
             "start_ns": first - origin,
             "total_ns": last - first,
-            "computation_ns": (last - first) - exposed,
+            "computation_ns": (last - first) - exposed - sum(host.values()),
             "exposed_communication_ns": exposed,
             "exposed_copies_ns": np.zeros(truth.steps, np.int64),
-            "idle_ns": np.zeros(truth.steps, np.int64),
+            "idle_ns": sum(host.values()),
             "communication_ns": communication,
-            "dataloader_ns": np.zeros(truth.steps, np.int64),
+            "dataloader_ns": host["data loading"],
+            "collecting_ns": host["garbage collection"],
+            "launches": np.full(truth.steps, 100),
+            "threads": 10**6 + (truth.by == "more work") * longer,
             "is_complete": [True] * truth.steps,
         },
         schema=STEPS,

@@ -23,6 +23,9 @@ STEPS = {
     "idle_ns": pl.Int64,
     "communication_ns": pl.Int64,  # exposed or not
     "dataloader_ns": pl.Int64,  # of the worker's breakdown: only while nothing else runs
+    "collecting_ns": pl.Int64,  # garbage collection during the idle time, and not while it loads data
+    "launches": pl.Int64,  # number of kernels that compute, or without a device of operators
+    "threads": pl.Int64,  # of those kernels: grid × block; 0 if the sizes of any are unknown
     "is_complete": pl.Boolean,
 }
 """One row is one step; computation + exposed communication + exposed copies + idle = total."""

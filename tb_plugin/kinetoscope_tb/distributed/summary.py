@@ -7,22 +7,27 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ..arrays.intervals import exclusive_lengths, length_within
+from ..arrays.gather import map_categories
+from ..arrays.intervals import exclusive_lengths, length_within, merge
 from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
 from ..measures.serving.iterations import iterations
-from ..measures.time.breakdown import breakdown
+from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
 from ..names.iterations import is_training
+from ..names.kernels import is_data_loading
 from ..trace import Trace
-from .activity import computing, transferring
+from .activity import computing, garbage_collection, transferring, work
 from .collectives.calls import CallRows, calls
 from .collectives.traffic import traffic
 from .model import STEPS, Summary
 from .path.sync_points import SyncPoints
 from .process_groups import Groups
+
+Ints = NDArray[np.int64]
 
 _FACTS = ("host", "local_rank", "node_rank", "local_world_size", "mesh", "clock", "launcher")
 """The recorder's facts about its process that views of many ranks show."""
@@ -91,12 +96,26 @@ def _steps(trace: Trace) -> pl.DataFrame:
         computation, communication, rest = exclusive_lengths(groups, windows.start, windows.end)
         whole = length_within(groups[1], windows.start, windows.end)
         lengths = [computation, communication, np.zeros_like(rest), rest, whole]
+    launches, threads = work(trace, windows)
     columns = {
         "step": windows.names,
         "start_ns": windows.start,
         "total_ns": windows.end - windows.start,
         **dict(zip(list(STEPS)[3:8], lengths, strict=True)),
         "dataloader_ns": breakdown(trace)["DataLoader"],
+        "collecting_ns": _garbage_collection(trace, windows),
+        "launches": launches,
+        "threads": threads,
         "is_complete": trace.steps["is_complete"],
     }
     return pl.DataFrame(columns, schema=STEPS)
+
+
+def _garbage_collection(trace: Trace, windows: Windows) -> Ints:
+    """How long Python collects garbage in each window while nothing else is busy and no data is loaded."""
+    device, host = trace.device_events, trace.host_events
+    busy = [intervals_of(device)] if device.height else [computing(trace), transferring(trace)]
+    loads = intervals_of(host, map_categories(host["name"], is_data_loading).astype(bool))
+    return np.asarray(
+        exclusive_lengths([merge([*busy, loads]), garbage_collection(trace)], windows.start, windows.end)[1]
+    )

@@ -25,6 +25,8 @@ _LARGEST = {
     "size": MOST_RANKS,
     "nth": 1 << 60,
     "offset": 1 << 60,
+    "launches": 1 << 40,
+    "threads": 1 << 62,
 }
 _MISSABLE = {"bytes", "peer", "size", "nth", "offset", "dur_ns", "exposed_ns"}
 _SIGNED = {"start_ns"}

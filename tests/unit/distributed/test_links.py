@@ -95,7 +95,7 @@ def pipeline(ranks, slow, calls=6, noise=0.02):
         calls_of += rows(rank, "recv", (rank - 1, rank), 10**7) if rank else []
         frames = {name: pl.DataFrame(schema=schema) for name, schema in FRAMES.items()}
         frames["calls"] = pl.DataFrame(calls_of, schema=FRAMES["calls"])
-        step = ("0", 0, 10**9, *[0] * 6, True)
+        step = ("0", 0, 10**9, *[0] * (len(FRAMES["steps"]) - 4), True)
         frames["steps"] = pl.DataFrame([step], schema=FRAMES["steps"], orient="row")
         group = ("pp", None, ranks, f"0-{ranks - 1}")
         frames["groups"] = pl.DataFrame([group], schema=FRAMES["groups"], orient="row")

@@ -13,6 +13,7 @@ FEW_TO_COUNT = 16  # degrees of freedom below which medians are too uncertain
 SPREAD = 1.4826  # from the median of absolute deviations to a standard deviation
 OF_MEDIAN = 1.2533  # standard error of a median ÷ that of a mean
 EFFICIENCY = 0.37  # of the median absolute deviation
+_OUTLIER = 0.001  # how often noise alone is as far from the median
 
 
 def spread_of(over: Floats) -> tuple[float, float]:
@@ -38,9 +39,42 @@ def spread_of(over: Floats) -> tuple[float, float]:
     return float(SPREAD * np.median(np.abs(changes)) / np.sqrt(2)), EFFICIENCY * freedom
 
 
+def spread_without_outliers(rows: Floats) -> tuple[float, float]:
+    """(the standard deviation of values around their row's mean, its degrees of freedom), of the values that belong.
+
+    A value belongs unless it is as far from its row's median as noise gets in one of a thousand rows, judged by the
+    median of these distances.
+
+    Args:
+        rows: [row, number]; NaN where there is none.
+
+    Returns:
+        (0, 0) if no row has two values.
+    """
+    rows = rows[np.sum(~np.isnan(rows), axis=1) > 1]
+    if not rows.size:
+        return 0.0, 0
+    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True))
+    count = np.sum(~np.isnan(rows), axis=1)
+    # The median of an odd number of values is one of them, at distance 0.
+    distances = np.sort(away[~np.isnan(away)])[int(np.sum(count % 2)) :]
+    most = quantile(_OUTLIER, EFFICIENCY * float(np.sum(count - 1))) * SPREAD * float(np.median(distances))
+    values = np.where(away <= most, rows, np.nan)
+    values = values[np.sum(~np.isnan(values), axis=1) > 1]
+    freedom = int(np.sum(~np.isnan(values))) - len(values)
+    if not freedom:
+        return 0.0, 0
+    squares = float(np.nansum((values - np.nanmean(values, axis=1, keepdims=True)) ** 2))
+    return float(np.sqrt(squares / freedom)), freedom
+
+
 def quantile(tail: float, freedom: float) -> float:
     """Student's t with upper tail probability `tail`, by the Cornish-Fisher expansion (Abramowitz & Stegun 26.7.5)."""
     z = NormalDist().inv_cdf(1 - tail)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / freedom + second / freedom**2
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))

@@ -7,7 +7,7 @@ import polars as pl
 from ...names.collectives import SYNCHRONIZING
 from ..run import Ranks
 
-PARTS = ("computation_ns", "transfer_ns", "copies_ns", "dataloader_ns", "idle_ns")
+PARTS = ("computation_ns", "transfer_ns", "copies_ns", "dataloader_ns", "collecting_ns", "idle_ns")
 """The parts of a rank's own time in a step; they add up to it."""
 
 
@@ -47,9 +47,11 @@ def own_parts(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with PARTS of their own time; those with an unknown wait are left out."""
     idle, copies = pl.col("idle_ns"), pl.col("exposed_copies_ns")
     loading = pl.min_horizontal("dataloader_ns", idle)
+    collection = pl.min_horizontal("collecting_ns", idle - loading)
     return rows.filter(pl.col("wait_ns").is_not_null()).with_columns(
         transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns"),
         copies_ns=copies,
         dataloader_ns=loading,
-        idle_ns=idle - loading,
+        collecting_ns=collection,
+        idle_ns=idle - loading - collection,
     )

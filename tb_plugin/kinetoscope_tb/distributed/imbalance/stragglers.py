@@ -7,27 +7,29 @@ for a slow one in one group and so comes late to the next isn't slow: its own ti
 In each step, a rank's excess is its own time minus the median of the other ranks' own times. Its typical excess is the
 median over the steps. It is a straggler if that exceeds the threshold, the largest of
 
-* 2 % of the median step: less isn't worth a search;
-* what noise reaches on any rank in one of a hundred runs: the spread of excesses from step to step (1.4826 × the median
-  absolute change ÷ √2, which outliers don't affect; for few steps the standard deviation), as the standard error of a
-  median, times Student's quantile for the degrees of freedom of that spread (37 % of those of a standard deviation if
-  estimated by medians);
+* 2 % of the average step: less isn't worth a search;
+* what noise reaches on any rank in one of a hundred runs: the spread from step to step, as the standard error of a
+  median, times Student's quantile for the degrees of freedom of that spread;
 * the same quantile times the spread of the typical excesses over the ranks, from FEW_RANKS ranks on: some ranks are
   always a bit slower than others.
 
-A single step of a rank is an outlier if its excess exceeds what noise reaches in any step of any rank, and 5 % of the
-step.
+The spread is that of the other ranks, since a rank that is late in some steps only varies most itself: of their
+excesses among themselves. Two ranks have a single other one. Its own times vary with the work of a step too, which both
+share; then the spread of the excess is smaller, and counts. Outliers never count (`spread_without_outliers`).
+
+A rank is slow in a step if its excess there exceeds what noise reaches in any step of any rank, and 5 % of the step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .statistics import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_of
+from .statistics import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_without_outliers
 from .step_times import PARTS, own_parts
 
 Floats = NDArray[np.float64]
@@ -39,23 +41,28 @@ FEWEST_STEPS = 3
 CAUSES = dict(
     zip(
         PARTS,
-        ("computation", "moving data", "copies", "data loading", "the host"),
+        ("computation", "moving data", "copies", "data loading", "garbage collection", "the host"),
         strict=True,
     )
 )
 
-VERDICTS = {
+VERDICTS: dict[str, Any] = {
     "member": pl.Int32,
     "steps": pl.Int64,
     "without_waiting_ns": pl.Int64,  # median over the steps
     "wait_ns": pl.Int64,
     "excess_ns": pl.Int64,  # median; negative: faster than the others
-    "slow_steps": pl.Int64,  # whose excess exceeds the threshold
+    "slow_steps": pl.Int64,  # in which it is slow
     "threshold_ns": pl.Int64,
-    "cost_ns": pl.Int64,  # mean time beyond the slowest rank that isn't a straggler
+    "cost_ns": pl.Int64,  # mean time beyond the slowest rank that isn't slow then
     "verdict": pl.String,
     "cause": pl.String,
     "part_ns": pl.Int64,  # the cause's part of the excess
+    "late_steps": pl.List(pl.String),  # the names of the slow steps
+    "late_own_ns": pl.Int64,  # median over the slow steps, of the own time and of the excess; null: none is slow
+    "late_excess_ns": pl.Int64,
+    "launches_frac": pl.Float64,  # kernels or operators in the slow steps / those of the others; null: unknown
+    "threads_frac": pl.Float64,  # likewise of the threads of the kernels
 }
 
 
@@ -64,10 +71,12 @@ class _Matrix:
     """Own times [rank, step]; NaN where a rank has no such step."""
 
     members: list[int]
+    steps: list[str]
     own: Floats
     wait: Floats
     total: Floats
     parts: dict[str, Floats]
+    work: dict[str, Floats]
 
 
 def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
@@ -99,8 +108,10 @@ def _matrix(rows: pl.DataFrame) -> _Matrix:
         values[row, column] = rows[name].to_numpy()
         return values
 
-    parts = {name: spread(name) for name in PARTS}
-    return _Matrix(members, spread("without_waiting_ns"), spread("wait_ns"), spread("total_ns"), parts)
+    names = rows.unique("column").sort("column")["step"].to_list()
+    own, wait, total = (spread(name) for name in ("without_waiting_ns", "wait_ns", "total_ns"))
+    parts, work = ({name: spread(name) for name in columns} for columns in (PARTS, ("launches", "threads")))
+    return _Matrix(members, names, own, wait, total, parts, work)
 
 
 def excess(own: Floats) -> Floats:
@@ -123,20 +134,17 @@ def excess(own: Floats) -> Floats:
 
 def _judge(matrix: _Matrix) -> pl.DataFrame:
     over = excess(matrix.own)
-    spread, freedom = spread_of(over)
-    if not freedom:
-        return pl.DataFrame(schema=VERDICTS)
     typical = np.nanmedian(over, axis=1)
     steps = np.sum(~np.isnan(over), axis=1)
-    least = float(np.nanmedian(matrix.total))
-    named, alone = _thresholds(over, typical, least, spread, freedom)
+    named, alone = _thresholds(matrix.own, over, typical, step_length(matrix.total))
+    if not np.isfinite(named).any():
+        return pl.DataFrame(schema=VERDICTS)
     is_slow = (typical > named) & (steps >= FEWEST_STEPS)
-    cost = _cost(matrix.own, is_slow)
-    stands_out = (over > alone) & ~is_slow[:, None]
+    is_late = over > np.where(is_slow, np.minimum(named, alone), alone)[:, None]
+    cost = _cost(matrix.own, is_late)
     wait = np.nanmedian(matrix.wait, axis=1)
-    waits = bool(is_slow.any()) & ~is_slow & (wait > named)
-    verdict = np.select([is_slow, stands_out.any(axis=1), waits], ["straggler", "slow at times", "waits"], "in step")
-    cause, part = _causes(matrix, is_slow, stands_out)
+    waits = is_late.any() & (np.nanmean(matrix.wait, axis=1) > np.min(named))
+    verdict = np.select([is_slow, is_late.any(axis=1), waits], ["straggler", "slow at times", "waits"], "in step")
     return pl.DataFrame(
         {
             "member": matrix.members,
@@ -144,21 +152,25 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
             "without_waiting_ns": np.nanmedian(matrix.own, axis=1).round().astype(np.int64),
             "wait_ns": wait.round().astype(np.int64),
             "excess_ns": typical.round().astype(np.int64),
-            "slow_steps": np.where(is_slow, (over > named).sum(axis=1), stands_out.sum(axis=1)),
-            "threshold_ns": np.full(steps.size, round(named)),
+            "slow_steps": is_late.sum(axis=1),
+            "threshold_ns": np.where(np.isfinite(named), named, np.nan).round(),
             "cost_ns": cost.round().astype(np.int64),
             "verdict": verdict.tolist(),
-            "cause": cause,
-            "part_ns": part,
+            **_in_late_steps(matrix, over, is_late),
         },
         schema=VERDICTS,
         strict=False,
     )
 
 
-def _cost(own: Floats, is_slow: NDArray[np.bool_]) -> Floats:
-    """Mean time of each rank beyond the slowest one that isn't slow, over the steps that such a rank has."""
-    others = own if is_slow.all() else own[~is_slow]
+def step_length(total: Floats) -> float:
+    """The mean over the steps of the longest rank's; [rank, step]."""
+    return float(np.mean(np.nanmax(total, axis=0)))
+
+
+def _cost(own: Floats, is_late: NDArray[np.bool_]) -> Floats:
+    """Mean time of each rank beyond the slowest one that isn't slow in that step; of the only slow one if all are."""
+    others = np.where(is_late & ~is_late.all(axis=0), np.nan, own)
     slowest = np.max(others, axis=0, initial=-np.inf, where=~np.isnan(others))
     counts = np.isfinite(own) & np.isfinite(slowest)
     beyond = np.where(counts, np.maximum(own - slowest, 0), 0)
@@ -166,34 +178,61 @@ def _cost(own: Floats, is_slow: NDArray[np.bool_]) -> Floats:
     return mean
 
 
-def _thresholds(over: Floats, typical: Floats, step_ns: float, spread: float, freedom: float) -> tuple[float, float]:
-    """(the typical excess, the excess of one step) that noise doesn't explain; see `spread_of`."""
+def _thresholds(own: Floats, over: Floats, typical: Floats, step_ns: float) -> tuple[Floats, Floats]:
+    """(the typical excess, the excess of one step) of each rank that noise doesn't explain; infinite if unknown."""
     ranks, steps = over.shape
-    of_ranks = 0.0
+    among_ranks = 0.0
     if ranks >= FEW_RANKS:
-        of_ranks = SPREAD * float(np.median(np.abs(typical - np.median(typical))))
-    t = quantile(FALSE_ALARMS / ranks, freedom)
-    among_ranks = quantile(FALSE_ALARMS / ranks, EFFICIENCY * ranks) * of_ranks
-    named = max(LEAST_FRAC * step_ns, t * OF_MEDIAN * spread / np.sqrt(steps), among_ranks)
-    alone = max(LEAST_ONCE_FRAC * step_ns, quantile(FALSE_ALARMS / over.size, freedom) * spread, among_ranks)
-    return named, alone
+        apart = SPREAD * float(np.median(np.abs(typical - np.median(typical))))
+        among_ranks = quantile(FALSE_ALARMS / ranks, EFFICIENCY * ranks) * apart
+    noise = np.full((2, ranks), np.inf)
+    for rank in range(ranks):
+        spreads = [(spread, freedom) for spread, freedom in _noise(own, over, rank) if freedom]
+        tail = FALSE_ALARMS / ranks / max(1, len(spreads))  # the smallest of several is the more often too small
+        for spread, freedom in spreads:
+            limits = quantile(tail, freedom) * OF_MEDIAN / np.sqrt(steps), quantile(tail / steps, freedom)
+            noise[:, rank] = np.minimum(noise[:, rank], spread * np.array(limits))
+    return (
+        np.maximum(noise[0], max(LEAST_FRAC * step_ns, among_ranks)),
+        np.maximum(noise[1], max(LEAST_ONCE_FRAC * step_ns, among_ranks)),
+    )
 
 
-def _causes(
-    matrix: _Matrix, is_slow: NDArray[np.bool_], stands_out: NDArray[np.bool_]
-) -> tuple[list[str | None], list[int | None]]:
-    """In the slow steps, the part of the own time with the largest excess, and that excess."""
-    over = {name: excess(values) for name, values in matrix.parts.items()}
-    causes: list[str | None] = []
-    parts: list[int | None] = []
-    for rank, (slow, once) in enumerate(zip(is_slow, stands_out, strict=True)):
-        counted = np.ones_like(once) if slow else once
-        if not counted.any():
-            causes.append(None)
-            parts.append(None)
-            continue
-        most = {name: float(np.nanmedian(values[rank][counted])) for name, values in over.items()}
-        name = max(most, key=lambda part: most[part])
-        causes.append(CAUSES[name])
-        parts.append(round(most[name]))
-    return causes, parts
+def _noise(own: Floats, over: Floats, rank: int) -> list[tuple[float, float]]:
+    """(standard deviation, degrees of freedom): by how much noise makes a rank's excess vary, as the others show it."""
+    others = np.delete(own, rank, axis=0)
+    if len(others) > 1:
+        spread, freedom = spread_without_outliers(excess(others))
+        return [(spread, freedom * (len(others) - 1) / len(others))]  # their excesses add up to about 0
+    spread, freedom = spread_without_outliers(others)
+    return [(spread * np.sqrt(2), freedom), spread_without_outliers(over[[rank]])]
+
+
+def _in_late_steps(matrix: _Matrix, over: Floats, is_late: NDArray[np.bool_]) -> dict[str, list[Any]]:
+    """The columns of VERDICTS about each rank's slow steps; the cause is the part with the largest excess in them."""
+    over_of_parts = {name: excess(values) for name, values in matrix.parts.items()}
+    own, beyond = _median_where(matrix.own, is_late), _median_where(over, is_late)
+    parts = {name: _median_where(values, is_late) for name, values in over_of_parts.items()}
+    most = [None if own[rank] is None else max(PARTS, key=lambda n: parts[n][rank] or 0) for rank in range(len(own))]
+    work = {name: _median_where(_of_others(values), is_late) for name, values in matrix.work.items()}
+    return {
+        "cause": [name and CAUSES[name] for name in most],
+        "part_ns": [name and parts[name][rank] for rank, name in enumerate(most)],
+        "late_steps": [[matrix.steps[step] for step in np.flatnonzero(late)] for late in is_late],
+        "late_own_ns": own,
+        "late_excess_ns": beyond,
+        **{f"{name}_frac": values for name, values in work.items()},
+    }
+
+
+def _median_where(values: Floats, where: NDArray[np.bool_]) -> list[float | None]:
+    """The median of each row's chosen values; None if there is none."""
+    rows = [row[mask & ~np.isnan(row)] for row, mask in zip(values, where, strict=True)]
+    return [float(np.median(row)) if row.size else None for row in rows]
+
+
+def _of_others(amounts: Floats) -> Floats:
+    """[rank, step] divided by the median of the other ranks in that step; NaN where that is 0."""
+    others = amounts - excess(amounts)
+    ratio: Floats = np.divide(amounts, others, out=np.full(amounts.shape, np.nan), where=others > 0)
+    return ratio

@@ -1,8 +1,9 @@
 """Run advice: which rank the others wait for, or which link is slow, the evidence and what to do; or that none is.
 
-Slow ranks are detected as in Stragglers: by a rank's own time, beyond a threshold that noise alone reaches in one of a
-hundred runs. A rank that waits for another one, or comes late because it waited elsewhere, is never named. Slow links
-are those of Links. Nothing is said of a run of which most ranks weren't recorded: one of those may be the slow one.
+Slow ranks are detected as in Stragglers: by a rank's own time, in all or some steps, beyond a threshold that noise
+alone reaches in one of a hundred runs. A rank that waits for another one, or comes late because it waited elsewhere, is
+never named. Slow links are those of Links. Nothing is said of a run of which most ranks weren't recorded: one of those
+may be the slow one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...distributed.imbalance.last_rank import last_ranks
+from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, title
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.step_times import step_rows
-from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_ONCE_FRAC, verdicts
+from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
@@ -24,22 +26,6 @@ from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import Part, View
 
 MOST_NAMED = 3
-_ACTIONS = dict(
-    zip(
-        CAUSES.values(),
-        (
-            "Check whether its device is as fast as the others (clock, temperature, power, other jobs), and whether it "
-            "has more work: longer sequences, larger batches, more experts or layers.",
-            "Its transfers are slower than those of other ranks: check its link, network card and location.",
-            "Check what it copies that others don't, and how its GPU is connected.",
-            "Check what its data loader reads, from where, and with how many processes and cores.",
-            "Check what runs on its host: other processes, fewer or slower cores, pauses of Python, logging.",
-        ),
-        strict=True,
-    )
-)
-
-
 _COLORS = {
     "no_straggler": "kernel",
     **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "unknown"), "communication"),
@@ -62,13 +48,13 @@ class RunAdvice(Table):
     action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
-        "How much longer it takes than the slowest rank that isn't a straggler, per step; missing if none is named.",
+        "How much longer it takes than the slowest rank that isn't slow then, per step; missing if none is named.",
         adds_up=False,
     )
-    saving_frac = Column(FRACTION, "The same / the typical step.")
+    saving_frac = Column(FRACTION, "The same / the average step.")
     confidence = Column(
         TEXT,
-        "high: in the typical step of all; medium: in single steps, of single links, or ranks are missing; low: too "
+        "high: in several steps of all ranks; medium: of single links, or ranks are missing; low: in one step, or too "
         "few steps to tell a slow rank from a one-off; "
         "cannot_tell: too little was recorded, or steps vary too much.",
     )
@@ -79,29 +65,24 @@ class RunAdvice(Table):
 def run_advice(ranks: Ranks) -> pl.DataFrame:
     """The most expensive rank first, then slow links."""
     rows = step_rows(ranks)
-    step = float(rows.filter("is_complete")["total_ns"].median() or 0)  # type: ignore[arg-type]
+    complete = rows.filter("is_complete")
+    step = float(complete.group_by("place", "step").agg(pl.col("total_ns").max())["total_ns"].mean() or 0)  # type: ignore[arg-type]
     judgments = verdicts(rows).join(
         ranks.workers.select("member", "worker", "rank", "host", "device"), "member", "left"
     )
-    slow = judgments.filter(pl.col("verdict") == "straggler").sort("cost_ns", "excess_ns", descending=True)
-    at_times = judgments.filter(pl.col("verdict") == "slow at times").sort("slow_steps", descending=True)
+    costs = pl.col("cost_ns") >= LEAST_FRAC * step
+    is_late = (pl.col("verdict") == "straggler") | ((pl.col("verdict") == "slow at times") & costs)
+    late = judgments.filter(is_late).sort("cost_ns", "excess_ns", descending=True)
     of_links = _slow_links(ranks)
     slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
-    slow = slow.filter(~is_of_link)  # the link is slow, not the rank
-    if judgments.is_empty() or (_mostly_absent(ranks) and slow.is_empty()):
+    late = late.filter(~is_of_link)  # the link is slow, not the rank
+    if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
         results = slow_links or last_ranks(ranks, step) or [_unknown(rows, ranks)]
-    elif slow.height:
-        waiting = judgments.filter(pl.col("verdict") == "waits")
-        spans = _spans_of(rows)
-        results = [_named(row, waiting, spans, ranks) for row in slow.head(MOST_NAMED).iter_rows(named=True)]
-        results += slow_links
     else:
-        results = (
-            slow_links
-            or [_at_times(row) for row in at_times.head(1).iter_rows(named=True)]
-            or [_no_straggler(judgments, ranks, step)]
-        )
+        spans = _spans_of(rows)
+        results = [_named(row, rows, spans, ranks) for row in late.head(MOST_NAMED).iter_rows(named=True)]
+        results = results + slow_links or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))
@@ -118,82 +99,46 @@ def _spans_of(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _called(row: dict[str, Any]) -> str:
-    """The rank, with its worker's name if that differs, and its host."""
-    name = f"rank {row['rank']}"
-    others = [row["worker"]] if row["worker"] not in (f"rank{row['rank']}", name) else []
-    others += [f"on {row['host']}"] if row["host"] and str(row["host"]) not in row["worker"] else []
-    return f"{name} ({', '.join(others)})" if others else name
-
-
-def _in_words(row: dict[str, Any]) -> str:
-    """The cause; of the host, with what doesn't run meanwhile."""
-    if row["cause"] != CAUSES["idle_ns"]:
-        return str(row["cause"])
-    return f"{row['cause']}: " + ("nothing runs on the device" if row["device"] else "no operator runs")
-
-
-def _named(
-    row: dict[str, Any], waiting: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks
-) -> dict[str, Any]:
-    name, usual = _called(row), row["without_waiting_ns"] - row["excess_ns"]
-    times = {key: text.time(max(0, row[key])) for key in ("without_waiting_ns", "threshold_ns", "part_ns")}
-    evidence = (
-        f"Without waiting it takes {times['without_waiting_ns']} for a step, the others typically {text.time(usual)}; "
-        f"in {row['slow_steps']} of {row['steps']} steps it exceeds them by more than {times['threshold_ns']}, the "
-        f"threshold. Of the typical difference {times['part_ns']} is {_in_words(row)}."
-    )
+def _named(row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks) -> dict[str, Any]:
     slow, judged_count = spans.get(row["worker"], (0, 0))
-    if judged_count > 1:
-        evidence += f" This holds in {slow} of {judged_count} traces."
-    if waiting.height:
-        wait = float(waiting["wait_ns"].median())  # type: ignore[arg-type]
-        evidence += f" {text.times(waiting.height, 'rank')} typically wait {text.time(wait)} per step for it."
+    is_straggler = row["verdict"] == "straggler"
+    of_traces = f" This holds in {slow} of {judged_count} traces." if judged_count > 1 and is_straggler else ""
+    is_once = row["slow_steps"] == 1
     return {
-        "rule": "straggler",
-        "title": f"{name[0].upper()}{name[1:]} is slow: each step waits {text.time(row['cost_ns'])} for it.",
-        "evidence": evidence + _absent(ranks),
-        "action": _ACTIONS[row["cause"]],
+        "rule": "straggler" if is_straggler else "slow_at_times",
+        "title": title(row, communication_of_others(rows, row["worker"])),
+        "evidence": evidence(row) + of_traces + _absent(ranks),
+        "action": action(row),
         "saving_ns": row["cost_ns"],
-        "confidence": "medium" if ranks.missing_ranks else "high",
-        "view": "stragglers",
+        "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",
+        "view": "stragglers" if is_straggler else "rank_steps",
         "filter": row["worker"],
     }
 
 
-def _at_times(row: dict[str, Any]) -> dict[str, Any]:
-    steps = text.times(row["slow_steps"], "step")
-    return {
-        "rule": "slow_at_times",
-        "title": f"No rank is slow all the time; {_called(row)} is slow in {steps}.",
-        "evidence": f"That is of {row['steps']} steps; the longer part is {_in_words(row)}, by "
-        f"{text.time(max(0, row['part_ns']))}. In the typical step it exceeds the others by "
-        f"{text.time(max(0, row['excess_ns']))}; the threshold is {text.time(row['threshold_ns'])}.",
-        "action": "Check in Ranks and steps which steps these are, and whether they recur.",
-        "saving_ns": None,
-        "confidence": "medium",
-        "view": "rank_steps",
-        "filter": row["worker"],
-    }
-
-
-def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float) -> dict[str, Any]:
+def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: pl.Series) -> dict[str, Any]:
     """That no rank is slow, or that the steps vary too much to know."""
     most = judgments.sort("excess_ns", "rank", descending=[True, False]).row(0, named=True)
-    name, excess = _called(most), max(0, most["excess_ns"])
-    is_hidden = excess >= LEAST_ONCE_FRAC * step_ns > 0
+    name, excess = name_of(most), max(0, most["excess_ns"])
+    wait = float(waits.mean() or 0)  # type: ignore[arg-type]
+    is_hidden, takes_turns = (part >= LEAST_ONCE_FRAC * step_ns > 0 for part in (excess, wait))
     kind = "recorded rank" if ranks.missing_ranks else "rank"
+    title = f"No {kind} is slower than noise explains."
+    if is_hidden:
+        title = f"Steps vary too much to tell whether {name} is slow."
+    elif takes_turns:
+        title = f"Ranks wait for each other in turns, {text.time(wait)} per step; none more than noise explains."
     return {
         "rule": "no_straggler",
-        "title": f"Steps vary too much to tell whether {name} is slow."
-        if is_hidden
-        else f"No {kind} is slower than noise explains.",
+        "title": title,
         "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, {name} "
         f"exceeds the others most: typically by {text.time(excess)} per step. The threshold is "
         f"{text.time(most['threshold_ns'])}." + _absent(ranks),
-        "action": "Record more steps, on machines that do nothing else." if is_hidden else "There is nothing to do.",
+        "action": "Record more steps, on machines that do nothing else."
+        if is_hidden or takes_turns
+        else "There is nothing to do.",
         "saving_ns": None,
-        "confidence": "cannot_tell" if is_hidden else "medium" if ranks.missing_ranks else "high",
+        "confidence": "cannot_tell" if is_hidden or takes_turns else "medium" if ranks.missing_ranks else "high",
         "view": "stragglers",
         "filter": None,
     }

@@ -29,7 +29,7 @@ class Stragglers(Table):
     verdict = Column(
         TEXT,
         "`straggler`: its typical excess is above the threshold; `slow at times`: single steps are, beyond noise; "
-        "`waits`: for a straggler, longer than the threshold; `in step`: none of these.",
+        "`waits`: for one of these, longer than the threshold; `in step`: none of these.",
     )
     cause = Column(
         TEXT,
@@ -41,13 +41,15 @@ class Stragglers(Table):
     )
     part_ns = Column(DURATION, "The cause's part of the excess; negative if the parts cancel out.")
     cost_ns = Column(
-        DURATION, "How much longer it takes than the slowest rank that isn't a straggler, per step: the others' wait."
+        DURATION, "How much longer it takes than the slowest rank that isn't slow then, per step: the others' wait."
     )
     without_waiting_ns = Column(DURATION, "Its own time in the typical step: without waiting for others.")
     wait_ns = Column(DURATION, "Its exposed wait in the typical step.")
-    slow_steps = Column(COUNT, "Number of steps in which it exceeds the threshold.")
+    slow_steps = Column(COUNT, "Number of steps in which its excess is beyond noise.")
     steps = Column(COUNT, "Number of compared complete steps.")
-    threshold_ns = Column(DURATION, "Threshold of the excess for a straggler.", adds_up=False)
+    threshold_ns = Column(
+        DURATION, "Threshold of the excess for a straggler: what the noise of the other ranks explains.", adds_up=False
+    )
 
 
 def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.DataFrame:

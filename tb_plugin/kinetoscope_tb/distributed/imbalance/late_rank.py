@@ -1,0 +1,143 @@
+"""A rank that the others wait for, in words: what it does longer, in which steps, what that costs, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from ...names import text
+from .stragglers import CAUSES
+
+_LEAST_MORE_FRAC = 0.02  # of work
+_FEW_STEPS = 3  # that a sentence lists
+_DOES = dict(
+    zip(
+        CAUSES.values(),
+        (
+            "computes {} longer",
+            "moves data {} longer",
+            "copies {} longer",
+            "loads data {} longer",
+            "collects garbage {} longer",
+            "spends {} longer on the host",
+        ),
+        strict=True,
+    )
+)
+_ACTIONS = dict(
+    zip(
+        CAUSES.values(),
+        (
+            "Check whether its device is as fast as the others (clock, temperature, power, other jobs), and whether it "
+            "has more work: longer sequences, larger batches, more experts or layers.",
+            "Its transfers are slower than those of other ranks: check its link, network card and location.",
+            "Check what it copies that others don't, and how its GPU is connected.",
+            "Check what its data loader reads, from where, and with how many processes and cores.",
+            "Collect on all ranks in the same steps: `gc.disable()` after `gc.freeze()`, and `gc.collect()` every "
+            "hundredth step.",
+            "Check what runs on its host: other processes, fewer or slower cores, pauses of Python, logging.",
+        ),
+        strict=True,
+    )
+)
+_MORE_WORK = "Give all ranks as much to do: batches of equal numbers of tokens, layers and experts spread evenly."
+_SLOWER = "Compare its device's clock, temperature and power with the others', and look for other jobs on it."
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """The rank, with its worker's name if that differs, and its host."""
+    name = f"rank {row['rank']}"
+    others = [row["worker"]] if row["worker"] not in (f"rank{row['rank']}", name) else []
+    others += [f"on {row['host']}"] if row["host"] and str(row["host"]) not in row["worker"] else []
+    return f"{name} ({', '.join(others)})" if others else name
+
+
+def title(row: Mapping[str, Any], communication_ns: int) -> str:
+    """What the rank does longer, in which steps, and how much of the communication waits for it.
+
+    Args:
+        row: A row of VERDICTS with `worker`, `rank`, `host` and `device`; its rank is slow in some steps.
+        communication_ns: The other ranks' exposed communication per step.
+    """
+    name = name_of(row)
+    does = _DOES[row["cause"]].format(text.time(max(0, row["part_ns"])))
+    waits = f"{text.time(row['cost_ns'])} of each step wait for it"
+    if row["cost_ns"] <= communication_ns:
+        waits = f"{_of_two(row['cost_ns'], communication_ns)} of communication wait for it"
+    average = "on average " if row["slow_steps"] < row["steps"] else ""
+    return f"{name[0].upper()}{name[1:]} {does} in {_when(row)}: {average}{waits}."
+
+
+def evidence(row: Mapping[str, Any]) -> str:
+    """The numbers behind the title, and whether the rank has more work, or works slower."""
+    usual = row["late_own_ns"] - row["late_excess_ns"]
+    return (
+        f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
+        f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. Noise explains "
+        f"{text.time(row['threshold_ns'])} in the typical step.{_of_work(row)}"
+    )
+
+
+def action(row: Mapping[str, Any]) -> str:
+    """What to do."""
+    if row["cause"] == CAUSES["computation_ns"] and row["threads_frac"] is not None:
+        return _MORE_WORK if _has_more_work(row) else _SLOWER
+    return _ACTIONS[row["cause"]]
+
+
+def _when(row: Mapping[str, Any]) -> str:
+    if row["slow_steps"] == row["steps"]:
+        return "each step"
+    if row["slow_steps"] == 1:
+        return f"step {row['late_steps'][0]}, one of {row['steps']}"
+    return f"{row['slow_steps']} of {row['steps']} steps"
+
+
+def _there(row: Mapping[str, Any]) -> str:
+    """The steps of the title, with their names."""
+    steps = row["late_steps"]
+    if row["slow_steps"] in (1, row["steps"]):
+        return "each step" if row["slow_steps"] == row["steps"] else "this step"
+    return f"these steps ({', '.join(steps[:_FEW_STEPS])}{', …' if steps[_FEW_STEPS:] else ''})"
+
+
+def _of_two(part_ns: int, whole_ns: int) -> str:
+    """Such as `4.96 of the 5.86 ms`."""
+    part, whole = text.time(part_ns), text.time(whole_ns)
+    number, unit = part.rsplit(" ", 1)
+    return f"{number if whole.endswith(f' {unit}') else part} of the {whole}"
+
+
+def _cause(row: Mapping[str, Any]) -> str:
+    """The cause; of the host, with what doesn't run meanwhile."""
+    if row["cause"] != CAUSES["idle_ns"]:
+        return str(row["cause"])
+    return f"{row['cause']}: " + ("nothing runs on the device" if row["device"] else "no operator runs")
+
+
+def _has_more_work(row: Mapping[str, Any]) -> bool:
+    fractions = (row["launches_frac"], row["threads_frac"])
+    return any(part is not None and part > 1 + _LEAST_MORE_FRAC for part in fractions)
+
+
+def _of_work(row: Mapping[str, Any]) -> str:
+    """Whether a rank that computes longer has more to compute."""
+    if row["cause"] != CAUSES["computation_ns"] or row["launches_frac"] is None:
+        return ""
+    what = "kernels" if row["device"] else "operators"
+    if row["launches_frac"] > 1 + _LEAST_MORE_FRAC:
+        return f" It runs {text.percent(row['launches_frac'] - 1)} more {what} than the others: it has more work."
+    if row["threads_frac"] is None:
+        return f" It runs as many {what} as the others."
+    if row["threads_frac"] > 1 + _LEAST_MORE_FRAC:
+        more = text.percent(row["threads_frac"] - 1)
+        return f" It runs as many kernels as the others, with {more} more threads: it has more work."
+    return " It runs as many kernels of the same size as the others: its device is slower."
+
+
+def communication_of_others(rows: pl.DataFrame, worker: str) -> int:
+    """The exposed communication of the other workers in the average complete step, in ns; `rows` are `step_rows`."""
+    mean = rows.filter(pl.col("worker") != worker, pl.col("is_complete"))["exposed_communication_ns"].mean()
+    return round(mean or 0)  # type: ignore[arg-type]
