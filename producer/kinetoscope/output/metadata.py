@@ -65,9 +65,10 @@ class RecordingFacts:
         details: More facts about the recording: `markers`, the program's name and the categories of each name in the
             trace; `counters`, the unit of each counter that has one; `step_times_ns`, number, start and end of each
             step in Unix time; `progress`; `double_steps`, how many batches of `steps()` had a `step()` of their own and
-            were counted once; `dropped`, how many of the program's events were dropped; `clock`, see `Offset`, None if
-            it wasn't compared; `mesh`, the rank's coordinates by dimension; `cpu`, see `CpuTimes`; `ranks`, those that
-            record this window as far as this process knows, None if all do.
+            were counted once; `usual_step`, `median_ns` of the last `steps` without a profiler, None if there were
+            none; `dropped`, how many of the program's events were dropped; `clock`, see `Offset`, None if it wasn't
+            compared; `mesh`, the rank's coordinates by dimension; `cpu`, see `CpuTimes`; `ranks`, those that record
+            this window as far as this process knows, None if all do.
     """
 
     run: str

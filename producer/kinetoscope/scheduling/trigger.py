@@ -61,6 +61,11 @@ class Pace:
         """The usual duration of a step; None while it is unknown."""
         return int(statistics.median(self._durations)) if self._durations else None
 
+    def to_json(self) -> dict[str, int] | None:
+        """Return the usual duration and how many steps it is the median of, for the trace; None while it is unknown."""
+        median_ns = self.median_ns()
+        return None if median_ns is None else {"median_ns": median_ns, "steps": len(self._durations)}
+
     @property
     def typical_ns(self) -> int | None:
         """The approximate duration of a step: with the profiler, if it runs in all of them."""

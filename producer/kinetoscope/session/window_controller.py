@@ -343,6 +343,7 @@ class WindowController:
                 **details,
                 "progress": values,
                 "double_steps": self._counter.double_calls,
+                "usual_step": self._supervisor.triggers.pace.to_json(),
                 **self._probe.metadata(),
             },
             program_events=program_events,

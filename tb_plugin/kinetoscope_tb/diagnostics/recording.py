@@ -12,6 +12,7 @@ from ..arrays.intervals import length_within
 from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
 from ..trace import Diagnostic, Trace
+from ..trace.meta import positive_int
 from . import threads
 
 _NOTICEABLE = 0.01  # of the recording
@@ -58,8 +59,7 @@ def _left(trace: Trace) -> str:
 
 def _steps_counted_twice(trace: Trace) -> Iterator[Diagnostic]:
     """A loop over the recorder's `steps()` that calls its `step()` too."""
-    count = trace.meta.producer.get("double_steps")
-    if isinstance(count, int) and not isinstance(count, bool) and 0 < count < 1 << 62:
+    if count := positive_int(trace.meta.producer.get("double_steps")):
         yield Diagnostic(
             "steps_counted_twice",
             count,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..trace import Diagnostic, Trace
+from ..trace.meta import positive_int
 
 _LEAST_NS, _LEAST_SHARE = 20_000_000, 0.1
 """What a progress bar or a logger uses is less; schedulers count a running thread's time with an error of some ms."""
@@ -23,7 +24,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     cpu = trace.meta.producer.get("cpu")
     if not isinstance(cpu, Mapping) or trace.meta.has_option("all_threads"):
         return
-    process_ns, alive_ns = _ns(cpu.get("process_ns")), _ns(cpu.get("threads_ns"))
+    process_ns, alive_ns = positive_int(cpu.get("process_ns")), positive_int(cpu.get("threads_ns"))
     rows = [row for row in _rows(cpu.get("threads")) if not row[2].startswith(_OURS)]
     with_rows = trace.threads[trace.host_events["thread"].unique()]["tid"].to_list()
     used_ns = sum(ns for tid, ns, _ in rows if str(tid) in with_rows)
@@ -48,12 +49,7 @@ def _rows(threads: Any) -> Iterator[tuple[int, int, str]]:
     """Id, time and name of each thread; the name is empty for one that isn't Python's."""
     for row in threads if isinstance(threads, list) else ():
         if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[2], str | None):
-            yield row[0], _ns(row[1]), row[2] or ""
-
-
-def _ns(value: Any) -> int:
-    """A time of the file; 0 if it can't be one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 62 else 0
+            yield row[0], positive_int(row[1]), row[2] or ""
 
 
 def _s(ns: int) -> str:

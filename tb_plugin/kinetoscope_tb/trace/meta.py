@@ -35,6 +35,11 @@ def clock_offset(value: Any) -> tuple[int, int] | None:
     return (numbers[0], numbers[1]) if len(numbers) == 2 else None
 
 
+def positive_int(value: Any) -> int:
+    """A number of the file's metadata that must be a positive 62-bit integer; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 62 else 0
+
+
 @dataclass(frozen=True)
 class Meta:
     """The metadata of the file.

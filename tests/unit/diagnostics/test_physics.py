@@ -134,6 +134,30 @@ def test_what_recording_takes_of_the_steps():
     assert "at least 13" in faults(traced.build())["stacks_slow_host"].consequence
 
 
+@pytest.mark.parametrize(
+    ("usual_step", "affected_ms"),
+    [
+        ({"median_ns": 6 * MS, "steps": 40}, 2.0),
+        ({"median_ns": 1 * MS, "steps": 40}, 4.0),  # all of the time in which nothing runs
+        ({"median_ns": 7.9 * MS, "steps": 40}, None),
+        ({"median_ns": 6 * MS, "steps": 9}, None),
+        ({"median_ns": -1, "steps": 40}, None),
+        ({"median_ns": True, "steps": "40"}, None),
+        ([1], None),
+        (None, None),
+    ],
+)
+def test_steps_that_recording_slows(usual_step, affected_ms):
+    builder = TraceBuilder(kinetoscope={"usual_step": usual_step}).step(1, 0, 8 * MS)
+    builder.launch(0, 5 * US, 1).kernel("k", 10 * US, 4 * MS, 1)
+    found = faults(builder.build()).get("recording_slows_steps")
+    if affected_ms is None:
+        assert found is None
+    else:
+        assert "takes 8 ms, and one without the profiler" in found.consequence
+        assert found.fault.affected_ns == affected_ms * MS
+
+
 def test_the_cost_of_recording_comes_before_what_it_undermines():
     machine = Machine()
 

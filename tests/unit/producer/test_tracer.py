@@ -103,6 +103,8 @@ def test_a_trace_has_metadata_about_its_recording(tmp_path):
     progress = metadata.pop("progress")
     assert (progress["batch"], progress["epoch"], progress["batch_in_epoch"]) == (4, 0, 4)
     assert metadata.pop("python_version")
+    usual_step = metadata.pop("usual_step")
+    assert (usual_step["steps"], usual_step["median_ns"] > 0) == (1, True)  # the first one: the others have a profiler
     cpu = metadata.pop("cpu")  # None where the system doesn't count
     assert cpu is None or cpu["process_ns"] > 0
     assert metadata == {

@@ -1,8 +1,11 @@
-"""What recording itself takes of the steps: the profiler's and the driver's own work, and tracing Python calls."""
+"""What recording itself takes of the steps: the profiler's and the driver's own work, and tracing Python calls.
+
+The recorder knows how long steps take without a profiler, so the whole cost is known of its recordings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -11,6 +14,7 @@ from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
 from ...names import text
 from ...trace import Diagnostic
+from ...trace.meta import positive_int
 from ...trace.model import Fault
 from . import limits
 from .times import Times
@@ -27,6 +31,7 @@ _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
     "Resource": "Recording itself: fewer options and fewer steps cost less.",
 }
 _LESS = "Record fewer steps, after more warm-up, with fewer options."
+_FEWER_OPTIONS = "Record with fewer options: shapes, memory and stacks cost time in each operator."
 _WITHOUT_STACKS = "Record without Python stacks (with_stack=False), and use stacks only to find the code."
 
 
@@ -34,6 +39,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     """The cost of recording."""
     yield from _overhead(times)
     yield from _stacks(times)
+    yield from _slowed_steps(times)
 
 
 def _overhead(times: Times) -> Iterator[Diagnostic]:
@@ -89,3 +95,35 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
         f"it. {_WITHOUT_STACKS}",
         fault=Fault(fact, frozenset({"host_times", "idle"}), _WITHOUT_STACKS, affected_ns),
     )
+
+
+def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
+    """Steps that take longer than those that the recorder timed without a profiler."""
+    usual_ns, count = _usual_step(times.trace.meta.producer)
+    start, end = times.host_steps
+    if count < limits.FEW_USUAL_STEPS or not start.size:
+        return
+    recorded_ns = int(np.median(end - start))
+    cost = recorded_ns - usual_ns
+    if cost < limits.LARGE_OVERHEAD * recorded_ns:
+        return
+    fact = (
+        f"A recorded step takes {text.time(recorded_ns)}, and one without the profiler {text.time(usual_ns)} "
+        f"(medians of {text.times(start.size, 'step')} and of {count})"
+    )
+    total = cost * start.size
+    affected_ns = min(total, int(times.gaps.sum())) if times.start.size else total
+    yield Diagnostic(
+        "recording_slows_steps",
+        int(start.size),
+        f"{fact}: recording costs the host {text.time(cost)} per step. Host times include it, and devices wait for it. "
+        f"{_FEWER_OPTIONS}",
+        fault=Fault(fact, frozenset({"host_times", "idle"}), _FEWER_OPTIONS, affected_ns),
+    )
+
+
+def _usual_step(producer: Mapping[str, object]) -> tuple[int, int]:
+    """(Median duration, number) of the steps that the recorder timed without a profiler; (0, 0) if it timed none."""
+    usual = producer.get("usual_step")
+    median_ns, count = (usual.get("median_ns"), usual.get("steps")) if isinstance(usual, dict) else (0, 0)
+    return (positive_int(median_ns), positive_int(count)) if positive_int(median_ns) else (0, 0)
