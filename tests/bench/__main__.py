@@ -229,6 +229,16 @@ def report_verdicts(arguments: argparse.Namespace) -> None:
     print("\n".join(judge.table(verdicts)))
 
 
+def report_blind(arguments: argparse.Namespace) -> None:
+    """Print how first answers do on simulated jobs, which know nothing of the rules."""
+    sys.path.insert(0, str(HERE.parent))
+    from blind import judge
+
+    seeds = range(arguments.seed, arguments.seed + arguments.seeds)
+    verdicts = judge.run(seeds, [arguments.only] if arguments.only else [], arguments.write)
+    print("\n".join(judge.table(list(verdicts))))
+
+
 def main() -> None:
     """Generate, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -249,6 +259,8 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
     parser.add_argument("--quick", action="store_true", help="all but peers and pages, small")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
+    parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
+    parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
     )
@@ -263,6 +275,9 @@ def main() -> None:
     compile_to_bytecode()
     if arguments.verdicts:
         report_verdicts(arguments)
+        return
+    if arguments.blind:
+        report_blind(arguments)
         return
     if arguments.versions is not None:
         from versions import report_versions

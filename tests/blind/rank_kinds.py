@@ -1,0 +1,218 @@
+"""Causes between ranks: late ranks, exposed communication, slow links, bubbles, uneven experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from . import activities as act
+from . import programs
+from .cases import Case, healthy_ns, kind, large, place_name, some_steps
+from .training import Training, next_batch
+from .words import EVERY_STEP
+
+NO_NOTHING = r"no rank is|nothing stands out"
+
+
+def ranks_job(chance: Random, **fields: object) -> Training:
+    """A healthy data-parallel job: its reduction is hidden behind the backward pass."""
+    sizes: dict[str, object] = {
+        "ranks": chance.choice([2, 4]),
+        "layers": 3,
+        "steps": 9,
+        "hidden": 2048,
+        "tokens": 8192,
+        "bus_rate": 250,
+    }
+    return large(chance, **{**sizes, **fields})
+
+
+def straggler(
+    chance: Random,
+    hook: Callable[[act.Length], act.Hook],
+    length: act.Length,
+    job: Training,
+    rest: tuple[str, ...],
+    *,
+    some: bool = False,
+    point: str = "forward_end",
+) -> Case:
+    """A job in which one rank is late."""
+    rank = chance.randrange(job.ranks)
+    hooked = job.with_hook(point, hook(act.on_rank(rank, length)))
+    return Case(
+        "straggler", hooked, job, title=(rf"\brank {rank}\b",), rest=rest, never=(NO_NOTHING, *((EVERY_STEP,) if some else ())),
+        truth=f"rank {rank} of {job.ranks} is late{' in some steps' if some else ' in each step'}",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_loader(chance: Random) -> Case:
+    """A rank's loader is slow in each step."""
+    job = ranks_job(chance)
+    usual = healthy_ns(job)
+    rank, length = chance.randrange(job.ranks), usual * chance.uniform(1.25, 1.9) * 2
+    loader = act.Loader(act.on_rank(rank, act.always(length), usual * 0.3))
+    return Case(
+        "straggler", job.with_hook("data", loader), job, title=(rf"\brank {rank}\b",), rest=(r"data|load",), never=(NO_NOTHING,),
+        truth=f"rank {rank} of {job.ranks} loads its data late in each step",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_loader_in_some_steps(chance: Random) -> Case:
+    """A rank's loader is slow in some steps."""
+    job = ranks_job(chance, steps=12)
+    usual, rank = healthy_ns(job), chance.randrange(job.ranks)
+    steps = some_steps(chance, job, 0.3)
+
+    def load(place: act.Place) -> None:
+        late = place.rank == rank and place.step in steps
+        next_batch(place, int(usual * factor) if late else 40_000)
+
+    factor = chance.uniform(0.8, 2)
+    return Case(
+        "straggler", job.with_hook("data", load), job, title=(rf"\brank {rank}\b",), rest=(r"data|load",), never=(NO_NOTHING, EVERY_STEP),
+        truth=f"rank {rank} of {job.ranks} loads its data late in {len(steps)} of {job.steps} steps",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_python(chance: Random) -> Case:
+    """A rank runs a Python function that the others don't."""
+    job = ranks_job(chance, has_stacks=True)
+    frame = f"train.py({chance.randint(50, 90)}): write_summary"
+    length = act.always(healthy_ns(job) * chance.uniform(0.3, 0.9))
+    return straggler(
+        chance, lambda on: act.python(frame, on), length, job, (place_name(frame) + r"|python|host",), point="end"
+    )
+
+
+@kind
+def straggler_by_garbage(chance: Random) -> Case:
+    """A rank collects garbage in some steps."""
+    job = ranks_job(chance, has_stacks=True, steps=12)
+    length = act.in_steps(healthy_ns(job) * chance.uniform(0.8, 2), some_steps(chance, job, 0.3))
+    return straggler(
+        chance,
+        lambda on: act.collect_garbage(on, "train.py(133): train_step"),
+        length,
+        job,
+        (r"garbage|\bgc\b",),
+        some=True,
+    )
+
+
+@kind
+def straggler_by_clocks(chance: Random) -> Case:
+    """A rank's device runs at lower clocks."""
+    job = ranks_job(chance)
+    rank, factor = chance.randrange(job.ranks), chance.uniform(1.25, 1.8)
+    return Case(
+        "straggler", replace(job, slowdown=lambda on, step, kernel: factor if on == rank else 1), job, title=(rf"\brank {rank}\b",),
+        rest=(r"kernel|comput|clock|slower",), never=(NO_NOTHING,), truth=f"the device of rank {rank} of {job.ranks} is slower",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_more_work(chance: Random) -> Case:
+    """A rank has more to compute, such as a longer sequence."""
+    job = ranks_job(chance)
+    rank = chance.randrange(job.ranks)
+    more = act.only_on(rank, act.times(chance.randint(4, 8), act.product(4 * job.hidden, job.hidden)))
+    return Case(
+        "straggler", job.with_hook("layer", more), job, title=(rf"\brank {rank}\b",), rest=(r"kernel|comput|work",), never=(NO_NOTHING,),
+        truth=f"rank {rank} of {job.ranks} has more to compute",
+    )  # fmt: skip
+
+
+@kind
+def two_stragglers(chance: Random) -> Case:
+    """Two of four ranks load slowly."""
+    job = ranks_job(chance, ranks=4)
+    usual, late = healthy_ns(job), sorted(chance.sample(range(4), 2))
+    factor = chance.uniform(1.3, 1.9) * 2
+    loader = act.Loader(lambda rank, step: usual * (factor if rank in late else 0.3))
+    return Case(
+        "straggler", job.with_hook("data", loader), job, title=(rf"\branks? .*({late[0]}|{late[1]})\b",), rest=(r"data|load",), never=(NO_NOTHING,),
+        truth=f"ranks {late[0]} and {late[1]} of 4 load their data late",
+    )  # fmt: skip
+
+
+@kind
+def exposed_reduction(chance: Random) -> Case:
+    """Gradients are reduced after the backward pass, not during it."""
+    job = ranks_job(chance, bus_rate=chance.uniform(40, 90))
+    return Case(
+        "communication",
+        replace(job, overlaps_reduction=False),
+        replace(job, bus_rate=5_000),
+        truth="the all-reduce isn't hidden",
+    )
+
+
+@kind
+def slow_network(chance: Random) -> Case:
+    """The reduction takes longer than the backward pass that could hide it."""
+    job = ranks_job(chance)
+    return Case(
+        "communication",
+        replace(job, bus_rate=chance.uniform(8, 20)),
+        job,
+        truth="the all-reduce is longer than what hides it",
+    )
+
+
+@kind
+def small_collectives(chance: Random) -> Case:
+    """Each small gradient has its own all-reduce."""
+    job = ranks_job(chance, hidden=1024, tokens=2048, layers=3, steps=6)
+    return Case(
+        "small_collectives",
+        replace(job, bucket_count=job.layers * chance.randint(40, 50)),
+        job,
+        truth="an all-reduce for each small gradient",
+    )
+
+
+@kind
+def pipeline_bubble(chance: Random) -> Case:
+    """Too few microbatches for the stages."""
+    ranks = chance.choice([2, 4])
+    job = large(chance, ranks=ranks, layers=1, tokens=8192, hidden=3072, steps=6)
+    few, factor = ranks, 4
+    many = replace(job, tokens=job.tokens // factor, program=programs.pipeline(few * factor, lambda link: 100))
+    return Case(
+        "bubble",
+        replace(job, program=programs.pipeline(few, lambda link: 100)),
+        many,
+        truth=f"a bubble: {ranks} stages, {few} microbatches",
+    )
+
+
+@kind
+def slow_link(chance: Random) -> Case:
+    """One of the links of a pipeline has a fraction of the others' rate."""
+    job = large(chance, ranks=4, layers=1, tokens=8192, hidden=2048, steps=6)
+    slow, rate = chance.randrange(3), chance.uniform(1.2, 2.5)
+
+    def rates(link: int) -> float:
+        return rate if link == slow else 100
+
+    return Case(
+        "slow_link", replace(job, program=programs.pipeline(6, rates)), replace(job, program=programs.pipeline(6, lambda link: 100)),
+        rest=(rf"\b{slow}\b.*\b{slow + 1}\b|\b{slow + 1}\b.*\b{slow}\b",), truth=f"the link between ranks {slow} and {slow + 1} is slow",
+    )  # fmt: skip
+
+
+@kind
+def uneven_experts(chance: Random) -> Case:
+    """One rank's experts get most tokens."""
+    job = large(chance, ranks=4, layers=3, tokens=4096, hidden=3072, steps=8, bus_rate=200)
+    rank, share = chance.randrange(4), chance.uniform(2, 2.8)
+    rest = (4 - share) / 3
+    return Case(
+        "imbalance", replace(job, program=programs.experts(lambda on: share if on == rank else rest)), replace(job, program=programs.experts(lambda on: 1)),
+        rest=(rf"\brank {rank}\b",), never=(NO_NOTHING,), truth=f"experts of rank {rank} get {share:.1f} times the mean load",
+    )  # fmt: skip
