@@ -12,7 +12,7 @@ from .cases import Case, healthy_ns, kind, large, place_name, some_steps
 from .training import Training, next_batch
 from .words import EVERY_STEP
 
-NO_NOTHING = r"no rank is|nothing stands out"
+NO_NOTHING = r"no rank is slower|nothing stands out"
 
 
 def ranks_job(chance: Random, **fields: object) -> Training:
