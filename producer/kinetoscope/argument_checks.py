@@ -27,14 +27,14 @@ def explain_unknown(name: str, replacements: Mapping[str, str]) -> Callable[[Cal
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        known = [parameter for parameter in signature(function).parameters if parameter != "self"]
+        names = [parameter for parameter in signature(function).parameters if parameter != "self"]
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
-            unknown = next((keyword for keyword in kwargs if keyword not in known), None)
-            if unknown is not None:
-                hint = replacements.get(unknown) or _nearest(unknown, known)
-                raise UnknownArgumentError(f"{name}() has no argument {unknown!r}{hint and ': write '}{hint}.")
+            unknown_name = next((keyword for keyword in kwargs if keyword not in names), None)
+            if unknown_name is not None:
+                hint = replacements.get(unknown_name) or _nearest(unknown_name, names)
+                raise UnknownArgumentError(f"{name}() has no argument {unknown_name!r}{hint and ': write '}{hint}.")
             return function(*args, **kwargs)
 
         return wrapper
@@ -42,9 +42,9 @@ def explain_unknown(name: str, replacements: Mapping[str, str]) -> Callable[[Cal
     return decorate
 
 
-def _nearest(keyword: str, known: list[str]) -> str:
+def _nearest(keyword: str, names: list[str]) -> str:
     """Return the most similar argument, as it is written in a call; empty if there is none."""
-    similar = difflib.get_close_matches(keyword, known, 1)
+    similar = difflib.get_close_matches(keyword, names, 1)
     return f"{similar[0]}=…" if similar else ""
 
 

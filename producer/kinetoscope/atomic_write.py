@@ -57,22 +57,22 @@ def atomic_file(path: Path | PathBelow, *, owner: str = "") -> Iterator[AtomicFi
         OSError: The disk or the folder doesn't allow it.
     """
     file = in_its_folder(path)
-    with file.parent.open_folder() as folder, _hidden_file(folder, file.name, owner) as (hidden, stream):
+    with file.parent.open_folder() as folder, _hidden_file(folder, file.name, owner) as (hidden_name, stream):
         atomic = AtomicFile(folder, file.name, stream)
         with stream:
             yield atomic
-        folder.replace(hidden, atomic.name)
+        folder.replace(hidden_name, atomic.name)
 
 
 @contextmanager
 def _hidden_file(folder: OpenFolder, name: str, owner: str = "") -> Iterator[tuple[str, BinaryIO]]:
     """Return name and stream of a new hidden file; it is removed at the end of the block, unless it was renamed."""
-    hidden = partial_name(name, owner or uuid.uuid4().hex)
-    folder.unlink(hidden)
+    hidden_name = partial_name(name, owner or uuid.uuid4().hex)
+    folder.unlink(hidden_name)
     try:
-        yield hidden, os.fdopen(folder.open(hidden, _NEW), "wb")
+        yield hidden_name, os.fdopen(folder.open(hidden_name, _NEW), "wb")
     finally:
-        folder.unlink(hidden)
+        folder.unlink(hidden_name)
 
 
 def partial_name(name: str, owner: str) -> str:
@@ -113,17 +113,17 @@ def create_file(path: Path | PathBelow, data: bytes) -> bool:
         OSError: The disk or the folder doesn't allow it.
     """
     file = in_its_folder(path)
-    with file.parent.open_folder() as folder, _hidden_file(folder, file.name) as (hidden, stream):
+    with file.parent.open_folder() as folder, _hidden_file(folder, file.name) as (hidden_name, stream):
         with stream:
             stream.write(data)
         try:
-            folder.link(hidden, file.name)  # unlike a new file, it is never empty
+            folder.link(hidden_name, file.name)  # unlike a new file, it is never empty
         except FileExistsError:
             return False
         except OSError:  # a file system without hard links
             if folder.exists(file.name):
                 return False
-            folder.replace(hidden, file.name)
+            folder.replace(hidden_name, file.name)
         return True
 
 
@@ -134,15 +134,15 @@ def link_file(source: Path, path: Path | PathBelow) -> None:
         OSError: The disk or the folder doesn't allow it.
     """
     file = in_its_folder(path)
-    hidden = partial_name(file.name, uuid.uuid4().hex)
+    hidden_name = partial_name(file.name, uuid.uuid4().hex)
     with file.parent.open_folder() as folder:
         try:
-            folder.link(source, hidden, is_here=False)
-            folder.replace(hidden, file.name)
+            folder.link(source, hidden_name, is_here=False)
+            folder.replace(hidden_name, file.name)
             return
         except OSError:
             pass
         finally:
-            folder.unlink(hidden)  # if both are links to one file, renaming does nothing
+            folder.unlink(hidden_name)  # if both are links to one file, renaming does nothing
     with source.open("rb") as original, atomic_file(file) as copy:
         shutil.copyfileobj(original, copy.stream)

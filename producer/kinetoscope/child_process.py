@@ -44,7 +44,7 @@ def broken_pipes_as_errors() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-detached: list[subprocess.Popen[bytes]] = []
+detached_processes: list[subprocess.Popen[bytes]] = []
 """Detached processes that aren't known to have ended."""
 
 
@@ -52,12 +52,12 @@ def detach(process: subprocess.Popen[bytes]) -> None:
     """Let a process outlive this one, without a ResourceWarning about it."""
     if process.stdout is not None:
         process.stdout.close()  # no one reads it any more
-    if not detached:
+    if not detached_processes:
         atexit.register(_forget_detached)
-    detached[:] = [*(other for other in detached if other.poll() is None), process]
+    detached_processes[:] = [*(other for other in detached_processes if other.poll() is None), process]
 
 
 def _forget_detached() -> None:
-    for process in detached:
+    for process in detached_processes:
         if process.poll() is None:
             process.returncode = 0

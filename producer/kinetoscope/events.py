@@ -306,7 +306,7 @@ def microseconds(ns: int) -> str:
     return f"{'-' if ns < 0 else ''}{whole}.{rest:03d}"
 
 
-def _thread(pid: int, tid: int, name: str, place: int) -> Iterator[str]:
+def _thread(pid: int, tid: int, name: str, sort_index: int) -> Iterator[str]:
     head = {"ph": "M", "pid": pid, "tid": tid, "ts": 0}
     yield json.dumps({**head, "name": "thread_name", "args": {"name": name}})
-    yield json.dumps({**head, "name": "thread_sort_index", "args": {"sort_index": place}})
+    yield json.dumps({**head, "name": "thread_sort_index", "args": {"sort_index": sort_index}})

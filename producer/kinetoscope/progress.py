@@ -131,11 +131,11 @@ class ProgressCounter:
             skips: Whether those that are missing count as completed, so that `batch` isn't smaller.
         """
         before, has_stepped = self.here, self.has_stepped
-        skipped = max(0, here - self.batch) if skips else 0
-        self.start = replace(self.start, batch=self.start.batch + skipped)
+        skipped_batches = max(0, here - self.batch) if skips else 0
+        self.start = replace(self.start, batch=self.start.batch + skipped_batches)
         self._progress = None if has_stepped else self.start
-        self.batch += skipped
-        self._epoch_batch += skipped
+        self.batch += skipped_batches
+        self._epoch_batch += skipped_batches
         self._origin = self.batch - here
         self._epoch_here += here - before
 

@@ -217,8 +217,8 @@ class Tracer:
                 gpu_counters=tuple(gpu_counters),
             ),
         )
-        options = options.supported() if enabled else options
-        self._selection, self._curves = Selection(ranks), Curves(enabled=enabled and scalars)
+        options = options.supported_options() if enabled else options
+        self._selection, self._curves = Selection(ranks), Curves(scalars=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         trace_id = options.profiler.get("custom_trace_id_callback")
         self._recording = recording = Recording(
@@ -338,7 +338,7 @@ class Tracer:
             return
         state = "was never started" if self._owner.ids is None else "has ended already"
         other = current()
-        active = "" if other is None else f" The active one was started at {other._owner.place}."
+        active = "" if other is None else f" The active one was started at {other._owner.program_line}."
         _LOG.warning("stop() does nothing: this Tracer %s.%s", state, active)
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -365,8 +365,8 @@ class Tracer:
             self._close(reason, timeout_s)
         else:
             raise UsageError(
-                f"Only the thread that started this Tracer, at {self._owner.place}, can stop torch's profiler. The "
-                "recording ends when that thread ends a step, or ends itself. To record on request of any thread, "
+                f"Only the thread that started this Tracer, at {self._owner.program_line}, can stop torch's profiler. "
+                "The recording ends when that thread ends a step, or ends itself. To record on request of any thread, "
                 "give the Tracer schedule=on_request, and call request() instead of start() and stop()."
             )
 
@@ -386,7 +386,7 @@ class Tracer:
             if self._supervisor.end_signal is None:
                 _LOG.warning(
                     "The thread that started a Tracer at %s has ended without stop(): the recording ends here.",
-                    self._owner.place,
+                    self._owner.program_line,
                 )
             self._close("thread end")
 
@@ -396,8 +396,9 @@ class Tracer:
             self._close("exit")
         elif self._owner.is_alive:
             problem = (
-                f"The window is lost: the thread that started the Tracer, at {self._owner.place}, didn't stop it, and "
-                "no other thread can stop torch's profiler. schedule=on_request with request() works from any thread."
+                f"The window is lost: the thread that started the Tracer, at {self._owner.program_line}, didn't stop "
+                "it, and no other thread can stop torch's profiler. schedule=on_request with request() works from any "
+                "thread."
             )
             self._close("exit", leaves_profiler=problem)
 
@@ -430,8 +431,8 @@ class Tracer:
         self._probe.close()  # last: it may wait, and a signal may come meanwhile
         if no_window_reason is not None:
             _LOG.warning("%s.", no_window_reason)
-        elif trace_writer.lost > 1:
-            _LOG.warning("%d recordings were lost, %d saved.", trace_writer.lost, len(trace_writer.saved))
+        elif trace_writer.lost_count > 1:
+            _LOG.warning("%d recordings were lost, %d saved.", trace_writer.lost_count, len(trace_writer.saved))
 
     def _no_window_reason(self) -> str | None:
         """Return why no window was recorded although nothing failed; None if one was recorded, or something failed."""
@@ -687,18 +688,18 @@ def _make_way() -> None:
     tracer = current()
     if tracer is None:
         return
-    owner, place, is_over = tracer._owner, tracer._owner.place, tracer._controller.has_stopped
+    owner, program_line, is_over = tracer._owner, tracer._owner.program_line, tracer._controller.has_stopped
     is_abandoned = owner.is_here and not owner.is_block and not tracer._controller.last_window.is_in_callback
     if not is_over and not is_abandoned:
         raise ProfilerBusyError(
             "Another Tracer is active in this process; there can be only one. "
-            f"It was started at {place}; kinetoscope.current().stop() ends it."
+            f"It was started at {program_line}; kinetoscope.current().stop() ends it."
         )
     if not is_over:
         _LOG.warning(
             "The Tracer that was started at %s wasn't stopped. It ends now, since another one starts; its recording is "
             "saved.",
-            place,
+            program_line,
         )
     tracer._close("another Tracer")
 

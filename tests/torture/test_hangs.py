@@ -23,7 +23,7 @@ def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
         wait_for((tmp_path / "blocked").exists)
         wait_for(lambda: rank(0) and rank(1))
         processes[0].terminate()
-        hanging = wait_for(lambda: next((s.hanging for s in rank_statuses(run) if s.rank == 0), None))
+        hanging = wait_for(lambda: next((s.hang for s in rank_statuses(run) if s.rank == 0), None))
         wait_for(lambda: rank(0).get("reason") == "sigterm")
         assert (processes[0].poll(), rank(0)["state"]) == (None, "recording")  # it is still there
     finally:

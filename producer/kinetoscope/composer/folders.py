@@ -61,10 +61,12 @@ def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:
     """
     folder = Path(format_name(template, run_values(state))).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    existing = None if overwrite else first_file(folder)
-    if not overwrite and _is_occupied_anywhere(is_occupied_here=existing is not None):
+    existing_file = None if overwrite else first_file(folder)
+    if not overwrite and _is_occupied_anywhere(is_occupied_here=existing_file is not None):
         where = (
-            f"{folder} contains {existing.relative_to(folder)}" if existing else f"{folder} isn't empty on another rank"
+            f"{folder} contains {existing_file.relative_to(folder)}"
+            if existing_file
+            else f"{folder} isn't empty on another rank"
         )
         raise FileExistsError(f"{where}: choose another folder or run name, or set overwrite=True.")
     return folder
@@ -72,11 +74,11 @@ def claim_folder(template: str, state: State, *, overwrite: bool) -> Path:
 
 def first_file(folder: Path) -> Path | None:
     """Return any file in the folder, at any depth, except hidden ones; None if there is none."""
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = sorted(name for name in files if not name.startswith("."))
         if visible:
-            return Path(place) / visible[0]
+            return Path(parent) / visible[0]
     return None
 
 

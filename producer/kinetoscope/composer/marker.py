@@ -115,11 +115,11 @@ class Marker:
         Raises:
             RuntimeError: It isn't open on this thread.
         """
-        started = getattr(self._local, "started", None)
-        if started is None:
+        open_markers = getattr(self._local, "started", None)
+        if open_markers is None:
             raise RuntimeError(f"Marker {self.name!r} was finished before it was started; start() it first.")
         self._local.started = None
-        self._end(started[0])
+        self._end(open_markers[0])
 
     def _begin(self) -> Any:
         """Begin a range; return the value that `_end` needs, None if the range isn't recorded."""
@@ -161,14 +161,14 @@ class Marker:
             return self
 
         @functools.wraps(func)
-        def marked(*args: P.args, **kwargs: P.kwargs) -> T:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
             open_marker = self._begin()
             try:
                 return func(*args, **kwargs)
             finally:
                 self._end(open_marker)
 
-        return marked
+        return wrapper
 
     # Instants and values
 

@@ -86,8 +86,8 @@ class Profiler:
         }
         missing = [name for name in MEMORY_NEEDS if not options[name]]
         if torch_prof_memory_filename is not None and missing:
-            needed = ", ".join(f"torch_prof_{name}=True" for name in missing)
-            raise ValueError(f"torch_prof_memory_filename needs {needed}.")
+            arguments = ", ".join(f"torch_prof_{name}=True" for name in missing)
+            raise ValueError(f"torch_prof_memory_filename needs {arguments}.")
         self.torch_profiler = None
         if any(options.values()):
             self.torch_profiler = TorchProfiler(
@@ -176,9 +176,9 @@ class Profiler:
             RuntimeError: The Profiler isn't bound to a state.
         """
         _ = self.state
-        existing = self._markers.get(name)
-        if existing is None:
-            existing = self._markers[name] = Marker(
+        marker = self._markers.get(name)
+        if marker is None:
+            marker = self._markers[name] = Marker(
                 self._writer,
                 name,
                 actions,
@@ -187,11 +187,11 @@ class Profiler:
                 categories=categories,
             )
         else:
-            existing.actions = existing.actions if actions is RECORDING else frozenset(actions)
-            existing.categories = tuple(categories) or existing.categories
-            existing.record_instant_on_start |= record_instant_on_start
-            existing.record_instant_on_finish |= record_instant_on_finish
-        return existing
+            marker.actions = marker.actions if actions is RECORDING else frozenset(actions)
+            marker.categories = tuple(categories) or marker.categories
+            marker.record_instant_on_start |= record_instant_on_start
+            marker.record_instant_on_finish |= record_instant_on_finish
+        return marker
 
     def record_chrome_json_trace_file(self, filepath: str | Path) -> None:
         """Pass a trace of another profiler on to all trace handlers."""

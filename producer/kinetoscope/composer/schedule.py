@@ -65,15 +65,15 @@ def cyclic_schedule(
 
     def schedule(state: State) -> ProfilerAction:
         batch = int(state.timestamp.batch_in_epoch) - skip_first - state.resumption_batch_idx
-        cycle, place = divmod(batch, length)
-        if batch < 0 or 0 < repeat <= cycle or place < wait:
+        cycle, offset = divmod(batch, length)
+        if batch < 0 or 0 < repeat <= cycle or offset < wait:
             return ProfilerAction.SKIP
-        if place < wait + warmup:
+        if offset < wait + warmup:
             return ProfilerAction.WARMUP
         is_last_of_epoch = (
             state.dataloader_len is not None and state.timestamp.batch_in_epoch + 1 >= state.dataloader_len
         )
-        is_last = place == length - 1 or is_last_of_epoch
+        is_last = offset == length - 1 or is_last_of_epoch
         return ProfilerAction.ACTIVE_AND_SAVE if is_last else ProfilerAction.ACTIVE
 
     return schedule

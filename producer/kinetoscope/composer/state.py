@@ -127,7 +127,7 @@ class State:
     ) -> None:
         self._run_name = run_name
         self._counter = ProgressCounter(timestamp.progress if timestamp else None)
-        self._stamped: tuple[Progress, Timestamp] | None = None
+        self._timestamp_cache: tuple[Progress, Timestamp] | None = None
         self.start = self.timestamp
         """The progress at the start."""
         self.callbacks: list[Callback] = list(callbacks)
@@ -151,10 +151,10 @@ class State:
     @property
     def timestamp(self) -> Timestamp:
         """The progress so far. Every marker asks for it, and it changes once a batch."""
-        progress, stamped = self._counter.progress, self._stamped
-        if stamped is None or stamped[0] is not progress:
-            stamped = self._stamped = (progress, Timestamp.of(progress))
-        return stamped[1]
+        progress, cache = self._counter.progress, self._timestamp_cache
+        if cache is None or cache[0] is not progress:
+            cache = self._timestamp_cache = (progress, Timestamp.of(progress))
+        return cache[1]
 
     @property
     def resumption_batch_idx(self) -> int:
@@ -186,9 +186,9 @@ class State:
             samples: How many samples a batch has, or a function of the batch that returns it.
             tokens: The same for tokens.
         """
-        expected = length(loader)
-        if self.dataloader_len is None and expected is not None:
-            self.dataloader_len = expected
+        batch_count = length(loader)
+        if self.dataloader_len is None and batch_count is not None:
+            self.dataloader_len = batch_count
         batches = iter(loader)
         while True:
             with nullcontext() if self.profiler is None else self.profiler.marker("dataloader/train"):

@@ -108,9 +108,9 @@ class ProfilerCallback(Callback):  # type: ignore[misc]
 
     def close(self, state: Any, logger: Any) -> None:
         """End."""
-        ended, self._state = self._state, None
-        if ended is not None:
-            ended.close()
+        state, self._state = self._state, None
+        if state is not None:
+            state.close()
 
 
 def timestamp_of(timestamp: Any) -> Timestamp:

@@ -91,7 +91,9 @@ class TracerCallback(Callback):  # type: ignore[misc]
 
 def _default_logdir(trainer: Any) -> tuple[str | Path, dict[str, Any]]:
     """Return the default logdir, and more arguments for the Tracer."""
-    candidates = [place for place in (trainer.log_dir, trainer.default_root_dir) if place and "://" not in str(place)]
+    candidates = [
+        folder for folder in (trainer.log_dir, trainer.default_root_dir) if folder and "://" not in str(folder)
+    ]
     folder = Path(candidates[0] if candidates else "runs").absolute()
     has_own_folder = getattr(trainer.logger, "log_dir", None) is not None and candidates[:1] == [trainer.log_dir]
     if has_own_folder and folder.name and not folder.name.startswith("."):

@@ -42,9 +42,9 @@ class TracerCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin."""
         name = getattr(args, "run_name", None)
-        named = {"run": name} if isinstance(name, str) and name and "/" not in name and name[0] != "." else {}
+        run_argument = {"run": name} if isinstance(name, str) and name and "/" not in name and name[0] != "." else {}
         self._tokens = _tokens(state)
-        self._loop.begin(Path(args.output_dir) / "runs", progress=_progress(args, state), **named)
+        self._loop.begin(Path(args.output_dir) / "runs", progress=_progress(args, state), **run_argument)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Count an optimizer step."""

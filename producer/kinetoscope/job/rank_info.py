@@ -51,8 +51,8 @@ def rank_info_from(environ: Mapping[str, str]) -> RankInfo:
 
 def is_distributed() -> bool:
     """Whether torch.distributed has a default group; never imports it."""
-    distributed = sys.modules.get("torch.distributed")
-    return distributed is not None and bool(distributed.is_available()) and bool(distributed.is_initialized())
+    dist = sys.modules.get("torch.distributed")
+    return dist is not None and bool(dist.is_available()) and bool(dist.is_initialized())
 
 
 def current_rank_info() -> RankInfo:

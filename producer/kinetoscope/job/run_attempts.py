@@ -147,22 +147,22 @@ def join_attempt(logdir: Path, facts: LauncherFacts, own: Attempt, rank: int) ->
     for number in itertools.count():
         folder = PathBelow(logdir, _JOIN_FOLDER, f"{key}.{number}")
         folder.make()
-        existing = _attempt_in(folder / "attempt")
-        if existing is None:
+        attempt = _attempt_in(folder / "attempt")
+        if attempt is None:
             create_file(folder / "attempt", json.dumps(asdict(own)).encode())
-            existing = _attempt_in(folder / "attempt") or own
-        if not _may_be_same(existing, own, facts) or not (facts.is_unique or _is_registered(folder, own, rank)):
+            attempt = _attempt_in(folder / "attempt") or own
+        if not _may_be_same(attempt, own, facts) or not (facts.is_unique or _is_registered(folder, own, rank)):
             continue
-        return existing, facts.is_unique or (existing.token == own.token and bool(own.agreed_by))
+        return attempt, facts.is_unique or (attempt.token == own.token and bool(own.agreed_by))
     raise AssertionError
 
 
-def _may_be_same(existing: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
-    if existing.token == own.token:
+def _may_be_same(attempt: Attempt, own: Attempt, facts: LauncherFacts) -> bool:
+    if attempt.token == own.token:
         return True
-    if existing.agreed_by and existing.agreed_by == own.agreed_by:
+    if attempt.agreed_by and attempt.agreed_by == own.agreed_by:
         return False
-    return facts.is_unique or abs(existing.started_ns - own.started_ns) <= START_WINDOW_S * 10**9
+    return facts.is_unique or abs(attempt.started_ns - own.started_ns) <= START_WINDOW_S * 10**9
 
 
 def _is_registered(folder: PathBelow, own: Attempt, rank: int) -> bool:
@@ -175,11 +175,11 @@ def _is_registered(folder: PathBelow, own: Attempt, rank: int) -> bool:
 def _attempt_in(file: PathBelow) -> Attempt | None:
     """Return the attempt of a record; None if there is none, or it is another user's and unreadable."""
     with suppress(FileNotFoundError, ValueError, TypeError, RecursionError):
-        existing = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
-        texts = (existing.name, existing.token, existing.agreed_by)
-        if all(isinstance(text, str) for text in texts) and type(existing.started_ns) is int:
-            os.fsencode(existing.token)  # a ValueError: it can't be written
-            return existing
+        attempt = Attempt(**json.loads(read_plain(file, _MOST_BYTES)))
+        texts = (attempt.name, attempt.token, attempt.agreed_by)
+        if all(isinstance(text, str) for text in texts) and type(attempt.started_ns) is int:
+            os.fsencode(attempt.token)  # a ValueError: it can't be written
+            return attempt
     return None
 
 

@@ -147,8 +147,8 @@ class Run:
             name = claim_folder(self.logdir, name, attempt.token, overwrite=self._overwrite)
         except OSError as error:
             self.problem = str(error)
-        agreed = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
-        return agreed or name
+        agreed_name = None if store is None else store.agree(f"{key}/attempt of {attempt.name}", name)
+        return agreed_name or name
 
     def _join(self, store: JobStore | None, key: str) -> Attempt:
         """Return the attempt that this process belongs to."""
@@ -156,16 +156,16 @@ class Run:
         facts = replace(facts, text=f"{facts.text}/{self._requested_name or ''}" if facts.text else "")
         name, token = self._requested_name or self._started, f"{facts.text}/{uuid.uuid4().hex}"
         own = Attempt(name, token, process_start_ns() or time.time_ns())
-        agreed = None if store is None else store.agree(f"{key}/token", token)
-        if store is not None and agreed is not None:
-            own = replace(own, token=agreed, agreed_by=store.kind)
+        agreed_token = None if store is None else store.agree(f"{key}/token", token)
+        if store is not None and agreed_token is not None:
+            own = replace(own, token=agreed_token, agreed_by=store.kind)
             own = replace(own, name=self._requested_name or store.agree(key, name) or name)
         if not facts.text or rank_info.world_size < 2:
             return own
         with suppress(OSError, UsageError):  # then no other process can write there either, or the name exists already
-            existing, self.is_certain = join_attempt(self.logdir, facts, own, rank_info.global_rank)
-            own = replace(existing, name=self._requested_name or validate_run_name(existing.name))
-        if store is not None and agreed is not None:
+            attempt, self.is_certain = join_attempt(self.logdir, facts, own, rank_info.global_rank)
+            own = replace(attempt, name=self._requested_name or validate_run_name(attempt.name))
+        if store is not None and agreed_token is not None:
             with suppress(ValueError, TypeError):
                 answer = store.agree(f"{key}/joined", json.dumps([asdict(own), self.is_certain]))
                 if answer is not None:

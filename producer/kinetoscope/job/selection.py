@@ -88,25 +88,25 @@ class Selection:
         Args:
             rank_info: This process's ranks.
         """
-        everyone = range(rank_info.world_size)
+        all_ranks = range(rank_info.world_size)
         if self._text is None:
             return None
         if self._numbers is not None:
-            return [rank for rank in everyone if rank in self._numbers]
+            return [rank for rank in all_ranks if rank in self._numbers]
         if self._function is not None:
-            return [rank for rank in everyone if self._function(rank)]
+            return [rank for rank in all_ranks if self._function(rank)]
         size = local_world_size()
         if self._is_per_node and size and _is_by_node(rank_info, size):
-            return list(everyone[::size])
+            return list(all_ranks[::size])
         return [rank_info.global_rank] if self.is_selected else []
 
     def is_first_of_node(self, rank_info: RankInfo) -> bool:
         """Whether this process records the machine's counters: the first one there, or the first selected one."""
-        size, chosen = local_world_size(), self.selected_ranks(rank_info)
-        if not rank_info.local_rank or chosen is None or not size or not _is_by_node(rank_info, size):
+        size, ranks = local_world_size(), self.selected_ranks(rank_info)
+        if not rank_info.local_rank or ranks is None or not size or not _is_by_node(rank_info, size):
             return not rank_info.local_rank
         first = rank_info.global_rank - rank_info.local_rank
-        return rank_info.global_rank == min((rank for rank in chosen if rank >= first), default=None)
+        return rank_info.global_rank == min((rank for rank in ranks if rank >= first), default=None)
 
     def empty_reason(self, rank_info: RankInfo) -> str | None:
         """Return why no rank of the job records; None if some do, or another rank reports it."""

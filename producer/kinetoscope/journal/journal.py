@@ -62,7 +62,7 @@ MOST_NEWS = 20
 """How many pieces of news `status` shows."""
 
 
-_encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str).encode
 
 
 def journal_file(run: Path, rank: int) -> PathBelow:
@@ -293,10 +293,10 @@ class JournalWriter:
         older_file(file).unlink()
 
     def _lines(self) -> list[str]:
-        shown = self._open_markers()
-        if shown != self._written_open:
-            self._written_open = shown
-            self.add("o", shown, time.time_ns())
+        labels = self._open_markers()
+        if labels != self._written_open:
+            self._written_open = labels
+            self.add("o", labels, time.time_ns())
         lines, has_events = [], self._has_events()
         while self._waiting:
             line = _event_line(self._waiting.popleft())
@@ -313,14 +313,14 @@ class JournalWriter:
 
     def _latest_text(self) -> str:
         """Return the last step, and as many of the last news as fit, beginning with the last of each kind."""
-        chosen: dict[int, tuple[Any, ...]] = {}
+        line_by_id: dict[int, tuple[Any, ...]] = {}
         room = _MOST_LATEST_BYTES
         for line in (*reversed(list(self._latest.values())), *reversed(self._news)):
-            size = 0 if id(line) in chosen else len(_text(line))
+            size = 0 if id(line) in line_by_id else len(_text(line))
             if size <= room:
                 room -= size
-                chosen[id(line)] = line
-        news = [line[1:] for line in sorted(chosen.values(), key=lambda line: line[3])]
+                line_by_id[id(line)] = line
+        news = [line[1:] for line in sorted(line_by_id.values(), key=lambda line: line[3])]
         return _text(("l", self._step, news))
 
     def _append(self, file: PathBelow, text: str) -> None:
@@ -361,4 +361,4 @@ def _step_text(number: int, start_ns: int, end_ns: int) -> str:
 
 def _text(value: Any) -> str:
     """Return one line of JSON. Other objects become strings: a program's counter may be of any type."""
-    return _encoded(value) + "\n"
+    return _encode(value) + "\n"

@@ -83,12 +83,12 @@ class FinishedSpool:
         return tuple(str(upload.get("url")) for upload in uploads if upload.get("state") == "waiting")
 
 
-def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | None = None) -> list[FinishedSpool]:
+def finish_spools(run: Path, *, url_prefixes: Collection[str] = (), output: Path | None = None) -> list[FinishedSpool]:
     """Make traces of unfinished recordings of this machine, where their raw files are.
 
     Args:
         run: The run's folder.
-        places: The allowed prefixes of the URLs of copies.
+        url_prefixes: The allowed prefixes of the URLs of copies.
         output: The folder of the traces, instead of the run's.
     """
     results, problem, ranks = [], "", set()
@@ -101,9 +101,9 @@ def finish_spools(run: Path, *, places: Collection[str] = (), output: Path | Non
         ranks.add(rank)
         if spool.is_empty():
             if output is None and not is_alive(spool):  # it isn't reported as killed yet
-                _finish(rank, spool, places, None)
+                _finish(rank, spool, url_prefixes, None)
         else:  # a writer process that was killed may not have reported it
-            results.append(_finish(rank, spool, places, output))
+            results.append(_finish(rank, spool, url_prefixes, output))
     for status in statuses(run):
         if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
             where = problem or _location_of(status)
@@ -116,11 +116,11 @@ def can_recover(run: Path) -> bool:
     with suppress(OSError):  # `recover` says why they can't be read
         if any(spool.jobs() and not is_alive(spool) for _, spool in spools_of(run)):
             return True
-    known = reports(run)
+    process_reports = reports(run)
     dead = {(status.host, status.pid) for status in rank_statuses(run) if status.state == "dead"}
     for file in journal_files(run):
         with suppress(OSError, ValueError):  # damaged: nothing can be made of it
-            journal = read_journal(file, older_file(file), known)
+            journal = read_journal(file, older_file(file), process_reports)
             if (journal.head["host"], journal.head["pid"]) in dead and _is_unsaved(journal) and journal.has_content:
                 return True
     return False
@@ -143,16 +143,18 @@ def _location_of(status: dict[str, Any]) -> str:
     )
 
 
-def _finish(rank: int, spool: Spool, places: Collection[str], output: Path | None) -> FinishedSpool:
+def _finish(rank: int, spool: Spool, url_prefixes: Collection[str], output: Path | None) -> FinishedSpool:
     try:
-        windows = finish_spool(spool.folder, places=places, output=output)
+        windows = finish_spool(spool.folder, url_prefixes=url_prefixes, output=output)
         refused_jobs = spool.refused_jobs()
     except OSError as error:
         return FinishedSpool(rank, problem=f"{spool.folder}: {error.strerror or error}")
     if windows is None:
         return FinishedSpool(rank, problem="a process is still writing its traces")
-    lost = [f"{window['file']}: {window['problem']}" for window in windows if window["state"] == KEPT]
-    return FinishedSpool(rank, tuple(windows), "; ".join([*lost, *(f"left alone: {text}" for text in refused_jobs)]))
+    problems = [f"{window['file']}: {window['problem']}" for window in windows if window["state"] == KEPT]
+    return FinishedSpool(
+        rank, tuple(windows), "; ".join([*problems, *(f"left alone: {text}" for text in refused_jobs)])
+    )
 
 
 @dataclass(frozen=True)
@@ -194,10 +196,10 @@ def recover_journals(run: Path, *, force: bool = False, output: Path | None = No
         output: The folder of the traces, instead of the run's; the journals then stay.
     """
     alive = {(status.host, status.pid): status for status in rank_statuses(run)}
-    journals, results, known = [], [], reports(run)
+    journals, results, process_reports = [], [], reports(run)
     for file in journal_files(run):
         try:
-            journals.append(read_journal(file, older_file(file), known))
+            journals.append(read_journal(file, older_file(file), process_reports))
         except (OSError, ValueError) as error:
             results.append(RecoveredJournal(file.path, problem=f"it can't be read: {_error_text(error)}"))
     peers = _peers(run, journals)
@@ -222,13 +224,13 @@ def _error_text(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def read_journal(file: PathBelow, older: PathBelow | None, known: Mapping[ProcessId, Report]) -> Journal:
+def read_journal(file: PathBelow, older: PathBelow | None, process_reports: Mapping[ProcessId, Report]) -> Journal:
     """Read a journal.
 
     Args:
         file: The journal.
         older: Its older part, if it grew too large.
-        known: What the processes have reported, from `reports`.
+        process_reports: What the processes have reported, from `reports`.
 
     Raises:
         OSError: It can't be read.
@@ -239,7 +241,7 @@ def read_journal(file: PathBelow, older: PathBelow | None, known: Mapping[Proces
     lines = [line for line in lines if _is_whole(line)]
     step, news = latest_of(lines)
     numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])
-    report = known.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
+    report = process_reports.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
     open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
     return Journal(
         file,
@@ -309,12 +311,14 @@ class _Peers:
 
 def _peers(run: Path, journals: Sequence[Journal]) -> _Peers:
     windows = [window for status in statuses(run) for window in status["windows"]]
-    saved = [(w["step_first"], w["span"]) for w in windows if is_time_ns(w.get("step_first")) and is_time_ns(w["span"])]
-    completed: dict[int, int] = {}
+    saved_windows = [
+        (w["step_first"], w["span"]) for w in windows if is_time_ns(w.get("step_first")) and is_time_ns(w["span"])
+    ]
+    completed_steps: dict[int, int] = {}
     for journal in journals:
         if journal.window is not None:
-            completed[journal.window] = max(completed.get(journal.window, 0), journal.completed)
-    return _Peers(saved, completed)
+            completed_steps[journal.window] = max(completed_steps.get(journal.window, 0), journal.completed)
+    return _Peers(saved_windows, completed_steps)
 
 
 def _recover(run: Path, journal: Journal, peers: _Peers, output: Path | None) -> RecoveredJournal:

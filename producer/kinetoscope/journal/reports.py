@@ -85,17 +85,19 @@ def _add(by_process: dict[ProcessId, Report], process: dict[str, Any], windows: 
     rank, host, pid = process.get("global_rank"), process.get("host"), process.get("pid")
     if not isinstance(host, str) or not is_count(pid):
         return
-    known, before = list(windows), by_process.get((rank, host, pid), NOTHING)
-    existing = [window for window in known if window.get("state") in (SAVING, SAVED, PARTIAL, KEPT)]
+    window_list, before = list(windows), by_process.get((rank, host, pid), NOTHING)
+    existing_windows = [window for window in window_list if window.get("state") in (SAVING, SAVED, PARTIAL, KEPT)]
     reason = process.get("reason")
     end = (reason[:_MOST_TEXT] if isinstance(reason, str) else "end") if process.get("state") == ENDED else before.end
-    spans = [*_counts(known, "steps_completed"), *_counts(known, "span")]
+    spans = [*_counts(window_list, "steps_completed"), *_counts(window_list, "span")]
     by_process[rank, host, pid] = Report(
         end,
         completed=max([before.completed, *_counts([process], "steps_completed"), *spans]),
-        window_first=max([before.window_first, *_counts(known, "step_first")]),
-        saved_steps=max([before.saved_steps, *_counts(existing, "steps_completed"), *_counts(existing, "span")]),
-        saved_until_ns=max([before.saved_until_ns, *_counts(existing, "ended_ns")]),
+        window_first=max([before.window_first, *_counts(window_list, "step_first")]),
+        saved_steps=max(
+            [before.saved_steps, *_counts(existing_windows, "steps_completed"), *_counts(existing_windows, "span")]
+        ),
+        saved_until_ns=max([before.saved_until_ns, *_counts(existing_windows, "ended_ns")]),
     )
 
 

@@ -96,7 +96,7 @@ class RankStatus:
     news: tuple[tuple[str, Any, int], ...] = field(default=())
 
     @property
-    def hanging(self) -> dict[str, Any] | None:
+    def hang(self) -> dict[str, Any] | None:
         """Where the current step hangs; None if it doesn't, or has ended since."""
         values = [value for kind, value, _ in self.news if kind == "hanging"]
         return values[-1] if values and values[-1]["step"] == (self.completed or 0) and self.state != "ended" else None
@@ -127,15 +127,15 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
         now_s: Unix time.
     """
     newest: dict[int, tuple[int, RankStatus]] = {}
-    known, now_s = reports(run), time.time() if now_s is None else now_s
+    process_reports, now_s = reports(run), time.time() if now_s is None else now_s
     for file in (*journal_files(run), *recovered_journal_files(run)):
         try:
-            status = _status(file, known, now_s)
-            written = file.stat().st_mtime_ns
+            status = _status(file, process_reports, now_s)
+            written_ns = file.stat().st_mtime_ns
         except (OSError, ValueError):  # damaged, or removed just now
             continue
-        if status.rank not in newest or newest[status.rank][0] < written:
-            newest[status.rank] = (written, status)
+        if status.rank not in newest or newest[status.rank][0] < written_ns:
+            newest[status.rank] = (written_ns, status)
     return [newest[rank][1] for rank in sorted(newest)]
 
 
@@ -166,19 +166,19 @@ def recover_command(run: Path) -> str:
     return f"kinetoscope recover {shlex.quote(str(run))}{output}"
 
 
-def _status(file: PathBelow, known: Mapping[ProcessId, Report], now_s: float) -> RankStatus:
+def _status(file: PathBelow, process_reports: Mapping[ProcessId, Report], now_s: float) -> RankStatus:
     head = read_header(file)
-    report = known.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
+    report = process_reports.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
     lines = lines_of(file, TAIL_BYTES)
     step, pieces = latest_of(lines)
     news = [piece for piece in pieces if is_valid_news(piece[0], piece[1])]
-    closing = next((str(line[1])[:_MOST_TEXT] for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
-    end, is_recovered = report.end if closing is None else closing, file.name.endswith(RECOVERED)
+    end_reason = next((str(line[1])[:_MOST_TEXT] for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
+    end, is_recovered = report.end if end_reason is None else end_reason, file.name.endswith(RECOVERED)
     age_s = max(0.0, now_s - file.stat().st_mtime)
     state: State = "ended" if end is not None else "dead" if is_recovered else _state(head, age_s)
     since, steps_s = report.still_open(open_window(news)), _step_durations_s(lines, step)
-    completed = max(0 if step is None else step[0] + 1, report.completed)
-    is_current = step is not None and state in ("running", "silent") and completed == step[0] + 1
+    completed_steps = max(0 if step is None else step[0] + 1, report.completed)
+    is_current = step is not None and state in ("running", "silent") and completed_steps == step[0] + 1
     return RankStatus(
         rank=head["global_rank"],
         world_size=head["world_size"],
@@ -186,7 +186,7 @@ def _status(file: PathBelow, known: Mapping[ProcessId, Report], now_s: float) ->
         pid=head["pid"],
         state=state,
         reason=end,
-        completed=completed or None,
+        completed=completed_steps or None,
         step_s=steps_s[-1] if steps_s else None,
         usual_step_s=statistics.median(steps_s) if steps_s else None,
         current_step_s=max(0.0, now_s - step[2] / 1e9) if step is not None and is_current else None,

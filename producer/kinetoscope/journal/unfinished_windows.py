@@ -36,20 +36,20 @@ def unfinished_windows(run: Path) -> list[str]:
     messages = []
     status_by_rank = {status["global_rank"]: status for status in statuses(run)}
     journals = {journal.rank: journal for journal in rank_statuses(run)}
-    spooled, stopped_writers = _spooled(run), _stopped_writers(run)
-    for rank in sorted({*status_by_rank, *journals, *spooled}):
+    spool_spans, stopped_writers = _spool_spans(run), _stopped_writers(run)
+    for rank in sorted({*status_by_rank, *journals, *spool_spans}):
         status = status_by_rank.get(rank, {})
-        reported = {window["span"] for window in status.get("windows", ()) if window.get("state") == KEPT}
-        spans = {*_unwritten(status, journals.get(rank)), *spooled.get(rank, ())} - reported
+        reported_spans = {window["span"] for window in status.get("windows", ()) if window.get("state") == KEPT}
+        spans = {*_unwritten_spans(status, journals.get(rank)), *spool_spans.get(rank, ())} - reported_spans
         if spans:
-            shown = ", ".join(map(str, sorted(spans)))
+            span_list = ", ".join(map(str, sorted(spans)))
             writer = stopped_writers.get(rank)
             advice = (
                 f"; wait, or {recover_command(run)}"
                 if writer is None
                 else f": process {writer}, which writes it, is stopped; `kill -CONT {writer}` continues it"
             )
-            messages.append(f"rank {rank}: span {shown} isn't written yet{advice}")
+            messages.append(f"rank {rank}: span {span_list} isn't written yet{advice}")
     for rank, journal in journals.items():
         state, step = status_by_rank.get(rank, {}).get("state"), journal.recording_since_step
         if step is not None and state not in (ENDED, KILLED) and (journal.state == "dead" or journal.age_s > _GONE_S):
@@ -63,7 +63,7 @@ def unfinished_windows(run: Path) -> list[str]:
 
 def _unwritable(run: Path) -> Iterator[str]:
     """Say which processes of this machine found when they began that they can't write into the run's folder."""
-    with suppress(OSError):  # as in `_spooled`
+    with suppress(OSError):  # as in `_spool_spans`
         for rank, spool in [] if (run / WORK).is_dir() else spools_of(run):
             problem = (spool.process() or {}).get("folder_problem")
             if problem:
@@ -72,13 +72,13 @@ def _unwritable(run: Path) -> Iterator[str]:
 
 def _stopped_writers(run: Path) -> dict[int, int]:
     """Return by rank the writer processes of this machine that are stopped, as by SIGSTOP."""
-    with suppress(OSError):  # as in `_spooled`
+    with suppress(OSError):  # as in `_spool_spans`
         writers = {rank: (spool.process() or {}).get("writer") for rank, spool in spools_of(run)}
         return {rank: pid for rank, pid in writers.items() if is_count(pid) and is_stopped(pid)}
     return {}
 
 
-def _spooled(run: Path) -> dict[int, set[int]]:
+def _spool_spans(run: Path) -> dict[int, set[int]]:
     """Return by rank the spans of windows on this machine that aren't traces yet and whose process has ended.
 
     If the run's disk was full or not writable, the run itself doesn't list them.
@@ -94,7 +94,7 @@ def _spooled(run: Path) -> dict[int, set[int]]:
     return spans_by_rank
 
 
-def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
+def _unwritten_spans(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
     """Return the spans of an ended process's windows that its writer hasn't reported as traces."""
     windows = {window["span"]: window.get("state") for window in status.get("windows", ())}
     is_gone = journal is not None and journal.state in ("dead", "ended")
@@ -102,17 +102,17 @@ def _unwritten(status: dict[str, Any], journal: RankStatus | None) -> list[int]:
         return []
     spans = {span for span, state in windows.items() if state == SAVING}
     if journal is not None and is_gone and status.get("state", RECORDING) == RECORDING:
-        saved = {value for kind, value, _ in journal.news if kind == "saved" and is_time_ns(value)}
-        spans |= {span for span in saved if span not in windows and span > status.get("pruned_to", -1)}
+        saved_spans = {value for kind, value, _ in journal.news if kind == "saved" and is_time_ns(value)}
+        spans |= {span for span in saved_spans if span not in windows and span > status.get("pruned_to", -1)}
     return sorted(spans)
 
 
 def _lost_and_recovered(run: Path, status_by_rank: dict[int, dict[str, Any]]) -> Iterator[str]:
     """Return the windows that were open when their process was killed and were recovered from its journal."""
-    known = reports(run)
+    process_reports = reports(run)
     for file in recovered_journal_files(run):
         try:
-            journal, written_ns = read_journal(file, None, known), file.stat().st_mtime_ns
+            journal, written_ns = read_journal(file, None, process_reports), file.stat().st_mtime_ns
         except (OSError, ValueError):  # damaged since
             continue
         rank = journal.head["global_rank"]

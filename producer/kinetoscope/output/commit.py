@@ -77,8 +77,8 @@ def commit_trace(
     """
     in_its_folder(target).parent.make()
     with atomic_file(target, owner=owner) as file:
-        with _text(raw) as source, _gzip_stream(file.stream, is_packed=file.name.endswith(".gz")) as packed:
-            damage = merge_events(source, packed, metadata, program_events)
+        with _text(raw) as source, _gzip_stream(file.stream, is_packed=file.name.endswith(".gz")) as target_stream:
+            damage = merge_events(source, target_stream, metadata, program_events)
         file.force_to_disk()
         if not overwrite:
             file.name = _free_name(file.folder, file.name)
@@ -99,8 +99,8 @@ def _text(raw: Path) -> Iterator[Any]:
             yield file
             return
         try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked
+            with gzip.GzipFile(fileobj=file) as stream:
+                yield stream
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise SaveError(f"the profiler's compressed file is damaged: {error}") from None
 
@@ -108,8 +108,8 @@ def _text(raw: Path) -> Iterator[Any]:
 @contextmanager
 def _gzip_stream(file: BinaryIO, *, is_packed: bool) -> Iterator[Any]:
     if is_packed:
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed:
-            yield packed
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as stream:
+            yield stream
     else:
         yield file
 

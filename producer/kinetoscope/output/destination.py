@@ -52,7 +52,7 @@ class Destination:
         return 1 if self.keep == 0 and self.remote is None and self.remote_file is None else self.keep
 
     @property
-    def places(self) -> list[str]:
+    def url_prefixes(self) -> list[str]:
         """The prefixes of the URLs of copies."""
         return [fixed_prefix(template) for template in (self.remote, self.remote_file) if template is not None]
 

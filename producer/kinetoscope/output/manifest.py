@@ -60,10 +60,10 @@ def _status_file(run: Path, rank: int) -> PathBelow:
     return status_folder(run) / f"rank{rank}.json"
 
 
-def _is_of_later_recording(existing: dict[str, Any], status: dict[str, Any]) -> bool:
+def _is_of_later_recording(stored_status: dict[str, Any], status: dict[str, Any]) -> bool:
     """Whether the existing status is of a later recording: a process of the earlier one may still be uploading."""
-    is_same = all(existing.get(key) == status.get(key) for key in ("attempt", "queue"))
-    return not is_same and _started_ns(existing) > _started_ns(status)
+    is_same = all(stored_status.get(key) == status.get(key) for key in ("attempt", "queue"))
+    return not is_same and _started_ns(stored_status) > _started_ns(status)
 
 
 def _with_outcomes(later: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]
     if status.get("attempt") == attempt:
         return before
     windows = _dicts(status.get("windows"))
-    saved = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
-    done = [w for w in saved if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
-    return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in done)]
+    saved_windows = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
+    uploaded_windows = [w for w in saved_windows if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
+    return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in uploaded_windows)]
 
 
 def earlier_windows(run: Path, rank: int, status: dict[str, Any]) -> list[dict[str, Any]]:
@@ -108,11 +108,11 @@ def earlier_windows(run: Path, rank: int, status: dict[str, Any]) -> list[dict[s
 
     They are in the rank's own status, if that is of the same attempt.
     """
-    existing = read_json(_status_file(run, rank))
-    if not isinstance(existing, dict) or existing.get("attempt") != status.get("attempt"):
+    stored_status = read_json(_status_file(run, rank))
+    if not isinstance(stored_status, dict) or stored_status.get("attempt") != status.get("attempt"):
         return []
-    before = _dicts(existing.get("earlier_windows"))
-    return before if existing.get("queue") == status["queue"] else [*before, *_dicts(existing.get("windows"))]
+    before = _dicts(stored_status.get("earlier_windows"))
+    return before if stored_status.get("queue") == status["queue"] else [*before, *_dicts(stored_status.get("windows"))]
 
 
 def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
@@ -123,11 +123,11 @@ def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
     """
     status_folder(run).make()
     own = _status_file(run, rank)
-    existing = _dict(read_json(own))
-    if _is_of_later_recording(existing, status):
-        if existing.get("attempt") != status.get("attempt"):
+    stored_status = _dict(read_json(own))
+    if _is_of_later_recording(stored_status, status):
+        if stored_status.get("attempt") != status.get("attempt"):
             return
-        status = _with_outcomes(existing, status)
+        status = _with_outcomes(stored_status, status)
     write_json(own, status)
     size = status.get("world_size")
     if is_count(size, MOST_RANKS) and size > _MANY:
@@ -144,13 +144,13 @@ def compile_run(run: Path) -> None:
     Raises:
         OSError: The run's folder doesn't allow it.
     """
-    compiled: list[Any] = []
+    compiled_statuses: list[Any] = []
     for _ in range(_MAX_ROUNDS):
-        before, compiled = compiled, statuses(run)
-        if compiled == before:
+        before, compiled_statuses = compiled_statuses, statuses(run)
+        if compiled_statuses == before:
             break
-        if compiled:
-            write_json(run / NAME, manifest(compiled))
+        if compiled_statuses:
+            write_json(run / NAME, manifest(compiled_statuses))
 
 
 def statuses(run: Path) -> list[dict[str, Any]]:
@@ -167,8 +167,8 @@ def _validate(status: Any) -> dict[str, Any] | None:
     if not isinstance(status, dict) or not is_count(status.get("global_rank"), MOST_RANKS):
         return None
     size, ranks, attempt = status.get("world_size"), status.get("ranks"), status.get("attempt")
-    recorded = [*_dicts(status.get("earlier_windows")), *_dicts(status.get("windows"))]
-    windows = [window for window in recorded if is_count(window.get("span"), 1 << 63)]
+    all_windows = [*_dicts(status.get("earlier_windows")), *_dicts(status.get("windows"))]
+    windows = [window for window in all_windows if is_count(window.get("span"), 1 << 63)]
     return {
         **status,
         "world_size": size if is_count(size, MOST_RANKS) else None,
@@ -192,31 +192,31 @@ def manifest(process_statuses: list[dict[str, Any]]) -> dict[str, Any]:
     current = {status["global_rank"]: status for status in process_statuses if status.get("attempt") == newest}
     first = current[min(current)]
     size = max(first.get("world_size") or 1, max(current) + 1)
-    expected = _expected_ranks(current.values(), range(size))
+    expected_ranks = _expected_ranks(current.values(), range(size))
     return {
         "schema": SCHEMA,
         **{key: first.get(key) for key in _SHARED},
         "world_size": size,
-        "ranks_expected": expected,
+        "ranks_expected": expected_ranks,
         "updated_ns": time.time_ns(),
-        "ranks": [_rank(rank, current.get(rank)) for rank in sorted({*expected, *current})],
-        "windows": _windows(current, expected),
+        "ranks": [_rank(rank, current.get(rank)) for rank in sorted({*expected_ranks, *current})],
+        "windows": _windows(current, expected_ranks),
     }
 
 
-def _windows(current: dict[int, dict[str, Any]], expected: list[int]) -> list[dict[str, Any]]:
+def _windows(current: dict[int, dict[str, Any]], expected_ranks: list[int]) -> list[dict[str, Any]]:
     """Return the windows over all ranks, in order; if there are too many, the newest."""
     by_span: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
     for rank, status in current.items():
         for window in status["windows"]:
             by_span[window["span"]][rank] = window
-    most = max(_MIN_WINDOWS, _MAX_OUTCOMES // max(1, len(expected)))
-    return [_window(span, by_span[span], current, expected) for span in sorted(by_span)[-most:]]
+    most = max(_MIN_WINDOWS, _MAX_OUTCOMES // max(1, len(expected_ranks)))
+    return [_window(span, by_span[span], current, expected_ranks) for span in sorted(by_span)[-most:]]
 
 
 def _expected_ranks(sources: Iterable[dict[str, Any]], otherwise: Iterable[int]) -> list[int]:
     """Return the ranks that should record, as far as each process knows; `otherwise` if none knows."""
-    reports = [each["ranks"] for each in sources if isinstance(each.get("ranks"), list)]
+    reports = [source["ranks"] for source in sources if isinstance(source.get("ranks"), list)]
     return sorted({rank for ranks in reports for rank in ranks} if reports else otherwise)
 
 
@@ -227,12 +227,12 @@ def _rank(rank: int, status: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _window(
-    span: int, by_rank: dict[int, dict[str, Any]], statuses: dict[int, dict[str, Any]], expected: Iterable[int]
+    span: int, by_rank: dict[int, dict[str, Any]], statuses: dict[int, dict[str, Any]], expected_ranks: Iterable[int]
 ) -> dict[str, Any]:
     """Return one window over all ranks, which all identify it by the steps completed at its end."""
     first = by_rank[min(by_rank)]
     ranks = {rank: _window_outcome(by_rank[rank]) for rank in by_rank}
-    for rank in _expected_ranks(by_rank.values(), expected):
+    for rank in _expected_ranks(by_rank.values(), expected_ranks):
         if rank not in ranks:
             ranks[rank] = _absence(statuses.get(rank), first)
     return {
@@ -264,9 +264,9 @@ def _absence(status: dict[str, Any] | None, window: dict[str, Any]) -> dict[str,
     schedule = status.get("schedule")
     warmup = schedule.get("warmup", 1) if isinstance(schedule, dict) else 1
     warmup = warmup if is_count(warmup) else 1
-    for skipped in status.get("left_out") or ():
-        if _is_about(skipped.get("step"), window, warmup):
-            return {"state": MISSING, "problem": skipped.get("problem")}
+    for skipped_window in status.get("left_out") or ():
+        if _is_about(skipped_window.get("step"), window, warmup):
+            return {"state": MISSING, "problem": skipped_window.get("problem")}
     if status.get("state") == RECORDING:
         return {"state": SAVING}
     return {"state": MISSING, "problem": status.get("problem") or f"it had {status.get('state')} before"}

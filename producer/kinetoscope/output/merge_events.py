@@ -90,12 +90,12 @@ def merge_events(
     head, rest = _read_head(source)
     if b"traceEvents" not in head:
         raise SaveError("the profiler wrote something that is not a trace")
-    parsed = _parse(head + b"]}")
-    if parsed is None:
+    document = _parse(head + b"]}")
+    if document is None:
         head = _repair_lines(head.decode("utf-8", "replace")).encode()
-        parsed = _parse(head + b"]}")
+        document = _parse(head + b"]}")
         damage.repaired += 1
-    if not isinstance(parsed, dict):
+    if not isinstance(document, dict):
         raise SaveError("the profiler wrote a header that isn't JSON")
     names = _true_names(metadata.get("markers") or {})
     if names:
@@ -103,7 +103,7 @@ def merge_events(
     facts = {KEY: metadata, **(program_events or {}).get("metadata", {})}
     entry = json.dumps(facts, ensure_ascii=True, allow_nan=False)
     target.write(entry[:-1].encode("ascii") + b",\n" + head.lstrip(_BLANK)[1:].lstrip(_BLANK))
-    base_ns = parsed["baseTimeNanoseconds"] if "baseTimeNanoseconds" in parsed else _base_at_the_end(source)
+    base_ns = document["baseTimeNanoseconds"] if "baseTimeNanoseconds" in document else _base_at_the_end(source)
     is_empty = _is_empty(source, rest)
     separator = b"\n"
     base_ns = base_ns if isinstance(base_ns, int) else 0
@@ -122,12 +122,12 @@ def merge_events(
 def _true_names(markers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the original name of each marker by the name that the profiler recorded, if they differ."""
     names: dict[str, str] = {}
-    used = set(markers)
-    for recorded, marker in markers.items():
-        name = display_name(str(marker.get("label", recorded)))
-        if name not in used:
-            names[recorded] = name
-            used.add(name)
+    used_names = set(markers)
+    for recorded_name, marker in markers.items():
+        name = display_name(str(marker.get("label", recorded_name)))
+        if name not in used_names:
+            names[recorded_name] = name
+            used_names.add(name)
     return names
 
 
@@ -138,9 +138,9 @@ def _rename_markers(text: bytes, names: Mapping[str, str]) -> bytes:
     return _ANNOTATION.sub(lambda match: match[1] + _json_name(names, match[2]), text)
 
 
-def _json_name(names: Mapping[str, str], recorded: bytes) -> bytes:
-    name = names.get(recorded.decode("ascii", "replace"))
-    return b'"%s"' % recorded if name is None else json.dumps(name).encode("ascii")
+def _json_name(names: Mapping[str, str], recorded_name: bytes) -> bytes:
+    name = names.get(recorded_name.decode("ascii", "replace"))
+    return b'"%s"' % recorded_name if name is None else json.dumps(name).encode("ascii")
 
 
 def _read_head(source: BinaryIO) -> tuple[bytes, bytearray]:
@@ -232,11 +232,11 @@ def _repair_end(text: bytes, damage: Damage) -> bytes:
         SaveError: It is truncated.
     """
     event, bracket, rest = text.rpartition(b"\n  ]")
-    repaired = _repair_event(event, damage) if bracket else None
-    candidate = (repaired or b"") + bracket + _repair_lines(rest.decode("utf-8", "replace")).encode()
-    if not bracket or _parse(b'{"traceEvents":[' + (b"" if repaired else b"{}") + candidate) is None:
+    repaired_event = _repair_event(event, damage) if bracket else None
+    candidate = (repaired_event or b"") + bracket + _repair_lines(rest.decode("utf-8", "replace")).encode()
+    if not bracket or _parse(b'{"traceEvents":[' + (b"" if repaired_event else b"{}") + candidate) is None:
         raise SaveError("the profiler wrote only a part of its file")
-    return candidate if repaired else b'{"ph": "M", "name": "left out", "pid": 0, "args": {}}' + candidate
+    return candidate if repaired_event else b'{"ph": "M", "name": "left out", "pid": 0, "args": {}}' + candidate
 
 
 def _parse(text: bytes) -> Any:

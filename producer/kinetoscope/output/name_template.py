@@ -47,8 +47,8 @@ def _value(name: str, format_spec: str, conversion: str | None, values: Mapping[
     value = values.get(name)
     if value is not None:
         try:
-            converted = _CONVERSIONS[conversion](value) if conversion else value
-            return format(converted, format_spec)
+            text = _CONVERSIONS[conversion](value) if conversion else value
+            return format(text, format_spec)
         except (ValueError, KeyError):
             pass
     return _placeholder(name, format_spec, conversion)
@@ -75,24 +75,25 @@ def unknown_variables(template: str) -> str:
     Raises:
         ValueError: Its braces don't match.
     """
-    unknown = sorted(variables(template) - set(VARIABLES))
-    if not unknown:
+    unknown_names = sorted(variables(template) - set(VARIABLES))
+    if not unknown_names:
         return ""
-    close = get_close_matches(unknown[0], VARIABLES, 1)
+    close = get_close_matches(unknown_names[0], VARIABLES, 1)
     hint = f" Do you mean {{{close[0]}}}?" if close else ""
-    listed = ", ".join(f"{{{name}}}" for name in VARIABLES)
-    return f"{template!r} has {{{unknown[0]}}}, which isn't a variable.{hint} There are {listed}; {{{{ is a brace."
+    valid_names = ", ".join(f"{{{name}}}" for name in VARIABLES)
+    problem = f"{template!r} has {{{unknown_names[0]}}}, which isn't a variable."
+    return f"{problem}{hint} There are {valid_names}; {{{{ is a brace."
 
 
 def escape_unknown(template: str) -> str:
     """Return a template without unknown variables, whose names have these in braces, as Composer's do."""
-    unknown = variables(template) - set(VARIABLES)
+    unknown_names = variables(template) - set(VARIABLES)
     parts = []
     for text, name, format_spec, conversion in string.Formatter().parse(template):
         parts.append(text.replace("{", "{{").replace("}", "}}"))
         if name is not None:
             placeholder = _placeholder(name, format_spec or "", conversion)
-            parts.append(f"{{{placeholder}}}" if name in unknown else placeholder)
+            parts.append(f"{{{placeholder}}}" if name in unknown_names else placeholder)
     return "".join(parts)
 
 
@@ -103,12 +104,12 @@ def trace_file(name: str, ending: str = ".pt.trace.json.gz") -> str:
 
 def fixed_prefix(template: str) -> str:
     """Return the common prefix of a template's names: all of it, or the folders before its first variable."""
-    fixed = ""
+    prefix = ""
     for text, name, _, _ in string.Formatter().parse(template):
-        fixed += text
+        prefix += text
         if name is not None:
-            return fixed[: fixed.rfind("/") + 1]
-    return fixed
+            return prefix[: prefix.rfind("/") + 1]
+    return prefix
 
 
 def gz_name(name: str) -> str:

@@ -35,18 +35,20 @@ _FORMS = re.compile(
 
 def redacted_arguments(arguments: Iterable[object]) -> list[str]:
     """Return a program's arguments without secrets: `--api-key=x`, `--password x`, `a.token=x`, `{"secret": "x"}`."""
-    shown: list[str] = []
+    safe_arguments: list[str] = []
     is_secret = False
     for argument in map(str, arguments):
         is_option = argument.startswith("--") or (argument.startswith("-") and not is_secret)
         if is_secret and not is_option:
-            shown.append(REDACTED)
+            safe_arguments.append(REDACTED)
             continue
         name, sign, _ = argument.partition("=")
         is_name = re.fullmatch(r"[-+~\w.@/]+", name) is not None
         is_secret = is_option and not sign and is_name and _is_secret(name)
-        shown.append(f"{name}={REDACTED}" if sign and is_name and _is_secret(name) else redacted_text(argument))
-    return shown
+        safe_arguments.append(
+            f"{name}={REDACTED}" if sign and is_name and _is_secret(name) else redacted_text(argument)
+        )
+    return safe_arguments
 
 
 def redacted_text(text: str) -> str:

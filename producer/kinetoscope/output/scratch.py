@@ -34,9 +34,9 @@ class NotPrivate(OSError):
 
 def scratch_root() -> Path:
     """Return the root, which may not exist."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named).absolute()
+    path = os.environ.get(VARIABLE)
+    if path:
+        return Path(path).absolute()
     uid = os.getuid() if hasattr(os, "getuid") else "user"
     return Path(tempfile.gettempdir(), f"{_PREFIX}{uid}").absolute()
 

@@ -285,9 +285,18 @@ def _problem_with(value: Any) -> str:
     for name, is_valid in _FIELDS.items():
         if name in value and not is_valid(value[name]):
             return f"its {name} is {str(value[name])[:100]!r}"
-    needed = ("number", "raw", "folder", "file", "metadata")
-    absent, unknown = [name for name in needed if name not in value], [name for name in value if name not in _FIELDS]
-    return f"it has no {absent[0]}" if absent else f"it has a {str(unknown[0])[:100]!r}" if unknown else ""
+    required_fields = ("number", "raw", "folder", "file", "metadata")
+    missing_fields, unknown_fields = (
+        [name for name in required_fields if name not in value],
+        [name for name in value if name not in _FIELDS],
+    )
+    return (
+        f"it has no {missing_fields[0]}"
+        if missing_fields
+        else f"it has a {str(unknown_fields[0])[:100]!r}"
+        if unknown_fields
+        else ""
+    )
 
 
 def parse_process_facts(value: Any) -> dict[str, Any] | None:

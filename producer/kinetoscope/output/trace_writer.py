@@ -104,7 +104,7 @@ class TraceWriter:
         self._has_begun = False
         self._skipped: list[dict[str, Any]] = []
         waits_for = -1 if on_saved is None else self._destination.traces_to_keep
-        self._client = WriterClient(self._on_outcome, self._destination.places, keep=waits_for)
+        self._client = WriterClient(self._on_outcome, self._destination.url_prefixes, keep=waits_for)
         self._unsent: deque[tuple[Job, _WindowFacts]] = deque()
         """The windows that wait for the run's folder."""
         self._has_given_up = self._has_warned = False
@@ -202,8 +202,8 @@ class TraceWriter:
         Args:
             window: Identifies the window within this attempt, the same on all ranks: its first step.
         """
-        known = self._rank_and_folder
-        unique = uuid.uuid4() if known is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
+        rank_and_folder = self._rank_and_folder
+        unique = uuid.uuid4() if rank_and_folder is None else uuid.uuid5(uuid.NAMESPACE_OID, f"{self.attempt}/{window}")
         return f"{unique.int:032X}"
 
     def begin_window(self, step: int, options: Mapping[str, Any], ranks: Collection[int] | None = None) -> None:
@@ -248,7 +248,7 @@ class TraceWriter:
         return self._client.spool.program_events_file(job.number)
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """How many recordings are known to be lost."""
         return self._failures + len(self._unsaved)
 
@@ -367,16 +367,18 @@ class TraceWriter:
 
     def _scratch(self) -> Path:
         """Return a path with room for the raw file: on the machine's own disk, else next to the traces."""
-        needed = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
+        needed_bytes = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
         own_folder = self._client.spool.folder
-        if shutil.disk_usage(own_folder).free >= needed:
+        if shutil.disk_usage(own_folder).free >= needed_bytes:
             return own_folder
         if self._rank_and_folder is None:
-            raise SaveError(f"{own_folder} has no room for its {needed >> 20} MiB, and the run's folder doesn't answer")
+            raise SaveError(
+                f"{own_folder} has no room for its {needed_bytes >> 20} MiB, and the run's folder doesn't answer"
+            )
         other = self._client.spool.make_in_run(self._rank_and_folder[1])
-        if shutil.disk_usage(other).free >= needed:
+        if shutil.disk_usage(other).free >= needed_bytes:
             return other
-        raise SaveError(f"neither {own_folder} nor {other} has room for its {needed >> 20} MiB")
+        raise SaveError(f"neither {own_folder} nor {other} has room for its {needed_bytes >> 20} MiB")
 
     def _export(self, export: Callable[[str], object], job: Job, program_events: Mapping[str, Any] | None) -> None:
         raw = self._scratch() / Path(job.raw).name

@@ -71,9 +71,9 @@ def _is_copy(system: Any, name: str, path: Path) -> bool:
     """Whether an object of a file system of fsspec's has the content of a file."""
     if system.size(name) != path.stat().st_size:
         return False
-    with system.open(name, "rb") as copied, path.open("rb") as original:
+    with system.open(name, "rb") as copy, path.open("rb") as original:
         while block := original.read(_BLOCK_BYTES):
-            if copied.read(len(block)) != block:
+            if copy.read(len(block)) != block:
                 return False
     return True
 
@@ -106,10 +106,10 @@ def object_url(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name.lstrip('/')}"
 
 
-def is_allowed(url: str, places: Collection[str]) -> bool:
-    """Whether a URL is below one of the places that the program or the user allows."""
-    return ".." not in url.split("/") and any(_is_below(url, place) for place in places)
+def is_allowed(url: str, url_prefixes: Collection[str]) -> bool:
+    """Whether a URL is below one of the prefixes that the program or the user allows."""
+    return ".." not in url.split("/") and any(_is_below(url, prefix) for prefix in url_prefixes)
 
 
-def _is_below(url: str, place: str) -> bool:
-    return url == place or url.startswith(place if place.endswith("/") or not place else f"{place}/")
+def _is_below(url: str, prefix: str) -> bool:
+    return url == prefix or url.startswith(prefix if prefix.endswith("/") or not prefix else f"{prefix}/")

@@ -42,14 +42,14 @@ class WriterClient:
 
     Args:
         on_outcome: Called on the training's thread with the outcome of each window.
-        places: The allowed prefixes of the URLs of copies.
+        url_prefixes: The allowed prefixes of the URLs of copies.
         keep: How many traces stay if each must exist until `on_outcome` was called with it; -1 for all.
     """
 
     def __init__(
-        self, on_outcome: Callable[[dict[str, Any]], None], places: Collection[str] = (), *, keep: int = -1
+        self, on_outcome: Callable[[dict[str, Any]], None], url_prefixes: Collection[str] = (), *, keep: int = -1
     ) -> None:
-        self._on_outcome, self._places = on_outcome, list(places)
+        self._on_outcome, self._url_prefixes = on_outcome, list(url_prefixes)
         self._spool: Spool | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
@@ -162,7 +162,7 @@ class WriterClient:
         try:
             with (self.spool.folder / "writer.log").open("ab") as log:
                 self._process = subprocess.Popen(
-                    python_command(_PROGRAM, str(self.spool.folder), str(os.getpid()), json.dumps(self._places)),
+                    python_command(_PROGRAM, str(self.spool.folder), str(os.getpid()), json.dumps(self._url_prefixes)),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -214,7 +214,7 @@ class WriterClient:
             if self._pending and self._spool.jobs():
                 self._wake()
         if self._pending:  # no process could be started, or all died
-            self._apply_news(finish_spool(self._spool.folder, places=self._places) or [])
+            self._apply_news(finish_spool(self._spool.folder, url_prefixes=self._url_prefixes) or [])
         if "heard_to" in self._facts:
             prune_spool(self._spool.folder)
         if self._spool.is_empty():

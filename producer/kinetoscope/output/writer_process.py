@@ -58,14 +58,14 @@ class SpoolWriter:
     Args:
         spool: The jobs.
         notify: Called when the outcome of a window changes.
-        places: The allowed prefixes of the URLs of copies.
+        url_prefixes: The allowed prefixes of the URLs of copies.
         output: The folder of the traces, instead of the run's.
     """
 
     def __init__(
-        self, spool: Spool, notify: Any = None, *, places: Collection[str] = (), output: Path | None = None
+        self, spool: Spool, notify: Any = None, *, url_prefixes: Collection[str] = (), output: Path | None = None
     ) -> None:
-        self._spool, self._notify, self._places, self._output = spool, notify, places, output
+        self._spool, self._notify, self._url_prefixes, self._output = spool, notify, url_prefixes, output
         state = read_json(spool.folder / STATE)
         state = state if isinstance(state, dict) else {}
         windows, pruned_to = state.get("windows"), state.get("pruned_to")
@@ -99,9 +99,9 @@ class SpoolWriter:
         """Report windows whose files were removed as lost."""
         if self._spool.refused_jobs():
             return
-        remaining = {job.number for job in self._spool.jobs()}
+        job_numbers = {job.number for job in self._spool.jobs()}
         for number, window in self._windows.items():
-            if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in remaining:
+            if window["state"] in (manifest.SAVING, manifest.KEPT) and number not in job_numbers:
                 problem = f"its raw file was removed from {self._spool.folder}"
                 window |= {"state": manifest.LOST, "problem": problem}
                 window.pop("raw", None)
@@ -120,7 +120,7 @@ class SpoolWriter:
                 self._commit(job, record)
             if job.remote is None:
                 self._spool.remove(job)
-            elif is_allowed(job.remote, self._places):
+            elif is_allowed(job.remote, self._url_prefixes):
                 self._upload(job, record)
             else:
                 self._attempted.add(job.number)
@@ -219,8 +219,8 @@ class SpoolWriter:
                 with contextlib.suppress(LeadsOutside):
                     PathBelow.of(Path(window["path"]), folder).unlink()
                 window["pruned"] = True
-        pruned = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
-        for number in pruned[:-MAX_PRUNED_RECORDS]:
+        pruned_numbers = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
+        for number in pruned_numbers[:-MAX_PRUNED_RECORDS]:
             self._pruned_to = max(self._pruned_to, self._windows.pop(number)["span"])
 
     def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
@@ -228,10 +228,10 @@ class SpoolWriter:
 
         Only files that are still those that the attempt wrote are deleted: a file that replaced one stays.
         """
-        earlier = [each for each in self._earlier or () if is_unchanged(folder, each, own)]
-        for each in earlier[: max(0, len(earlier) - max(0, room))]:
-            PathBelow.of(folder / each["file"], folder).unlink()
-            earlier.remove(each)
+        earlier = [trace for trace in self._earlier or () if is_unchanged(folder, trace, own)]
+        for trace in earlier[: max(0, len(earlier) - max(0, room))]:
+            PathBelow.of(folder / trace["file"], folder).unlink()
+            earlier.remove(trace)
         self._earlier = earlier
 
     def report(self, *, is_killed: bool = False) -> None:
@@ -263,14 +263,16 @@ class SpoolWriter:
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": death_message(process)}
-        shown = redacted_urls([{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows])
+        public_windows = redacted_urls(
+            [{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows]
+        )
         with contextlib.suppress(OSError):  # the traces can't be written either, which is logged
-            manifest.write_status(folder, process["global_rank"], {**status, "windows": shown})
+            manifest.write_status(folder, process["global_rank"], {**status, "windows": public_windows})
 
     def _mirror(self) -> None:
         """Upload the run's manifest next to the traces' copies."""
         process = self._process_facts()
-        if process is not None and process.get("remote") and is_allowed(process["remote"], self._places):
+        if process is not None and process.get("remote") and is_allowed(process["remote"], self._url_prefixes):
             with contextlib.suppress(SaveError, OSError):
                 upload(Path(process["folder"]) / manifest.NAME, process["remote"], overwrite=True, tries=1)
 
@@ -292,7 +294,7 @@ class SpoolWriter:
 
 
 def finish_spool(
-    folder: Path, *, places: Collection[str] = (), output: Path | None = None
+    folder: Path, *, url_prefixes: Collection[str] = (), output: Path | None = None
 ) -> list[dict[str, Any]] | None:
     """Finish the jobs of a spool whose writer process is gone; return the outcomes of its windows.
 
@@ -301,7 +303,7 @@ def finish_spool(
 
     Args:
         folder: The spool, which must be private to this user.
-        places: The allowed prefixes of the URLs of copies.
+        url_prefixes: The allowed prefixes of the URLs of copies.
         output: The folder of the traces, instead of the run's.
 
     Raises:
@@ -314,7 +316,7 @@ def finish_spool(
     if lock is None:
         return None
     try:
-        writer, has_died = SpoolWriter(spool, places=places, output=output), not is_alive(spool)
+        writer, has_died = SpoolWriter(spool, url_prefixes=url_prefixes, output=output), not is_alive(spool)
         writer.has_listener = not has_died
         writer.work()
         windows = writer.close(is_killed=not writer.has_ended() and has_died)
@@ -343,13 +345,13 @@ def is_alive(spool: Spool) -> bool:
     return is_running((spool.process() or {}).get("pid") or os.getpid())
 
 
-def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
+def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
     """Work on the spool until the training has ended.
 
     Args:
         folder: The spool.
         parent: The training's process.
-        places: The allowed prefixes of the URLs of copies, from the training.
+        url_prefixes: The allowed prefixes of the URLs of copies, from the training.
     """
     _lower_priority()
     spool = Spool(Path(folder))
@@ -357,7 +359,7 @@ def main(folder: str, parent: int, places: Collection[str] = ()) -> None:
     lock = spool.lock()
     if lock is None:
         return
-    writer = SpoolWriter(spool, _notify, places=places)
+    writer = SpoolWriter(spool, _notify, url_prefixes=url_prefixes)
     while True:
         lock = _renew_lock(spool, lock)
         writer.work()
@@ -389,11 +391,11 @@ def _is_gone(parent: int) -> bool:
 
 def _renew_lock(spool: Spool, lock: int) -> int:
     """Return the lock, or a new one if the spool was removed and created again."""
-    renewed = spool.lock() if spool.folder.is_dir() and not spool.owns_lock(lock) else None
-    if renewed is None:
+    new_lock = spool.lock() if spool.folder.is_dir() and not spool.owns_lock(lock) else None
+    if new_lock is None:
         return lock
     os.close(lock)
-    return renewed
+    return new_lock
 
 
 def _lower_priority() -> None:

@@ -62,7 +62,7 @@ _runs: dict[Path, ContinuedRun] = {}
 def continued_run(logdir: Path) -> ContinuedRun:
     """Return this process's run in a logdir; a new one if it has none."""
     here = process_id.pid, current_rank_info()
-    known = _runs.get(logdir)
-    if known is None or (known.pid, known.rank_info) != here:
-        known = _runs[logdir] = ContinuedRun(Run(None, logdir), *here)
-    return known
+    continued_run = _runs.get(logdir)
+    if continued_run is None or (continued_run.pid, continued_run.rank_info) != here:
+        continued_run = _runs[logdir] = ContinuedRun(Run(None, logdir), *here)
+    return continued_run

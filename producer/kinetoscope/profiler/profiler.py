@@ -148,8 +148,8 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         """Return torch's profiler that records; before the start, one that never does."""
         if self._torch_profile is None:
             arguments = Options(**self._options()).arguments(str)
-            planned = self.schedule if self.record_steps else None
-            return _TorchProfile(self, schedule=planned, **arguments)
+            schedule = self.schedule if self.record_steps else None
+            return _TorchProfile(self, schedule=schedule, **arguments)
         return self._torch_profile
 
     def _options(self) -> dict[str, Any]:
@@ -300,25 +300,25 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def key_averages(self, *args: Any, **kwargs: Any) -> Any:
         """Return the last window's operators by name; see torch.profiler.profile."""
-        return self._started().key_averages(*args, **kwargs)
+        return self._running_tracer().key_averages(*args, **kwargs)
 
     def events(self) -> Any:
         """Return the last window's events; see torch.profiler.profile."""
-        return self._started().events()
+        return self._running_tracer().events()
 
     def export_chrome_trace(self, path: str | os.PathLike[str], use_python_export: bool = False) -> None:  # noqa: FBT001, FBT002  as in torch
         """Write the last window's trace also to a file of your choice; see `Tracer.export_chrome_trace`."""
-        self._started().export_chrome_trace(path, use_python_export)
+        self._running_tracer().export_chrome_trace(path, use_python_export)
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
         """Write the last window's call stacks as lines for flame graphs; see torch.profiler.profile."""
-        self._started().export_stacks(path, metric)
+        self._running_tracer().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
         """Write the last window's memory timeline; see torch.profiler.profile."""
-        self._started().export_memory_timeline(path, device)
+        self._running_tracer().export_memory_timeline(path, device)
 
-    def _started(self) -> Tracer:
+    def _running_tracer(self) -> Tracer:
         """Return the Tracer.
 
         Raises:
@@ -361,18 +361,18 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         return None if self.tracer is None else self.tracer.get_trace_id()
 
 
-def _activity_set(requested: Iterable[Any] | None) -> set[ProfilerActivity]:
+def _activity_set(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
     """Return the activities as torch's attribute has them."""
-    listed = supported_activities() if requested is None else requested  # type: ignore[no-untyped-call]
-    return {activity for item in listed for activity in (item if isinstance(item, dict) else [item])}
+    items = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    return {activity for item in items for activity in (item if isinstance(item, dict) else [item])}
 
 
-def _with_cuda(requested: Iterable[Any] | None, *, is_on: bool) -> list[Any]:
+def _with_cuda(activities: Iterable[Any] | None, *, is_on: bool) -> list[Any]:
     """Return the activities with or without CUDA."""
-    listed = list(supported_activities() if requested is None else requested)  # type: ignore[no-untyped-call]
+    items = list(supported_activities() if activities is None else activities)  # type: ignore[no-untyped-call]
     if is_on:
-        return listed if ProfilerActivity.CUDA in _activity_set(listed) else [*listed, ProfilerActivity.CUDA]
-    return [item for item in listed if ProfilerActivity.CUDA not in _activity_set([item])]
+        return items if ProfilerActivity.CUDA in _activity_set(items) else [*items, ProfilerActivity.CUDA]
+    return [item for item in items if ProfilerActivity.CUDA not in _activity_set([item])]
 
 
 def _observer_of_the_environment() -> Any:

@@ -132,8 +132,8 @@ class Annotations:
             self._warn(f"Marker {marker.label!r} was left out: {MAX_OPEN} are open; some are never finished.")
             return None
         is_native = owner[1] == get_ident() and marker.args is None and not _in_coroutine()
-        opened = self.ranges.begin(marker.label, marker.categories) if is_native else None
-        return _new_open_marker(OpenMarker, (event, opened))
+        open_range = self.ranges.begin(marker.label, marker.categories) if is_native else None
+        return _new_open_marker(OpenMarker, (event, open_range))
 
     def end(self, open_marker: OpenMarker | None) -> None:
         """Close a marker."""
@@ -319,22 +319,22 @@ class Marker:
             return self._around_coroutine(function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
-        def marked(*args: P.args, **kwargs: P.kwargs) -> T:
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
             open_marker = self._annotations.begin(self)
             try:
                 return function(*args, **kwargs)
             finally:
                 self._annotations.end(open_marker)
 
-        return marked
+        return wrapper
 
     def _around_coroutine(self, function: Any) -> Any:
         @functools.wraps(function)
-        async def marked(*args: Any, **kwargs: Any) -> Any:
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
             open_marker = self._annotations.begin(self)
             try:
                 return await function(*args, **kwargs)
             finally:
                 self._annotations.end(open_marker)
 
-        return marked
+        return wrapper

@@ -60,10 +60,10 @@ class Options:
 
     def __post_init__(self) -> None:
         activities = () if self.activities is None else tuple(self.activities)
-        listed = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
-        if not all(isinstance(activity, ProfilerActivity) for activity in listed):
+        flat_activities = [activity for item in activities for activity in (item if isinstance(item, dict) else [item])]
+        if not all(isinstance(activity, ProfilerActivity) for activity in flat_activities):
             raise UsageError(f"activities={activities!r}: they are torch.profiler.ProfilerActivity's, such as CPU.")
-        if self.activities is not None and (not listed or len(set(listed)) < len(listed)):
+        if self.activities is not None and (not flat_activities or len(set(flat_activities)) < len(flat_activities)):
             raise UsageError(f"activities={activities!r}: name at least one, and each of them once.")
         _check_profiler_arguments(self.profiler)
         if not all(isinstance(name, str) and len(name) > 1 for name in self.features.gpu_counters):
@@ -72,7 +72,7 @@ class Options:
             raise UsageError(
                 f"{self.features.names[0]}: it can't be combined with an experimental_config; set it there."
             )
-        if self.features.needs_in_process_cupti and listed and ProfilerActivity.CPU not in listed:
+        if self.features.needs_in_process_cupti and flat_activities and ProfilerActivity.CPU not in flat_activities:
             raise UsageError("torch's in-process CUPTI backend needs ProfilerActivity.CPU among the activities.")
 
     @property
@@ -109,14 +109,14 @@ class Options:
             )
         return arguments
 
-    def supported(self) -> Options:
+    def supported_options(self) -> Options:
         """Return them without the features that the installed torch or this machine lacks, with a log message."""
-        options = replace(self, features=self.features.supported())
+        options = replace(self, features=self.features.supported_features())
         if options.all_threads and self.profile_memory:
             _LOG.warning("%s", _NO_ALLOCATIONS)
         return options
 
-    def changed(self, switches: Mapping[str, bool]) -> Options:
+    def with_switches(self, switches: Mapping[str, bool]) -> Options:
         """Return a copy with some of the switches changed."""
         return replace(self, **dict[str, Any](switches))
 
@@ -128,10 +128,10 @@ class Options:
 
 def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
     """Return the options among a profiler's attributes, as JSON values."""
-    listed = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    items = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
     return {
         "activities": sorted(
-            _name(activity) for item in listed for activity in (item if isinstance(item, dict) else [item])
+            _name(activity) for item in items for activity in (item if isinstance(item, dict) else [item])
         ),
         **{flag: bool(source.get(flag)) for flag in _FLAGS},
         **({"all_threads": True} if records_all_threads(source.get("experimental_config")) else {}),
@@ -154,8 +154,8 @@ def _check_profiler_arguments(arguments: Mapping[str, Any]) -> None:
         if key in _TRACER_ARGUMENTS:
             raise UsageError(f"profiler={{{key!r}: …}}: use Tracer({_TRACER_ARGUMENTS[key]}=…) instead.")
         if key not in PROFILER_ARGUMENTS:
-            accepted = ", ".join(sorted(PROFILER_ARGUMENTS))
-            raise UsageError(f"profiler={{{key!r}: …}}: unknown key; accepted are {accepted}.")
+            keys = ", ".join(sorted(PROFILER_ARGUMENTS))
+            raise UsageError(f"profiler={{{key!r}: …}}: unknown key; accepted are {keys}.")
     config = arguments.get("experimental_config")
     if config is not None and ExperimentalConfig is not None and not isinstance(config, ExperimentalConfig):
         raise UsageError(f"experimental_config={config!r}: it must be a torch._C._profiler._ExperimentalConfig.")

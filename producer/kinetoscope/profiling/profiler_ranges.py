@@ -31,8 +31,8 @@ _HAS_ITT = itt.is_available()  # type: ignore[no-untyped-call]
 
 def plain_name(text: str) -> str:
     """Return `text` in printable ASCII without quotes and backslashes; accents are dropped, others become `?`."""
-    decomposed = unicodedata.normalize("NFKD", text.translate(_SUBSTITUTES))
-    bare = "".join(c for c in decomposed if not unicodedata.combining(c)).translate(_SUBSTITUTES)
+    decomposition = unicodedata.normalize("NFKD", text.translate(_SUBSTITUTES))
+    bare = "".join(c for c in decomposition if not unicodedata.combining(c)).translate(_SUBSTITUTES)
     plain = re.sub(r"[^ -~]", "?", bare)[:_LONGEST].strip()
     # A marker of that name would count as a step of the training.
     return f"marker {plain}" if plain.startswith("ProfilerStep") else plain or "marker"
@@ -56,7 +56,7 @@ class MarkerNames:
         self._categories: dict[str, tuple[str, ...]] = {}
         self._used_names: set[str] = set()
 
-    def recorded(self, label: str, categories: tuple[str, ...] = ()) -> str:
+    def recorded_name(self, label: str, categories: tuple[str, ...] = ()) -> str:
         """Return the recorded name of `label`."""
         recorded_name = self._recorded.get(label)
         if recorded_name is None:
@@ -77,8 +77,8 @@ class MarkerNames:
     def labels(self) -> dict[str, dict[str, Any]]:
         """The program's name and the categories of each recorded name."""
         return {
-            recorded: {"label": label, "categories": list(self._categories.get(label, ()))}
-            for label, recorded in self._recorded.items()
+            recorded_name: {"label": label, "categories": list(self._categories.get(label, ()))}
+            for label, recorded_name in self._recorded.items()
         }
 
 
@@ -192,7 +192,7 @@ class Ranges:
 
     def begin(self, label: str, categories: tuple[str, ...] = ()) -> Range:
         """Open a marker."""
-        open_range = Range(self.names.recorded(label, categories), is_direct=self.is_direct)
+        open_range = Range(self.names.recorded_name(label, categories), is_direct=self.is_direct)
         self._markers.append(open_range)
         if self.is_recording:
             open_range.begin()

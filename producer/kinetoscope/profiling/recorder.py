@@ -36,8 +36,8 @@ _left: list[Recorder] = []
 
 def is_profiler_active() -> bool:
     """Whether any profiler is recording on this thread; False if this torch can't tell."""
-    enabled = getattr(torch.autograd, "_profiler_enabled", None)
-    return enabled is not None and bool(enabled())
+    is_enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    return is_enabled is not None and bool(is_enabled())
 
 
 def is_empty(profiler: profile) -> bool:
@@ -134,7 +134,7 @@ class Recorder:
         self._is_blocked = False
         self._has_failed = False
         self._profiler: profile | None = None
-        self._freeing: ThreadPoolExecutor | None = None
+        self._executor: ThreadPoolExecutor | None = None
 
     @property
     def is_recording(self) -> bool:
@@ -164,7 +164,7 @@ class Recorder:
         """
         self._others.begin()
         _import_ahead()
-        self._start_freeing()
+        self._start_executor()
         if action is not ProfilerAction.NONE and (is_profiler_active() or self._others.is_active):
             self._action = action
             self._block(ProfilerAction.WARMUP)
@@ -266,8 +266,8 @@ class Recorder:
             if profiler is not None:
                 self._exit(profiler)
         finally:
-            if self._freeing is not None:
-                self._freeing.shutdown()  # no thread may be in C++ code when the interpreter ends
+            if self._executor is not None:
+                self._executor.shutdown()  # no thread may be in C++ code when the interpreter ends
 
     def leave(self) -> None:
         """End without torch's profiler, which only its thread may touch: an open window is lost.
@@ -380,15 +380,15 @@ class Recorder:
         while it waits for a device.
         """
         try:
-            if self._freeing is None:
+            if self._executor is None:
                 raise RuntimeError
-            self._freeing.submit(events.clear)
+            self._executor.submit(events.clear)
         except RuntimeError:  # no thread, or the interpreter is ending
             events.clear()
 
-    def _start_freeing(self) -> None:
+    def _start_executor(self) -> None:
         """Start the thread now: otherwise a save would wait for its start."""
-        freeing = ThreadPoolExecutor(1, thread_name_prefix="kinetoscope-free")
+        executor = ThreadPoolExecutor(1, thread_name_prefix="kinetoscope-free")
         with suppress(RuntimeError):  # no more threads
-            freeing.submit(bool)
-            self._freeing = freeing
+            executor.submit(bool)
+            self._executor = executor

@@ -39,8 +39,8 @@ def records_all_threads(config: object) -> bool:
     if config is None or not _accepts(profile_all_threads=True):
         return False
     states = zip(_state_of(ExperimentalConfig()), _state_of(ExperimentalConfig(profile_all_threads=True)), strict=True)
-    places = [place for place, (default, changed) in enumerate(states) if default != changed]
-    return len(places) == 1 and bool(_state_of(config)[places[0]])
+    indices = [index for index, (default, value) in enumerate(states) if default != value]
+    return len(indices) == 1 and bool(_state_of(config)[indices[0]])
 
 
 def _state_of(config: Any) -> tuple[Any, ...]:
@@ -61,14 +61,14 @@ class TorchFeatures:
     @property
     def names(self) -> list[str]:
         """The features that are on."""
-        return [each.name for each in fields(self) if getattr(self, each.name)]
+        return [feature.name for feature in fields(self) if getattr(self, feature.name)]
 
     @property
     def needs_in_process_cupti(self) -> bool:
         """Whether kineto can't record them."""
         return self.in_process_cupti or self.graph_dependencies or bool(self.gpu_counters)
 
-    def supported(self) -> TorchFeatures:
+    def supported_features(self) -> TorchFeatures:
         """Return them without those that the installed torch or this machine lacks, with a log message for each."""
         features = self
         if self.trace_only and not _accepts(trace_only=True):

@@ -31,11 +31,11 @@ def export_trace(profiler: profile, path: str) -> None:
     wait = getattr(profiler, "wait_for_exports", None)
     if wait is not None:
         wait()
-    file, packed = Path(path), Path(f"{path}.gz")
+    file, gzip_file = Path(path), Path(f"{path}.gz")
     if file.exists():
         return
-    if packed.exists():
-        packed.replace(file)
+    if gzip_file.exists():
+        gzip_file.replace(file)
     elif any(getattr(profiler, name, False) for name in _IN_PROCESS):
         if profiler.profiler is None:
             raise SaveError("torch's in-process CUPTI profiler (Cuspy) couldn't start, and there is no recording")

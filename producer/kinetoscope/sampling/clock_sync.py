@@ -67,9 +67,9 @@ class Offset:
 
 def offset_of(exchanges: Iterable[tuple[int, int, int, int]]) -> tuple[int, int]:
     """Return (offset, its error) in ns from the quickest of some exchanges: sent, received, replied, returned."""
-    sent, received, replied, returned = min(exchanges, key=lambda e: (e[3] - e[0]) - (e[2] - e[1]))
-    under_way = max(0, (returned - sent) - (replied - received))
-    return ((sent - received) + (returned - replied)) // 2, under_way // 2 + 1
+    sent_ns, received_ns, replied_ns, returned_ns = min(exchanges, key=lambda e: (e[3] - e[0]) - (e[2] - e[1]))
+    under_way = max(0, (returned_ns - sent_ns) - (replied_ns - received_ns))
+    return ((sent_ns - received_ns) + (returned_ns - replied_ns)) // 2, under_way // 2 + 1
 
 
 def pong(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.time_ns) -> None:
@@ -79,8 +79,8 @@ def pong(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.t
         RuntimeError: No message arrived for a while, or the store is gone.
     """
     store.get(f"{key}/asked/{number}")
-    received = clock_ns()
-    store.set(f"{key}/answer/{number}", f"{received} {clock_ns()}")
+    received_ns = clock_ns()
+    store.set(f"{key}/answer/{number}", f"{received_ns} {clock_ns()}")
 
 
 def ping(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.time_ns) -> tuple[int, int, int, int]:
@@ -89,14 +89,14 @@ def ping(store: Any, key: str, number: int, clock_ns: Callable[[], int] = time.t
     Raises:
         RuntimeError: There is no reply, or the store is gone.
     """
-    sent = clock_ns()
+    sent_ns = clock_ns()
     store.set(f"{key}/asked/{number}", "")
     text = store.get(f"{key}/answer/{number}")
-    returned = clock_ns()
-    received, replied = map(int, text.split())
+    returned_ns = clock_ns()
+    received_ns, replied_ns = map(int, text.split())
     for name in ("asked", "answer"):
         store.delete_key(f"{key}/{name}/{number}")
-    return sent, received, replied, returned
+    return sent_ns, received_ns, replied_ns, returned_ns
 
 
 def boot_id() -> str:
@@ -171,8 +171,8 @@ class ClockSync:
             waker = threading.Thread(target=self._wake, name="kinetoscope-clock-waker", daemon=True)
             waker.start()
             until_s = time.monotonic() + _ENDS_WITHIN_S
-            for each in (thread, waker):
-                each.join(max(0.0, until_s - time.monotonic()))
+            for helper in (thread, waker):
+                helper.join(max(0.0, until_s - time.monotonic()))
 
     def _wake(self) -> None:
         """Write the key that the thread waits for, which then sees that it should end."""

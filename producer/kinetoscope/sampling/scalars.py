@@ -129,20 +129,20 @@ class Curves:
     """The curves of one Tracer, if this process turns out to be a rank that writes them. Nothing in it raises.
 
     Args:
-        enabled: Whether rank 0 writes curves; `all` if every rank does.
+        scalars: Whether rank 0 writes curves; `all` if every rank does.
 
     Raises:
         UsageError: Another value.
     """
 
-    def __init__(self, *, enabled: bool | str) -> None:
-        if enabled not in (True, False, ALL):
-            raise UsageError(f"scalars={enabled!r}: use True for rank 0, {ALL!r} for all ranks, or False for none.")
-        self._all_ranks, self._has_windows = enabled == ALL, False
+    def __init__(self, *, scalars: bool | str) -> None:
+        if scalars not in (True, False, ALL):
+            raise UsageError(f"scalars={scalars!r}: use True for rank 0, {ALL!r} for all ranks, or False for none.")
+        self._all_ranks, self._has_windows = scalars == ALL, False
         self._notes: deque[tuple[Any, ...]] = deque(maxlen=_MOST_NOTES)
         self._record_step = self._notes.append
         self._sender: CurveSender | None = None
-        self._is_on = bool(enabled) and is_enabled()
+        self._is_on = bool(scalars) and is_enabled()
         self._rank_and_folder: Callable[..., tuple[RankInfo, Path] | None] | None = None
         self._step_consumers: list[Callable[[Step], None]] = []
 

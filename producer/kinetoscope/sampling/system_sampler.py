@@ -70,9 +70,9 @@ class Rates:
 
 def _rate(before: Sample, now: Sample, seconds: float) -> float | None:
     """Return a sum's rate; None if it shrank because it was reset, or `whole` didn't grow."""
-    grown = now.value - before.value
+    growth = now.value - before.value
     whole = seconds if now.whole is None or before.whole is None else now.whole - before.whole
-    return None if grown < 0 or whole <= 0 else grown / whole
+    return None if growth < 0 or whole <= 0 else growth / whole
 
 
 class SystemSampler:
@@ -89,8 +89,8 @@ class SystemSampler:
     """
 
     def __init__(self, log: EventLog, units: dict[str, str], kinds: Collection[str], interval_s: float) -> None:
-        unknown = [kind for kind in kinds if kind not in KINDS]
-        if unknown or isinstance(kinds, str):
+        unknown_kinds = [kind for kind in kinds if kind not in KINDS]
+        if unknown_kinds or isinstance(kinds, str):
             raise UsageError(f"system={kinds!r}: choose from {', '.join(KINDS)}.")
         if not interval_s > 0:
             raise UsageError(f"system_interval_s={interval_s!r}: it must be a positive number of seconds.")

@@ -49,7 +49,7 @@ class Plan:
         """The step after the last one: how many steps are complete when the window is saved."""
         return self.first + self.request.steps
 
-    def moved(self, begin: int) -> Plan:
+    def with_begin(self, begin: int) -> Plan:
         """Return the plan moved to another first step of the profiler."""
         return replace(self, first=begin + self.request.warmup)
 
@@ -84,17 +84,17 @@ def plan_from(text: str) -> Plan:
         raise UsageError(f"This isn't a plan: {text[:100]!r}.") from error
 
 
-def first_step(request: Request, completed: int, step_s: float | None, *, is_alone: bool) -> int:
+def first_step(request: Request, completed_steps: int, step_s: float | None, *, is_alone: bool) -> int:
     """Return the first step to record.
 
     Args:
         request: The request.
-        completed: How many steps the training has completed.
+        completed_steps: How many steps the training has completed.
         step_s: How long a step takes.
         is_alone: Whether there are no other ranks.
     """
     lead = 0 if is_alone else LEAST_LEAD + math.ceil(LEAD_S / max(step_s or LEAD_S, 1e-6))
-    earliest = max(completed + lead + request.warmup, request.at or 0)
+    earliest = max(completed_steps + lead + request.warmup, request.at or 0)
     return -(-earliest // request.roundup) * request.roundup
 
 

@@ -95,10 +95,10 @@ def request_from_json(value: object) -> Request:
     """
     if not isinstance(value, dict):
         raise UsageError(f'A request is a JSON object such as {{"steps": 3}}, not {str(value)[:100]!r}.')
-    known = [f.name for f in fields(Request)]
-    unknown = [name for name in value if name not in known]
-    if unknown:
-        raise UsageError(f"A request has no {unknown[0]!r}; it has {', '.join(known)}.")
+    names = [f.name for f in fields(Request)]
+    unknown_names = [name for name in value if name not in names]
+    if unknown_names:
+        raise UsageError(f"A request has no {unknown_names[0]!r}; it has {', '.join(names)}.")
     ranks, options = value.get("ranks"), value.get("options", {})
     if not (ranks is None or isinstance(ranks, list)) or not isinstance(options, dict):
         raise UsageError("A request's ranks are a list of numbers, and its options an object of true and false.")

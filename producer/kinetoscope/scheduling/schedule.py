@@ -62,12 +62,12 @@ class Cyclic:
     def __call__(self, step: int) -> ProfilerAction:
         """Return the action of `step`, counted from 0, like torch.profiler.schedule."""
         position = step - self.skip_first + (self.wait if self.skip_first_wait else 0)
-        cycle, place = divmod(position, self.wait + self.warmup + self.active)
-        if step < self.skip_first or 0 < self.repeat <= cycle or place < self.wait:
+        cycle, offset = divmod(position, self.wait + self.warmup + self.active)
+        if step < self.skip_first or 0 < self.repeat <= cycle or offset < self.wait:
             return ProfilerAction.NONE
-        if place < self.wait + self.warmup:
+        if offset < self.wait + self.warmup:
             return ProfilerAction.WARMUP
-        is_last = place == self.wait + self.warmup + self.active - 1
+        is_last = offset == self.wait + self.warmup + self.active - 1
         return ProfilerAction.RECORD_AND_SAVE if is_last else ProfilerAction.RECORD
 
     @property
@@ -105,8 +105,8 @@ def validate_schedule(schedule: Schedule | None) -> Schedule | None:
     Raises:
         ScheduleError: It isn't a function of the step's number, or returns one and wasn't called.
     """
-    uncalled: dict[object, str] = {torch_schedule: "schedule", cyclic: "cyclic", Cyclic: "cyclic"}
-    name = next((name for factory, name in uncalled.items() if schedule is factory), None)
+    factories: dict[object, str] = {torch_schedule: "schedule", cyclic: "cyclic", Cyclic: "cyclic"}
+    name = next((name for factory, name in factories.items() if schedule is factory), None)
     if name is not None:
         raise ScheduleError(f"schedule={name} isn't called: write schedule={name}(wait=…, warmup=…, active=…).")
     if schedule is not None and not callable(schedule):
@@ -148,7 +148,7 @@ class WindowLimit:
         self.reason: str | None = None
         """Why the next step isn't recorded, contrary to the schedule."""
 
-    def limited(self, action: ProfilerAction) -> ProfilerAction:
+    def limited_action(self, action: ProfilerAction) -> ProfilerAction:
         """Return the action of the next step, given the schedule's action.
 
         When a window's time is over, nothing is recorded until the schedule begins another window.
@@ -176,12 +176,12 @@ def steps_needed(schedule: Schedule | None) -> int | None:
     return next((step + 1 for step in range(1_000_000) if schedule(step).name == "RECORD_AND_SAVE"), None)
 
 
-def no_window_reason(schedule: Schedule | None, completed: int, *, has_stepped: bool) -> str:
+def no_window_reason(schedule: Schedule | None, completed_steps: int, *, has_stepped: bool) -> str:
     """Return why a loop's steps led to no window; `has_stepped` if it counted steps or epochs."""
-    needed = steps_needed(schedule)
-    needs = "recorded none of the steps" if needed is None else f"needs {needed} steps"
+    step_count = steps_needed(schedule)
+    needs = "recorded none of the steps" if step_count is None else f"needs {step_count} steps"
     advice = "" if has_stepped else "; call step() after each, or loop over steps(loader)"
-    return f"0 windows: the schedule {needs}, the loop made {completed}{advice}"
+    return f"0 windows: the schedule {needs}, the loop made {completed_steps}{advice}"
 
 
 def describe_schedule(schedule: Schedule | None) -> object:

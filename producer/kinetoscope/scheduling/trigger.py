@@ -134,7 +134,7 @@ class Triggers:
         self._follows_window = self._skips_window = False
 
     @property
-    def running(self) -> Plan | None:
+    def running_plan(self) -> Plan | None:
         """The plan whose window is open on this rank."""
         return self._plan if self._is_running else None
 
@@ -161,34 +161,34 @@ class Triggers:
             _LOG.info("A step took %.3f s, the usual one %.3f s.", dur_ns / 1e9, (self.pace.median_ns() or 0) / 1e9)
             self.request(Request(reason="slow_step"))
 
-    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+    def action(self, step: int, scheduled_action: ProfilerAction) -> ProfilerAction:
         """Return the action of `step`: the plan's if there is one, else the schedule's.
 
         A window of the schedule has precedence; the plan moves behind it, on all ranks alike. If the schedule's next
         window follows directly, the plan replaces it, and the schedule continues with the one after that.
         """
-        before, self._previous = self._previous, scheduled
+        before, self._previous = self._previous, scheduled_action
         if self.is_quiet:
-            return scheduled  # as in most steps of a training
+            return scheduled_action  # as in most steps of a training
         self._follows_window = before is ProfilerAction.RECORD_AND_SAVE
-        action = self._planned(step, scheduled)
+        action = self._planned_action(step, scheduled_action)
         if self._skips_window and not self._is_running:
-            self._skips_window = not self._follows_window and scheduled is not ProfilerAction.NONE
+            self._skips_window = not self._follows_window and scheduled_action is not ProfilerAction.NONE
         return ProfilerAction.NONE if self._skips_window and not self._is_running else action
 
-    def _planned(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+    def _planned_action(self, step: int, scheduled_action: ProfilerAction) -> ProfilerAction:
         if self._plan is None:
             rank_size = self._job.rank_and_size() if self._requests else None
             if rank_size is not None and rank_size[1] == 1:
                 self._adopt(Plan(first_step(self._requests[0], step, None, is_alone=True), self._requests[0]))
         plan = self._plan
         if plan is None or step < plan.begin:
-            return scheduled
+            return scheduled_action
         if not self._is_running:
-            return self._begin(plan, step, scheduled)
-        return self._continue(plan, step, scheduled)
+            return self._begin(plan, step, scheduled_action)
+        return self._continue(plan, step, scheduled_action)
 
-    def _begin(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+    def _begin(self, plan: Plan, step: int, scheduled_action: ProfilerAction) -> ProfilerAction:
         rank_size = self._job.rank_and_size()
         is_for_us = rank_size is None or plan.includes_rank(rank_size[0], is_selected_rank=self._job.is_selected_rank())
         if step >= plan.end or rank_size is None or not is_for_us:
@@ -196,19 +196,19 @@ class Triggers:
                 _LOG.warning("The request for steps %d to %d came too late.", plan.first, plan.end - 1)
                 self._note("missed", plan.request.id)
             self._end()
-            return scheduled
-        if scheduled is not ProfilerAction.NONE and not self._follows_window:
-            self._plan = plan.moved(step + 1)
-            return scheduled
-        self._skips_window = scheduled is not ProfilerAction.NONE
+            return scheduled_action
+        if scheduled_action is not ProfilerAction.NONE and not self._follows_window:
+            self._plan = plan.with_begin(step + 1)
+            return scheduled_action
+        self._skips_window = scheduled_action is not ProfilerAction.NONE
         self._is_running = True
         return _action(plan, step)
 
-    def _continue(self, plan: Plan, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+    def _continue(self, plan: Plan, step: int, scheduled_action: ProfilerAction) -> ProfilerAction:
         if step < plan.end:
             return _action(plan, step)
         self._end()
-        return scheduled
+        return scheduled_action
 
     def _end(self) -> None:
         self._is_running = False

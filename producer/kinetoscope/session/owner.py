@@ -24,7 +24,7 @@ class Owner:
     def __init__(self) -> None:
         self.ids: tuple[int, int] | None = None
         """The ids of the process and the thread."""
-        self.place = ""
+        self.program_line = ""
         """The file and line of the program that entered the Tracer, such as `train.py:12`."""
         self.is_block = False
         """Whether a `with` of the program ends the recording."""
@@ -38,7 +38,7 @@ class Owner:
             on_thread_end: Called on the thread when it ends, if the interpreter knows when it does.
             is_block: Whether a `with` of the program ends the recording.
         """
-        self.ids, self.place, self.is_block = _here(), _program_line(), is_block
+        self.ids, self.program_line, self.is_block = _here(), _program_line(), is_block
         thread = threading.current_thread()
         if thread is threading.main_thread() or isinstance(thread, threading._DummyThread):
             return self.ids  # the main thread ends with the program; of a thread made in C, each call is an end

@@ -84,10 +84,10 @@ class StepLoop:
         return self._counted_batches(loader, samples, tokens)
 
     def _counted_batches(self, loader: Iterable[T], samples: Count[T], tokens: Count[T]) -> Iterator[T]:
-        iterator, expected, count = iter(loader), length(loader), 0
+        iterator, total, count = iter(loader), length(loader), 0
         wait = _wait_name(iterator)
         while True:
-            if count != expected:  # after the last batch, the loader only reports that there are no more
+            if count != total:  # after the last batch, the loader only reports that there are no more
                 self._ranges.begin_step(self._counter.batch)
             is_marked = wait is not None and self._ranges.is_recording
             try:
@@ -98,9 +98,7 @@ class StepLoop:
                 return
             self._ranges.begin_step(self._counter.batch)
             count += 1
-            self._batch = open_batch = _Batch(
-                count_of(samples, batch), count_of(tokens, batch), is_last=count == expected
-            )
+            self._batch = open_batch = _Batch(count_of(samples, batch), count_of(tokens, batch), is_last=count == total)
             try:
                 yield batch
             finally:  # also if the loop is left with `break`

@@ -158,12 +158,12 @@ class Supervisor:
         """Begin the next step now, not at the end of the last one: the time between is the recording's own."""
         self.step_start_ns = time.time_ns()
 
-    def action(self, step: int, scheduled: ProfilerAction) -> ProfilerAction:
+    def action(self, step: int, scheduled_action: ProfilerAction) -> ProfilerAction:
         """Return the action of `step`: a request's if there is one, else the schedule's.
 
         A rank that isn't selected does nothing unless a request names it.
         """
-        action = self.triggers.action(step, scheduled) if self._accepts_requests else scheduled
+        action = self.triggers.action(step, scheduled_action) if self._accepts_requests else scheduled_action
         if action is ProfilerAction.NONE or self._trace_writer.selection.is_selected or self.plan is not None:
             return action
         return ProfilerAction.NONE
@@ -171,7 +171,7 @@ class Supervisor:
     @property
     def plan(self) -> Plan | None:
         """The plan for which the profiler runs."""
-        return self.triggers.running
+        return self.triggers.running_plan
 
     @property
     def reason(self) -> str:

@@ -82,14 +82,16 @@ class StepActions:
             ScheduleError: The schedule returned something other than an action.
         """
         if self._schedule is None:
-            return self._limit.limited(ProfilerAction.RECORD if self._selection.is_selected else ProfilerAction.NONE)
+            return self._limit.limited_action(
+                ProfilerAction.RECORD if self._selection.is_selected else ProfilerAction.NONE
+            )
         counter = self._counter
         step = counter.here_in_epoch if self.is_per_epoch else counter.here
         action = self._schedule(step)
         if not isinstance(action, ProfilerAction):
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
         if self._limit.is_set:
-            action = self._limit.limited(action)
+            action = self._limit.limited_action(action)
         self.idle_until = counter.batch + self._idle_steps(self._schedule, step) if self._is_pure else 0
         return self._supervisor.action(counter.batch, action)
 
@@ -258,7 +260,7 @@ class WindowController:
     def _options_now(self) -> Options:
         plan = self._supervisor.plan
         options = self._recording.options
-        return options if plan is None else options.changed(plan.request.options)
+        return options if plan is None else options.with_switches(plan.request.options)
 
     def _trace_id(self) -> str:
         """Return the id of the window that begins now; torch calls this in the middle of its own code."""

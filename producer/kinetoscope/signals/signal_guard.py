@@ -185,8 +185,8 @@ class _Hold:
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
         if not self._depth and self._deferred:
-            deferred, self._deferred = self._deferred, []
-            for handler in deferred:
+            handlers, self._deferred = self._deferred, []
+            for handler in handlers:
                 handler.raise_again()
 
 

@@ -54,7 +54,7 @@ class StuckSignals:
             signal.set_wakeup_fd(other)
             self._close()
             return
-        _forks.listening = self
+        _forks.listener = self
         _forks.register()
 
     def end(self) -> None:
@@ -81,8 +81,8 @@ class StuckSignals:
         current = signal.set_wakeup_fd(-1)
         if self._pipe is not None and current not in (-1, self._pipe[1]):
             signal.set_wakeup_fd(current)
-        if _forks.listening is self:
-            _forks.listening = None
+        if _forks.listener is self:
+            _forks.listener = None
 
     def _close(self) -> None:
         pipe, self._pipe = self._pipe, None
@@ -93,7 +93,7 @@ class StuckSignals:
 class _Forks:
     """Keeps signals of forked processes, such as workers of a DataLoader, out of the training's file descriptor."""
 
-    listening: StuckSignals | None = None
+    listener: StuckSignals | None = None
     _is_registered = False
 
     def register(self) -> None:
@@ -103,9 +103,9 @@ class _Forks:
             os.register_at_fork(after_in_child=self._in_child)
 
     def _in_child(self) -> None:
-        listening = self.listening
-        if listening is not None:
-            listening.end()
+        listener = self.listener
+        if listener is not None:
+            listener.end()
 
 
 _forks = _Forks()

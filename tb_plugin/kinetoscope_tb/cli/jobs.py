@@ -65,9 +65,9 @@ def status(run: Path, form: str) -> None:
         click.echo(visible(_state_of(rank)))
         for left in rank.left_out:
             click.echo(visible(f"  no window from step {left.get('step')} on: {left.get('problem')}"))
-        if rank.hanging is not None:
-            click.echo(visible(f"  step {rank.hanging['step']} hangs for {rank.hanging['seconds']} s or more, in"))
-            for frame in rank.hanging["stack"][:5]:
+        if rank.hang is not None:
+            click.echo(visible(f"  step {rank.hang['step']} hangs for {rank.hang['seconds']} s or more, in"))
+            for frame in rank.hang["stack"][:5]:
                 click.echo(visible(f"    {frame}"))
     for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):
         ranks = ", ".join(str(rank.rank) for rank in job.ranks if rank.doubt == doubt)
@@ -103,24 +103,24 @@ def _state_of(rank: RankStatus) -> str:
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write the traces here, not into RUN.")
 @click.option(
     "--remote",
-    "places",
+    "url_prefixes",
     multiple=True,
     metavar="URL",
     help="Upload pending copies whose destination is this URL or below.",
 )
-def recover(run: Path, force: bool, output: Path | None, places: tuple[str, ...]) -> None:
+def recover(run: Path, force: bool, output: Path | None, url_prefixes: tuple[str, ...]) -> None:
     """Recover traces of killed processes of the run in the folder RUN.
 
     Recordings that were complete but not yet compressed and moved to their place are finished, on the machine that made
     them, by the user who did. If a recording was never saved, its steps, markers and counters become a trace. Copies
     are uploaded only below a URL that --remote names.
     """
-    if not all(places):
+    if not all(url_prefixes):
         raise BadParameter("--remote needs a URL.")
     folder = job_in(run).folder
     if output is not None:
         _make(output)
-    half_done = finish_spools(folder, places=places, output=output)
+    half_done = finish_spools(folder, url_prefixes=url_prefixes, output=output)
     results = recover_journals(folder, force=force, output=output)
     for process in half_done:
         _tell_of(process)

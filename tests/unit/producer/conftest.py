@@ -24,7 +24,7 @@ def quiet_wait(monkeypatch):
 def no_process_left():
     """Waits for the processes that a test's recordings left alone: the next test has the machine for itself."""
     yield
-    for process in child_process.detached:
+    for process in child_process.detached_processes:
         process.wait(60)
 
 
@@ -37,4 +37,4 @@ def log(caplog):
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
     """Each test is a process of its own for what is said once."""
-    monkeypatch.setattr("kinetoscope.output.next_command._said", set())
+    monkeypatch.setattr("kinetoscope.output.next_command._pids", set())

@@ -3,14 +3,14 @@ import sys
 
 LEAVES = """
 import os, subprocess, sys
-from kinetoscope.child_process import detach, detached
+from kinetoscope.child_process import detach, detached_processes
 
 reads, _ = os.pipe()  # the other end is closed when this process is gone
 ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
 detach(ended)
 ended.wait()
 detach(subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=reads, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-print(len(detached), detached[0].poll())
+print(len(detached_processes), detached_processes[0].poll())
 """
 
 

@@ -272,9 +272,9 @@ class JSONTraceHandler(TraceHandler):
 
     def _write(self, window: _Window) -> None:
         """Queue the window's file for writing, after those of earlier windows."""
-        waiting = {other.job["file"] for other in self._waiting if other is not window}
-        remove = [file for file in self._surplus if file not in waiting]
-        self._surplus = [file for file in self._surplus if file in waiting]
+        waiting_files = {other.job["file"] for other in self._waiting if other is not window}
+        remove = [file for file in self._surplus if file not in waiting_files]
+        self._surplus = [file for file in self._surplus if file in waiting_files]
         temporary = self._temporary.intersection(window.sources)
         self._temporary -= temporary
         files = {"sources": window.sources, "temporary": sorted(temporary), "remove": remove}

@@ -43,7 +43,7 @@ def _lines_of(path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Hold the lock that lets only one process of this machine change the merged file."""
     with (folder / ".merging").open("w") as file:
         try:
@@ -60,12 +60,12 @@ class NodeFile:
 
     Args:
         folder: Where the files are.
-        merged: The machine's file.
+        target: The machine's file.
     """
 
-    def __init__(self, folder: Path, merged: str) -> None:
-        self._folder, self._target = folder, folder / merged
-        name = Path(merged).name
+    def __init__(self, folder: Path, target: str) -> None:
+        self._folder, self._target = folder, folder / target
+        name = Path(target).name
         self.records = self._merged_record, self._surplus = folder / f".{name}.merged", folder / f".{name}.surplus"
 
     def add(self, files: Sequence[str]) -> bool:
@@ -95,26 +95,26 @@ def _write_names(path: Path, names: Iterable[str]) -> None:
     replace_file(path, "".join(f"{name}\n" for name in names).encode())
 
 
-def merge_window(folder: Path, files: Sequence[str], merged: str) -> bool:
+def merge_window(folder: Path, files: Sequence[str], target: str) -> bool:
     """Add the files of one window to the merged file if all exist and none is in it yet; return whether it did."""
-    with _locked(folder):
-        return NodeFile(folder, merged).add(files)
+    with _folder_lock(folder):
+        return NodeFile(folder, target).add(files)
 
 
-def discard_node_file(folder: Path, merged: str) -> None:
+def discard_node_file(folder: Path, target: str) -> None:
     """Delete a machine's file that an earlier training may have left."""
-    for path in (folder / merged, *NodeFile(folder, merged).records):
+    for path in (folder / target, *NodeFile(folder, target).records):
         path.unlink(missing_ok=True)
 
 
-def remove_rank_files(folder: Path, files: Sequence[str], merged: str | None) -> None:
+def remove_rank_files(folder: Path, files: Sequence[str], target: str | None) -> None:
     """Remove a rank's files, but none before it is in the merged file."""
-    if merged is None:
+    if target is None:
         for name in files:
             (folder / name).unlink(missing_ok=True)
     else:
-        with _locked(folder):
-            NodeFile(folder, merged).remove(files)
+        with _folder_lock(folder):
+            NodeFile(folder, target).remove(files)
 
 
 def _plain_lines(path: Path) -> Iterator[str]:

@@ -58,11 +58,11 @@ class RankFile:
                 yield _metadata("clock_offset_ns", self._rank, {"value": source.offset_ns})
         for tid in self._backward:
             yield _metadata("thread_sort_index", self._rank, {"sort_index": 1}, tid)
-        for place, (pid, number) in enumerate(self._processes.items()):
+        for index, (pid, number) in enumerate(self._processes.items()):
             if number != self._rank:
                 name = {"name": f"rank {self._rank} · {pid if isinstance(pid, str) else f'device {pid}'}"}
                 yield _metadata("process_name", number, name)
-                order = self._rank * _PROCESSES_PER_RANK + place
+                order = self._rank * _PROCESSES_PER_RANK + index
                 yield _metadata("process_sort_index", number, {"sort_index": order})
 
     def _lines_of(self, source: ChromeTrace) -> Iterator[str]:

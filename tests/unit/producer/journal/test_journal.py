@@ -220,8 +220,8 @@ def test_counters_do_not_hide_the_last_step_nor_where_it_hangs(tmp_path, monkeyp
     (status,) = rank_statuses(tmp_path)
     assert (status.completed, status.step_s, status.is_recording) == (40, 0.001, True)
     assert status.recording_since_step == 39
-    assert status.hanging["seconds"] == 130
-    assert len(status.hanging["stack"]) == frames
+    assert status.hang["seconds"] == 130
+    assert len(status.hang["stack"]) == frames
     assert [left["step"] for left in status.left_out] == [12]
     result, trace = the_trace(tmp_path)
     assert result.trace.name == "rank3.40.pt.trace.json.gz"

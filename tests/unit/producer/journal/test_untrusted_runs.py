@@ -130,7 +130,7 @@ def test_a_job_that_names_what_lies_elsewhere_is_refused_and_left_alone(tmp_path
     changed, words = outside(mine)[kind]
     put(spool, tmp_path / "run", **changed)
     before = contents(mine)
-    (process,) = finish_spools(tmp_path / "run", places=["file://"])
+    (process,) = finish_spools(tmp_path / "run", url_prefixes=["file://"])
     assert words in process.problem
     assert contents(mine) == before
     assert (spool.folder / "0000.json").exists()
@@ -181,12 +181,12 @@ def test_copies_go_only_where_the_user_allows(tmp_path, spool):
     goal = tmp_path / "bucket" / "run" / "a.gz"
     put(spool, tmp_path / "run", remote=goal.as_uri())
     for places in ([], ["s3://bucket"], [(tmp_path / "buck").as_uri()], [f"{goal.as_uri()}/below"]):
-        (process,) = finish_spools(tmp_path / "run", places=places)
+        (process,) = finish_spools(tmp_path / "run", url_prefixes=places)
         assert process.pending_copies == (goal.as_uri(),)
         assert process.problem == ""
         assert (tmp_path / "run" / "a.gz").exists()
         assert not goal.exists()
-    (process,) = finish_spools(tmp_path / "run", places=[(tmp_path / "bucket").as_uri()])
+    (process,) = finish_spools(tmp_path / "run", url_prefixes=[(tmp_path / "bucket").as_uri()])
     assert process.pending_copies == ()
     assert goal.read_bytes() == (tmp_path / "run" / "a.gz").read_bytes()
     assert not spool.folder.exists()
@@ -195,7 +195,7 @@ def test_copies_go_only_where_the_user_allows(tmp_path, spool):
 def test_no_place_allows_a_way_up(tmp_path, spool):
     place = (tmp_path / "bucket").as_uri()
     put(spool, tmp_path / "run", remote=f"{place}/../key")
-    (process,) = finish_spools(tmp_path / "run", places=[place])
+    (process,) = finish_spools(tmp_path / "run", url_prefixes=[place])
     assert process.pending_copies == (f"{place}/../key",)
     assert not (tmp_path / "key").exists()
 

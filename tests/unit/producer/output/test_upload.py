@@ -124,7 +124,7 @@ def test_recover_finishes_the_upload_that_a_killed_writer_was_in(s3, tmp_path, s
     free.set()
     wait_for(lambda: bool(names(s3)) == has_arrived)
     s3.answer = lambda request: None
-    (finished,) = finish_spools(tmp_path / "run", places=["s3://bucket/logdir"])
+    (finished,) = finish_spools(tmp_path / "run", url_prefixes=["s3://bucket/logdir"])
     assert [window["upload"]["state"] for window in finished.windows] == ["uploaded"] * 2
     for name in ("rank0.1.pt.trace.json.gz", "rank0.2.pt.trace.json.gz"):
         body = s3.client.get_object(Bucket="bucket", Key=f"logdir/run/{name}")["Body"].read()

@@ -166,7 +166,7 @@ def test_a_job_that_kills_its_writer_process_is_given_up(spool, put, tmp_path):
 def test_the_newest_stay_and_none_is_deleted_before_it_is_copied(put, spool, tmp_path, uploads, keep, remote, left):
     for number in range(4):
         put(number, keep=keep, remote=remote and remote.format(number))
-        SpoolWriter(spool, places=["s3://bucket/", "s3://refuses"]).work()
+        SpoolWriter(spool, url_prefixes=["s3://bucket/", "s3://refuses"]).work()
     assert traces(tmp_path) == sorted(f"rank0.{span}.pt.trace.json.gz" for span in left)
     record = states(tmp_path)
     assert [rank["state"] for _, rank in record] == ["saved"] * 4
@@ -253,7 +253,9 @@ def test_traces_are_written_before_any_is_uploaded(put, spool, tmp_path, uploads
     for number in range(2):
         put(number, remote=f"s3://bucket/{number}")
     counts = []
-    SpoolWriter(spool, lambda: counts.append((len(traces(tmp_path)), len(uploads))), places=["s3://bucket"]).work()
+    SpoolWriter(
+        spool, lambda: counts.append((len(traces(tmp_path)), len(uploads))), url_prefixes=["s3://bucket"]
+    ).work()
     assert counts[-1] == (2, 2)
     assert (1, 0) in counts
 

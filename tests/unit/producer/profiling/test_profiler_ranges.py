@@ -20,7 +20,7 @@ def test_a_recorded_name_is_harmless_in_json(text):
 def test_each_marker_has_its_own_recorded_name(labels):
     names = MarkerNames()
     for label in [*labels, *labels]:
-        recorded = names.recorded(label)
+        recorded = names.recorded_name(label)
         assert names.labels[recorded]["label"] == label
     assert len(names.labels) == len(set(labels))
 

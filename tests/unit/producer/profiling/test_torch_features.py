@@ -33,7 +33,7 @@ def use(monkeypatch, module, *, has_device=True):
 )
 def test_the_backend_gets_what_torch_2_14_and_2_15_read(monkeypatch, settings, module, backend, log):
     use(monkeypatch, module)
-    assert ALL.supported() == ALL
+    assert ALL.supported_features() == ALL
     config = Options(features=ALL).arguments(str)["experimental_config"]
     assert json.loads(config["custom_profiler_config"]) == {
         "backend": backend,
@@ -48,7 +48,7 @@ def test_the_backend_gets_what_torch_2_14_and_2_15_read(monkeypatch, settings, m
 
 def test_torch_2_13_has_the_backend_alone(monkeypatch, settings, log):
     use(monkeypatch, "torch.profiler._cupti_monitor")
-    assert ALL.supported() == TorchFeatures(in_process_cupti=True)
+    assert ALL.supported_features() == TorchFeatures(in_process_cupti=True)
     (message,) = log()
     assert "doesn't have graph_dependencies and gpu_counters; torch 2.14 does" in message
 
@@ -62,7 +62,7 @@ def test_torch_2_13_has_the_backend_alone(monkeypatch, settings, log):
 )
 def test_without_backend_or_device_kineto_records(monkeypatch, settings, log, module, has_device, message):
     use(monkeypatch, module, has_device=has_device)
-    features = ALL.supported()
+    features = ALL.supported_features()
     assert features == TorchFeatures()
     assert Options(features=features).arguments(str)["experimental_config"] is None
     (line,) = log()

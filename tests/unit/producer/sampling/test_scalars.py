@@ -107,7 +107,7 @@ def test_rank_0_writes_and_others_if_requested(tmp_path, monkeypatch, rank, enab
     monkeypatch.setenv(scalars.SWITCH, "on")
     begun = []
     monkeypatch.setattr(scalars, "CurveSender", lambda folder, notes: begun.append((folder, notes)))
-    each = scalars.Curves(enabled=enabled)
+    each = scalars.Curves(scalars=enabled)
     each.attach(lambda is_late: (RankInfo(rank, 4), tmp_path / "run"), [])
     each.poll()
     assert [path.path.relative_to(tmp_path).as_posix() for path, _ in begun] == ([] if folder is None else [folder])
@@ -128,7 +128,7 @@ def test_only_rank_0_writes_breakdowns_of_windows(tmp_path, monkeypatch):
 
     monkeypatch.setattr(scalars, "CurveSender", FakeSender)
     for rank in range(2):
-        each = scalars.Curves(enabled="all")
+        each = scalars.Curves(scalars="all")
         each.attach(lambda is_late, rank=rank: (RankInfo(rank, 2), tmp_path), [])
         each.poll()
         each.window(tmp_path / f"rank{rank}", 5)

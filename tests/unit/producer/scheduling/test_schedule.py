@@ -68,9 +68,9 @@ def test_a_window_that_lasts_too_long_ends_and_the_next_one_has_its_own_time():
     done = []
     for now, action in enumerate([warmup, record, record, record, none, record, save, record, none]):
         now *= 6
-        done.append((limit.limited(action), limit.reason))
+        done.append((limit.limited_action(action), limit.reason))
     assert [action for action, _ in done] == [warmup, record, record, none, none, record, save, record, none]
     assert [reason for _, reason in done] == [None, None, None, "max_window_s", None, None, None, None, None]
-    assert WindowLimit(None).limited(record) is record
+    assert WindowLimit(None).limited_action(record) is record
     with pytest.raises(ScheduleError, match="max_window_s=0"):
         WindowLimit(0)
