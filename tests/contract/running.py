@@ -67,12 +67,12 @@ class Server:
 
 
 @contextmanager
-def serving(*flags: str) -> Iterator[Server]:
+def serving(*flags: str, python: str | Path = sys.executable) -> Iterator[Server]:
     """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block.
 
     Its output goes into a file: a pipe that nobody reads stops it once it is full.
     """
-    command = [sys.executable, "-m", "tensorboard.main", "--host=127.0.0.1", "--port=0", *flags]
+    command = [python, "-m", "tensorboard.main", "--host=127.0.0.1", "--port=0", *flags]
     with (
         tempfile.NamedTemporaryFile("w") as file,
         subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, text=True) as process,

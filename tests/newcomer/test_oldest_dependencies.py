@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-import socket
 import subprocess
 import sys
-import urllib.request
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from contract.running import serving
 from newcomer.installing import ROOT, environment
 from support.build import TraceBuilder
-from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none; one Python that sees this is enough")
 pytestmark = pytest.mark.skipif(sys.version_info[:2] > (3, 12), reason="the oldest NumPy has no wheel for it")
 
-STARTS_WITHIN_S = 90
 SETUPTOOLS = "setuptools<81"  # TensorBoard until 2.20 imports pkg_resources, which later ones don't have
 
 
@@ -41,28 +35,6 @@ def logdir(tmp_path_factory) -> Path:
     trace = TraceBuilder().step(1, 0, 9_000_000).op("aten::mm", 1000, 5_000_000)
     (folder / "rank0.9.pt.trace.json").write_text(trace.text())
     return folder.parent
-
-
-@contextmanager
-def tensorboard(programs: Path, logdir: Path) -> Iterator[str]:
-    """The address of a TensorBoard of an environment, which ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [programs / "tensorboard", "--logdir", logdir, "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            wait_for(lambda: _answers(port, process), STARTS_WITHIN_S)
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
-
-
-def _answers(port: int, process: subprocess.Popen[str]) -> bool:
-    assert process.poll() is None, process.communicate()[0]
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_they_start_tensorboard_with_our_tab_and_print_answers(wheel, logdir, tmp_path):
@@ -83,11 +55,9 @@ def test_the_oldest_tensorboard_starts_with_the_newest_numpy(wheel, logdir, tmp_
 
 
 def shows_our_tab(programs: Path, logdir: Path) -> None:
-    with tensorboard(programs, logdir) as address:
-        with urllib.request.urlopen(f"{address}data/plugins_listing", timeout=60) as answer:
-            assert json.load(answer)["pytorch_profiler"]["enabled"] is not None
-        with urllib.request.urlopen(f"{address}data/plugin/pytorch_profiler/static/index.js", timeout=60) as answer:
-            assert answer.status == 200
+    with serving("--logdir", str(logdir), python=programs / "python") as server:
+        assert server.ask("data/plugins_listing").json["pytorch_profiler"]["enabled"] is not None
+        assert server.plugin("static/index.js").status == 200
 
 
 def prints_answers(programs: Path, logdir: Path) -> None:

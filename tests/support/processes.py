@@ -3,9 +3,11 @@
 import gzip
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 from kinetoscope.naming import parse
 
@@ -15,10 +17,12 @@ ENVIRON = {name: value for name, value in os.environ.items() if name not in RUN_
 
 
 def free_port():
-    """A port of this machine that nobody listens at now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A free port below those that systems choose themselves: until it is used, no other process gets it by chance."""
+    while True:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):  # somebody listens at it
+            probe.bind(("", port))
+            return port
 
 
 def started(*command):
