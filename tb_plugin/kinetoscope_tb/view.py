@@ -48,14 +48,6 @@ class Recorded(Protocol):
         """Whether that part isn't empty."""
 
 
-class Shared(Protocol):
-    """An intermediate result that several views of a trace share."""
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory that it uses."""
-
-
 @dataclass(frozen=True)
 class Parameter:
     """One keyword-only argument of a view; it selects rows, never columns.
@@ -207,7 +199,7 @@ class Reference:
     categories: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """One view. Its id is the name of its function, of its module, of its URL and of its golden files.
 
@@ -231,9 +223,8 @@ class View:
         states_doubts: Whether the view itself says what faults of the recording make doubtful.
         reads_captures: Whether captures of graphs change it: the operators, modules, shapes, stacks and marks of what
             graphs replay. It isn't ready while they are searched.
-        shares: Computes the intermediate result that the view shares with others, and caches it with the trace. Code
-            that computes several views of a trace at the same time calls it first, once. It is about what was
-            recorded alone.
+        shares: What the view shares with others: the function of the recording alone that it calls first, whose result
+            is cached with the trace. A server computes it before the views, so that none of its threads waits.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
             recording of the `run`.
     """
@@ -248,7 +239,7 @@ class View:
     within: Within = "rows"
     scope: Scope = "recording"
     reads_captures: bool = False
-    shares: Callable[..., Shared] | None = None
+    shares: Callable[[Trace], object] | None = None
     slices: Slices | None = None
     time: RowTime | None = None
     reference: Reference | None = None

@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.critical_path.explanation import Explanation
+from kinetoscope_tb.arrays.held_memory import bytes_of
+from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import Names, Places
 from kinetoscope_tb.critical_path.path import critical_path
@@ -54,7 +55,7 @@ def test_unchanged_delays_give_the_recorded_times(builder):
 @given(builders(), st.sampled_from([10, 50, 100]), st.integers(1, 5))
 def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, together):
     trace = builder.build()
-    explained = Explanation.of(trace)
+    explained = path_explanation(trace)
     graph, what_if = explained.graph, explained.what_if
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
@@ -188,11 +189,11 @@ def test_only_what_is_on_the_path_can_save_anything(program):
 @given(builders())
 def test_an_explanation_is_made_once_and_says_what_its_parts_say(builder):
     trace = builder.build()
-    explained = Explanation.of(trace)
-    assert Explanation.of(trace) is explained
+    explained = path_explanation(trace)
+    assert path_explanation(trace) is explained
     assert explained.path.equals(critical_path(trace, Graph.of(trace)))
     assert explained.what_if.part.tolist() == WhatIf.of(trace, Graph.of(trace)).part.tolist()
-    assert explained.held_bytes > 0
+    assert bytes_of([explained]) > 0
 
 
 @few

@@ -32,7 +32,7 @@ from kinetoscope_tb.names.matrix_work import FORMULAS
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
+from kinetoscope_tb.timeline.details.row_facts import row_facts
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.views.overview.critical_path_segments import MOST_ROWS
@@ -97,14 +97,10 @@ class Answers:
         numbers = search(self.trace, self.timeline, parsed(json.dumps(find), VIEWS), VIEWS).numbers
         return int(self.timeline.dur_ns[numbers].sum())
 
-    @cached_property
-    def _origins(self) -> Origins:
-        return Origins.of(self.trace)
-
     def drawer(self, view: str, row: Mapping[str, Any]) -> dict[str, Any]:
         """What the drawer of a row shows."""
         events = VIEWS[view].events_of_row(self.trace, {name: row[name] for name in VIEWS[view].table.key})
-        return row_facts(self.timeline, events, self._origins, ())
+        return row_facts(self.trace, self.timeline, events, ())
 
 
 @dataclass(frozen=True)

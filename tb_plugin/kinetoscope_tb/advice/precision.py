@@ -112,9 +112,9 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
 
 def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
     """How much shorter each step gets if these kernels run FASTER; what runs meanwhile takes as long."""
-    from ..critical_path.explanation import Explanation  # 15 modules, for float matmuls alone
+    from ..critical_path.explanation import path_explanation  # 15 modules, for float matmuls alone
 
-    explained = Explanation.of(facts.trace)
+    explained = path_explanation(facts.trace)
     return explained.what_if.saved(explained.what_if.computation_of(rows), round(100 * (1 - 1 / FASTER)))
 
 

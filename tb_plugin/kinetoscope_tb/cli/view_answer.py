@@ -49,7 +49,7 @@ def print_view(
         file = chosen(listing, names)
         with opened(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
-            _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(view, trace))
+            _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(trace, view))
     else:
         from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,24 +30,10 @@ class Explanation:
     path: pl.DataFrame
     what_if: WhatIf
 
-    @classmethod
-    def of(cls, trace: Trace) -> Explanation:
-        """Return the explanation of a trace: computed at the first call and cached as long as the trace exists."""
-        return _explanation(trace)
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory that it uses."""
-        holders: tuple[Any, ...] = (self.graph, self.graph.nodes, self.graph.nodes.boundaries, self.what_if)
-        arrays = [value for holder in holders for value in vars(holder).values() if isinstance(value, np.ndarray)]
-        owners = {
-            id(owner): owner.nbytes for owner in (array if array.base is None else array.base for array in arrays)
-        }
-        return sum(owners.values()) + int(self.path.estimated_size())
-
 
 @once_per_recording
-def _explanation(trace: Trace) -> Explanation:
+def path_explanation(trace: Trace) -> Explanation:
+    """The explanation of a trace: computed at the first call and cached with it."""
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)
     return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
@@ -56,7 +41,7 @@ def _explanation(trace: Trace) -> Explanation:
 
 def counted_path(trace: Trace) -> pl.DataFrame:
     """The critical paths of the steps that count: PATH."""
-    steps, path = counted_steps(trace), Explanation.of(trace).path
+    steps, path = counted_steps(trace), path_explanation(trace).path
     if steps and steps[-1] - steps[0] == len(steps) - 1:
         first, stop = np.searchsorted(path["step"].to_numpy(), [steps[0], steps[-1] + 1]).tolist()
         return path[first:stop]

@@ -10,7 +10,7 @@ from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from ..trace.row_filters import Events, Key, is_equal
 from .classes import CLASSES
-from .explanation import Explanation
+from .explanation import path_explanation
 from .names import NAMELESS, Names, Places
 
 
@@ -19,7 +19,7 @@ def path_events(trace: Trace, key: Key) -> Events:
 
     The key has some of step, start_ns, part and name; without a step, all complete steps count.
     """
-    path = Explanation.of(trace).path.filter(_predicates(trace, key))
+    path = path_explanation(trace).path.filter(_predicates(trace, key))
     places = Places.of_path(path)
     if "name" in key:
         names = Names.of(trace)

@@ -4,12 +4,11 @@ A question never waits for a file: if an answer takes longer than `PATIENCE_S`, 
 continues in the background.
 
 engine             answers questions about files
-trace_cache        which traces are in memory, with what was computed from them
+trace_cache        which traces are in memory; what was computed from one is with it (`Trace.results`)
 files              reads a file, or opens it from the cache on disk
 file_processes     which files hold several processes
 captures           the recordings that say what graphs launch, searched after the trace is shown
 summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
-memory             how much memory results take
 future_cache       keyed futures with a least-recently-used limit; all these caches use it
 executors          thread and process pools that read many files
 sidecar_summaries  summaries stored next to their recordings

@@ -100,6 +100,11 @@ def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> 
     return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else view.frame(recorded, arguments)
 
 
+def answer(recorded: Recorded, view: View, *arguments: tuple[str, object]) -> pl.DataFrame | Missing:
+    """The same as a function of hashable arguments, by which results are cached."""
+    return compute(view, recorded, dict(arguments))
+
+
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:
     """Trace health with the recorder's notes about the run appended; other views unchanged.
 

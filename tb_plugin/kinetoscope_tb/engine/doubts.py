@@ -11,7 +11,7 @@ from ..trace.model import Undermined
 from ..view import View
 
 
-def doubt(view: View, trace: Trace) -> str:
+def doubt(trace: Trace, view: View) -> str:
     """A sentence that says which part of a view's numbers is doubtful, and why; empty if the recording bears them.
 
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.

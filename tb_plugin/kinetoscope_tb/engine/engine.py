@@ -19,8 +19,8 @@ from .answers import (
     Missing,
     NotReady,
     Partial,
+    answer,
     ask_all,
-    compute,
     merge_run_notes,
     result_within,
 )
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ..reader.event import Event
     from ..timeline.core.model import Timeline
     from ..trace import Trace
-    from ..view import Shared, View
+    from ..view import View
     from .cache import Cache
     from .files import Read
 
@@ -168,32 +168,22 @@ class Engine:
         is_elsewhere = is_url(path) or Path(path).is_absolute()
         return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
 
-    def trace(self, file: TraceFile) -> Trace:
-        """The finished trace in a file, read at the first call: its graphs are joined with their captures.
+    def trace(self, file: TraceFile, *, reads_captures: bool = True) -> Trace:
+        """The trace in a file, read at the first call.
+
+        Args:
+            file: The file.
+            reads_captures: Whether to wait for the finished trace, whose graphs are joined with their captures. If not
+                it is the finished one if that is at hand; while captures are searched, or if they can't be used, the
+                trace as it was read. `Trace.recording` is that always.
 
         Raises:
             TraceError: The file, or a capture that was chosen for it, can't be used.
             NotReady: It is being read, or its captures are being searched.
         """
-        return result_within(self._entry_read(file).finished, self._patience_s, SEARCHING)
-
-    def recording(self, file: TraceFile) -> Trace:
-        """The trace in a file as it was read, for what captures don't change.
-
-        Raises:
-            TraceError: The file can't be used.
-            NotReady: It is being read.
-        """
-        return self._entry_read(file).future.result()
-
-    def trace_so_far(self, file: TraceFile) -> Trace:
-        """The finished trace; while its captures are searched, or if they can't be used, the trace as it was read.
-
-        Raises:
-            TraceError: The file can't be used.
-            NotReady: It is being read.
-        """
         entry = self._entry_read(file)
+        if reads_captures:
+            return result_within(entry.finished, self._patience_s, SEARCHING)
         return (entry.finished if entry.is_finished else entry.future).result()
 
     def _entry_read(self, file: TraceFile) -> TraceEntry:
@@ -210,23 +200,35 @@ class Engine:
         """The first part of a file that takes long to read; None for any other file."""
         return self._traces.entry(file).partial
 
-    def frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+    def frame(
+        self, view: View, file: TraceFile, arguments: Mapping[str, object], *, waits_for_captures: bool = True
+    ) -> pl.DataFrame | Missing:
         """A view of the trace in a file, computed at the first call.
+
+        Args:
+            view: The view.
+            file: The file.
+            arguments: Its arguments.
+            waits_for_captures: Whether a view that captures change (`View.reads_captures`) waits while they are
+                searched. If not it is of what is known so far.
 
         Raises:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        trace = self._trace_for(view, file)
-        key = (view.id, tuple(sorted(arguments.items())))
-        after = self._shared(file, view.shares)
-        result: Future[pl.DataFrame | Missing]
-        result = self._traces.result(file, key, compute, view, trace, arguments, after=after)
+        trace = self._trace_for(view, file, waits_for_captures=waits_for_captures)
+        after = self._shared(file, trace, view.shares)
+        result = self._traces.result(file, trace, answer, view, *sorted(arguments.items()), after=after)
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
-    def _trace_for(self, view: View, file: TraceFile) -> Trace:
-        """What a view looks at: only those that captures change wait for these."""
-        return self.trace(file) if view.reads_captures else self.recording(file)
+    def _trace_for(self, view: View, file: TraceFile, *, waits_for_captures: bool = True) -> Trace:
+        """What a view looks at: if captures don't change it, the trace as it was read."""
+        trace = self.trace(file, reads_captures=view.reads_captures and waits_for_captures)
+        return trace if view.reads_captures else trace.recording
+
+    def _shared(self, file: TraceFile, trace: Trace, shares: Callable[[Trace], object] | None) -> Future[object] | None:
+        """What views begin with is about what was recorded alone."""
+        return None if shares is None else self._traces.result(file, trace.recording, shares, most=None)
 
     def doubt(self, view: View, file: TraceFile) -> str:
         """Which part of a view's numbers is doubtful, and why; empty if the recording has no fault that matters to it.
@@ -235,10 +237,11 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        result: Future[str] = self._traces.result(file, ("doubt", view.id), doubt, view, self.recording(file))
+        recording = self.trace(file, reads_captures=False).recording
+        result = self._traces.result(file, recording, doubt, view)
         return result_within(result, self._patience_s, "analyzing")
 
-    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
+    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[[Trace], object]]]) -> None:
         """Begin in the background what the next questions about a large trace will need; does nothing for others.
 
         Args:
@@ -246,24 +249,6 @@ class Engine:
             shares: Returns what views begin with (`View.shares`), in the order in which it may be needed.
         """
         self._traces.prepare(file, shares)
-
-    def frame_so_far(self, view: View, file: TraceFile) -> pl.DataFrame | Missing:
-        """A view of `trace_so_far`: what is known of the file without waiting for captures.
-
-        Raises:
-            TraceError: The file can't be used.
-            NotReady: It isn't computed yet.
-        """
-        entry = self._entry_read(file)
-        if entry.is_finished:
-            return self.frame(view, file, {})
-        key, trace = (view.id, "so far"), entry.future.result()
-        result: Future[pl.DataFrame | Missing] = self._traces.result(file, key, compute, view, trace, {})
-        return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
-
-    def _shared(self, file: TraceFile, make: Callable[..., Shared] | None) -> Future[Shared] | None:
-        """What views share is about what was recorded alone."""
-        return None if make is None else self._traces.shared(file, self.recording(file), make)
 
     def run_frame(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
         """A view of all recordings of a file's span, or of its run, computed at the first call.
@@ -275,15 +260,15 @@ class Engine:
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.frame(view, listing, listed, arguments)
 
-    def about_ranks(self, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
-        """The result of a function of all recordings of a file's span, computed at the first call with this name.
+    def about_ranks(self, file: TraceFile, question: Callable[[Ranks], Result]) -> Result:
+        """The result of a function of all recordings of a file's span, computed at the first call.
 
         Raises:
             NotReady: It isn't computed yet.
         """
         listing = self._finished_listing()
         listed = listing.find(file.run, file.worker, file.span)
-        return self._runs.about(listing, listed, name, question)
+        return self._runs.about(listing, listed, question)
 
     def recordings_of_span(self, file: TraceFile) -> list[TraceFile]:
         """The recordings of a file's span, one per worker, the file's own first.
@@ -307,13 +292,12 @@ class Engine:
         return chosen
 
     def about_each(
-        self, files: Sequence[TraceFile], name: str, question: Callable[..., Result], *arguments: Hashable
+        self, files: Sequence[TraceFile], question: Callable[..., Result], *arguments: Hashable
     ) -> list[Result]:
         """The results of a function of the trace in each of several files, in order; unusable files are left out.
 
         Args:
             files: The files, all of which are read at the same time.
-            name: With the arguments, the key of the results.
             question: Called with the trace, its worker and the arguments.
             arguments: Further arguments of the function.
 
@@ -325,30 +309,25 @@ class Engine:
         if not all(is_done(entry.future, self._patience_s if done == i else 0) for i, entry in enumerate(entries)):
             raise NotReady(LoadingProgress("reading other ranks", done / len(files)))
         usable = [file for file, entry in zip(files, entries, strict=True) if entry.future.exception() is None]
-        results = [
-            self._traces.result(file, (name, *arguments), question, self.trace(file), file.worker, *arguments)
-            for file in usable
-        ]
+        results = [self._traces.result(file, self.trace(file), question, file.worker, *arguments) for file in usable]
         return [result_within(result, self._patience_s, "analyzing") for result in results]
 
     def about(
         self,
         file: TraceFile,
-        name: str,
         question: Callable[..., Result],
         *arguments: Hashable,
         most: int = MOST_RESULTS,
-        shares: Callable[..., Shared] | None = None,
+        shares: Callable[[Trace], object] | None = None,
         reads_captures: bool = True,
     ) -> Result:
         """The result of a function of the trace in a file and of its timeline, computed at the first call.
 
         Args:
             file: The file.
-            name: With the arguments, the key of the result.
             question: Called with the trace, the timeline and the arguments.
             arguments: Further arguments of the function.
-            most: How many results of this name are cached: few if they are large.
+            most: How many of its results are cached: few if they are large.
             shares: Computes what several functions begin with (`View.shares`).
             reads_captures: Whether captures change the result (`View.reads_captures`).
 
@@ -356,12 +335,11 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        trace = self.trace(file) if reads_captures else self.recording(file)
-        timeline = self.timeline(file)
-        key = ("timeline", name, *arguments)
-        after = self._shared(file, shares)
-        result: Future[Result]
-        result = self._traces.result(file, key, question, trace, timeline, *arguments, most=most, after=after)
+        trace = self.trace(file, reads_captures=reads_captures)
+        trace = trace if reads_captures else trace.recording
+        compute = partial(question, trace, self.timeline(file), *arguments)
+        after = self._shared(file, trace, shares)
+        result = self._traces.result(file, trace, question, *arguments, compute=compute, most=most, after=after)
         return result_within(result, self._patience_s, "analyzing")
 
     def timeline(self, file: TraceFile) -> Timeline:
@@ -371,7 +349,8 @@ class Engine:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
-        return result_within(self._traces.timeline(file, self.recording(file)), self._patience_s, "arranging")
+        recording = self.trace(file, reads_captures=False).recording
+        return result_within(self._traces.timeline(file, recording), self._patience_s, "arranging")
 
     def comparison(
         self,
@@ -389,9 +368,9 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         old_trace, new_trace = self._both(base, new, partial(self._trace_for, view))
-        key = ("compare", view.id, tuple(sorted(arguments.items())), tuple(columns), self._traces.entry(base).number)
-        question = (view, old_trace, new_trace, arguments, columns)
-        result: Future[Comparison | Missing] = self._traces.result(new, key, compute_comparison, *question)
+        key = (view, tuple(sorted(arguments.items())), tuple(columns), self._traces.entry(base).number)
+        compare = partial(compute_comparison, view, old_trace, new_trace, arguments, columns)
+        result = self._traces.result(new, new_trace, compute_comparison, *key, compute=compare)
         return result_within(result, self._patience_s, "comparing")
 
     def changes(self, views: Mapping[str, View], base: TraceFile, new: TraceFile) -> ChangeList:
@@ -401,9 +380,10 @@ class Engine:
             TraceError: One of the files can't be used.
             NotReady: It isn't computed yet.
         """
-        both = self._both(base, new, self.trace)
-        key = ("changes", self._traces.entry(base).number)
-        result: Future[ChangeList] = self._traces.result(new, key, compute_changes, views, *both)
+        old_trace, new_trace = self._both(base, new, self.trace)
+        find_changes = partial(compute_changes, views, old_trace, new_trace)
+        number = self._traces.entry(base).number
+        result = self._traces.result(new, new_trace, compute_changes, number, compute=find_changes)
         return result_within(result, self._patience_s, "comparing")
 
     def _both(self, base: TraceFile, new: TraceFile, trace: Callable[[TraceFile], Trace]) -> tuple[Trace, Trace]:
@@ -420,7 +400,7 @@ class Engine:
             TraceError: The file can't be used, or changed since the trace was read.
             NotReady: It is being searched.
         """
-        trace = self.recording(file)
+        trace = self.trace(file, reads_captures=False).recording
         key = (file.path, file.stamp, offset)
         event = self._events.get(key, lambda: Pending(self._detailers.submit(self._event, file, trace, offset)))
         if is_done(event.future, self._patience_s) and event.future.exception():

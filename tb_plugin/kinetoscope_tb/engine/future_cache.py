@@ -17,9 +17,9 @@ Key = TypeVar("Key", bound="Hashable")
 
 
 class Item(Protocol):
-    """An item of a cache: a future, and the memory that its result takes."""
+    """An item of a cache."""
 
-    held_bytes: int
+    held_bytes: int  # the memory that its result takes
 
     @property
     def future(self) -> Future[Any]:
@@ -66,12 +66,6 @@ class FutureCache(Generic[Key, CachedItem]):
         with self._lock:
             return self._items.get(key)
 
-    def values(self) -> list[Any]:
-        """The results that are there."""
-        with self._lock:
-            futures = [item.future for item in self._items.values()]
-        return [future.result() for future in futures if future.done() and future.exception() is None]
-
     def get(
         self,
         key: Key,
@@ -91,31 +85,18 @@ class FutureCache(Generic[Key, CachedItem]):
                 self._items.popitem(last=False)
             return item
 
-    def limit(self, most: int, is_alike: Callable[[Key], bool]) -> None:
-        """Drop the least recently used of some keys until at most this many of them are left."""
-        with self._lock:
-            alike = [key for key in self._items if is_alike(key)]
-            for key in alike[: max(0, len(alike) - most)]:
-                del self._items[key]
-
-    def put(self, key: Key, item: CachedItem) -> None:
-        """Replace the item of this key with one that is done."""
-        with self._lock:
-            self._items[key] = item
-
     def drop(self, key: Key, item: CachedItem) -> None:
         """Drop an item, so that the next call starts another; does nothing if another has replaced it."""
         with self._lock:
             if self._items.get(key) is item:
                 del self._items[key]
 
-    def grow(self, item: CachedItem, more_bytes: int) -> None:
-        """Add to the memory of an item, and drop others that are done until all fit the capacity."""
-        capacity = None if self._capacity_bytes is None else self._capacity_bytes()
+    def make_room(self, item: CachedItem) -> None:
+        """Drop items that are done, other than the one that grew, until all fit the capacity."""
+        if self._capacity_bytes is None:
+            return
+        capacity = self._capacity_bytes()
         with self._lock:
-            item.held_bytes += more_bytes
-            if capacity is None:
-                return
             for key in [key for key, other in self._items.items() if other is not item and other.future.done()]:
                 if sum(other.held_bytes for other in self._items.values()) <= capacity:
                     break

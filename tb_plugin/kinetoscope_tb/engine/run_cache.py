@@ -8,8 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .answers import LoadingProgress, NotReady, compute, result_within
-from .future_cache import FutureCache, Pending
+from ..trace.results import Results
+from .answers import LoadingProgress, NotReady, answer, result_within
+from .future_cache import FutureCache
 from .processes import Processes
 from .read_queue import LARGE_BYTES
 from .summary_loader import ExecutorFactory, HoldsSeveral, files_of, load_summaries, ranks_of, span_place
@@ -35,19 +36,14 @@ MOST_READERS = 8
 FEW = 16  # recordings that threads read, unless they are large: a process takes a second to start
 
 
-def _results() -> FutureCache[Hashable, Pending[Any]]:
-    return FutureCache(MOST_RESULTS)
-
-
 @dataclass(eq=False)
 class _RunEntry:
-    """One run: the number of its loaded summaries, then all of them, and results computed from them."""
+    """One run: the number of its loaded summaries, then all of them, and what was computed from them."""
 
     total: int
     begun_at: float
     done: int = 0
-    future: Future[Ranks] = field(default_factory=Future)
-    results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
+    future: Future[tuple[Ranks, Results]] = field(default_factory=Future)
     held_bytes: int = 0
 
 
@@ -97,23 +93,24 @@ class RunCache:
             NotReady: It isn't computed yet.
         """
         entry = self._entry(listing, file, files_of(listing, file, view.scope))
-        key = (view.id, tuple(sorted(arguments.items())))
-        return self._answer(entry, key, lambda ranks: compute(view, ranks, arguments))
+        return self._result(entry, answer, view, *sorted(arguments.items()))
 
-    def about(self, listing: Listing, file: TraceFile, name: str, question: Callable[[Ranks], Result]) -> Result:
-        """The result of a function of all recordings of a file's span, computed at the first call with this name.
+    def about(self, listing: Listing, file: TraceFile, question: Callable[[Ranks], Result]) -> Result:
+        """The result of a function of all recordings of a file's span, computed at the first call.
 
         Raises:
             NotReady: It isn't computed yet.
         """
-        return self._answer(self._entry(listing, file, files_of(listing, file, "span")), ("about", name), question)
+        entry = self._entry(listing, file, files_of(listing, file, "span"))
+        return self._result(entry, question)
 
-    def _answer(self, entry: _RunEntry, key: Hashable, question: Callable[[Ranks], Result]) -> Result:
+    def _result(self, entry: _RunEntry, question: Callable[..., Result], *arguments: Hashable) -> Result:
         if not is_done(entry.future, self._patience_s):
             raise NotReady(_progress(entry))
-        ranks = entry.future.result()
-        result: Pending[Result] = entry.results.get(key, lambda: Pending(self._analysts.submit(question, ranks)))
-        return result_within(result.future, self._patience_s, "analyzing")
+        _, results = entry.future.result()
+        future: Future[Result]
+        future = results.get(question, *arguments, submit=self._analysts.submit, most=MOST_RESULTS)
+        return result_within(future, self._patience_s, "analyzing")
 
     def _entry(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
         key = (span_place(listing, file), *((one.path, str(one.version)) for one in files))
@@ -124,7 +121,9 @@ class RunCache:
         entry.future = self._loaders.submit(self._load, entry, listing, file, files)
         return entry
 
-    def _load(self, entry: _RunEntry, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> Ranks:
+    def _load(
+        self, entry: _RunEntry, listing: Listing, file: TraceFile, files: Sequence[TraceFile]
+    ) -> tuple[Ranks, Results]:
         def note(done: int) -> None:
             entry.done = done
 
@@ -136,7 +135,8 @@ class RunCache:
         for other, outcome in outcomes:
             if isinstance(outcome, HoldsSeveral):
                 self._on_processes(other, outcome.processes)
-        return ranks_of(listing, file, files, outcomes, notes)
+        ranks = ranks_of(listing, file, files, outcomes, notes)
+        return ranks, Results(ranks)
 
 
 def _progress(entry: _RunEntry) -> LoadingProgress:

@@ -15,13 +15,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
 from .captures import CapturePlaces, capture_places, finished_trace
 from .files import open_or_arrange, open_or_read_each, write_to_cache
-from .future_cache import FutureCache, Pending
+from .future_cache import FutureCache
 from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
 from .workers import BACKGROUND, Workers, settle
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from ..reader import Progress
     from ..timeline.core.model import Timeline
     from ..trace import Trace
-    from ..view import Shared
     from .cache import Cache
     from .files import Read
 
 logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 MOST_RESULTS = 64  # of one trace; dragging a zoom requests another with each move
 # A file gets a preview if reading it took this long so far, and will take this much longer.
@@ -52,13 +52,9 @@ PREPARED_EVENTS = 1_000_000  # from which on what views share takes longer than 
 MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each stays in memory until then
 
 
-def _results() -> FutureCache[Hashable, Pending[Any]]:
-    return FutureCache(MOST_RESULTS)
-
-
 @dataclass(eq=False)
 class TraceEntry:
-    """One file: the progress of reading it, then its trace and the results computed from it.
+    """One file: the progress of reading it, then its trace, with the results computed from it.
 
     Args:
         version: Of the file and of users' patterns.
@@ -67,12 +63,8 @@ class TraceEntry:
         requested_at: When it was last requested.
         future: The trace as it was read.
         finished: The trace joined with its captures, which are searched once it is read; itself without graphs.
-        results: Results by question.
-        shared: Intermediate results that questions share, by function; the timeline is under `_TIMELINE`.
-        held_bytes: The memory of all of these.
-        trace_bytes: How much of it was the trace when it was complete.
-        result_bytes: How much of it is results, and what was computed for them and may be needed again: also columns of
-            the trace that it holds as one value until they are used.
+        held_bytes: The memory of the trace and of its results.
+        capture_bytes: That of its captures, and of what they add to the trace.
         is_prepared: Whether what its views share is computed in the background, or was.
         places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
         number: Another one for each entry: results about two traces have that of the other in their key.
@@ -84,11 +76,8 @@ class TraceEntry:
     requested_at: float = 0.0
     future: Future[Trace] = field(default_factory=Future)
     finished: Future[Trace] = field(default_factory=Future)
-    results: FutureCache[Hashable, Pending[Any]] = field(default_factory=_results)
-    shared: FutureCache[Hashable, Pending[Any]] = field(default_factory=FutureCache)
     held_bytes: int = 0
-    trace_bytes: int = 0
-    result_bytes: int = 0
+    capture_bytes: int = 0
     is_prepared: bool = False
     places: CapturePlaces | None = None
     places_at: float = 0.0
@@ -103,6 +92,12 @@ class TraceEntry:
     def is_finished(self) -> bool:
         """Whether the finished trace can be had."""
         return self.finished.done() and self.finished.exception() is None
+
+    def measure(self, trace: Trace) -> None:
+        """Set how much memory it takes; columns with one value grow when they are first used."""
+        self.held_bytes = held_bytes(trace) + trace.results.held_bytes + self.capture_bytes
+        if self.is_finished and (whole := self.finished.result()) is not trace:
+            self.held_bytes += whole.results.held_bytes
 
     def begin(self, now: float) -> None:
         """Begin to read, perhaps again."""
@@ -137,9 +132,6 @@ class TraceEntry:
         rate = self.read_bytes / elapsed
         left = max(self.file_bytes - self.read_bytes, 0)
         return LoadingProgress(self.stage, min(self.read_bytes / self.file_bytes, 1.0), rate, left / rate)
-
-
-_TIMELINE = "timeline"
 
 
 class TraceCache:
@@ -234,53 +226,52 @@ class TraceCache:
     def result(
         self,
         file: TraceFile,
-        key: Any,
-        compute: Callable[..., Any],
-        *args: object,
-        most: int = MOST_RESULTS,
+        trace: Trace,
+        function: Callable[..., Result],
+        *arguments: Hashable,
+        compute: Callable[[], Result] | None = None,
+        most: int | None = MOST_RESULTS,
         after: Future[Any] | None = None,
-    ) -> Future[Any]:
-        """The result of a question about a file's trace, computed at the first call with this key, `after` another one.
+        workers: Workers | None = None,
+    ) -> Future[Result]:
+        """A result about a file's trace (`Results.get`), computed in the background.
 
-        Of keys with the same first two parts at most `most` are cached, because their results are large.
+        Args:
+            file: The file.
+            trace: Its trace, as it was read or finished.
+            function: The function; with the arguments it is the key of the result.
+            arguments: Its further arguments.
+            compute: How to get the result where the function isn't called with these alone.
+            most: How many results of the function are cached; None for all.
+            after: Another result that this one begins with.
+            workers: Which threads compute it; by default those that answer questions.
         """
-        entry = self._loaded(file)
-        results = entry.results
-        start = partial(self._analysts.submit, self._compute, entry, compute, *args, about=file.path, after=after)
-        result = results.get(key, lambda: Pending(start()))
-        if most < MOST_RESULTS:
-            results.limit(most, lambda other: isinstance(other, tuple) and other[:2] == key[:2])
-        return result.future
+        compute_in = partial((workers or self._analysts).submit, self._compute, file, about=file.path, after=after)
+        future: Future[Result] = trace.results.get(function, *arguments, compute=compute, submit=compute_in, most=most)
+        return future
 
-    def _compute(self, entry: TraceEntry, compute: Callable[..., Any], *args: object) -> Any:
-        """Compute a result, and count its memory and that of what was computed for it."""
-        value = compute(*args)
-        if entry.future.done() and entry.future.exception() is None:
-            self._count_results(entry, value)
-        return value
+    def _compute(self, file: TraceFile, compute: Callable[[], object]) -> None:
+        """Compute a result, and make room for it and for what was computed on the way."""
+        compute()
+        self._count_results(file)
 
-    def _count_results(self, entry: TraceEntry, latest: Any) -> None:
-        """Count the memory of all results of an entry again, since old ones are dropped and shared ones grow."""
-        from ..trace.memo import results_about  # imports Polars, which TensorBoard's start must not wait for
-        from .memory import bytes_of
+    def _count_results(self, file: TraceFile) -> None:
+        entry = self._entries.find(_key(file))
+        if entry is not None and entry.future.done() and entry.future.exception() is None:
+            self._make_room(entry, entry.future.result())
 
-        trace = entry.future.result()
-        values = [latest, *entry.results.values(), *results_about(trace)]
-        values += results_about(entry.finished.result()) if entry.is_finished else []
-        size = bytes_of(values, apart_from=entry.shared.values()) + held_bytes(trace) - entry.trace_bytes
-        with self._lock:
-            more, entry.result_bytes = size - entry.result_bytes, size
-        self._entries.grow(entry, more)
+    def _make_room(self, entry: TraceEntry, trace: Trace) -> None:
+        entry.measure(trace)
+        self._entries.make_room(entry)
 
-    def timeline(self, file: TraceFile, trace: Trace) -> Future[Timeline]:
-        """The timeline of a file's trace, started at the first call and evicted with the trace."""
-        return self._of_entry(file, _TIMELINE, self._arrange, file, trace)
+    def timeline(self, file: TraceFile, trace: Trace, workers: Workers | None = None) -> Future[Timeline]:
+        """The timeline of a file's trace, opened from the cache or computed at the first call."""
+        from ..timeline.core.build import timeline  # 9 modules, which no view needs
 
-    def shared(self, file: TraceFile, trace: Trace, make: Callable[..., Shared]) -> Future[Shared]:
-        """An intermediate result that questions share, started at the first call and evicted with the trace."""
-        return self._of_entry(file, make, self._make, make, trace)
+        arrange = partial(self._arrange, file, trace)
+        return self.result(file, trace, timeline, compute=arrange, most=None, workers=workers)
 
-    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[..., Shared]]]) -> None:
+    def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[[Trace], object]]]) -> None:
         """Compute the timeline of a large trace, and what its views share, in the background, for the next questions.
 
         One trace and one result at a time, at low priority, while there is room for them. A question that needs a
@@ -294,51 +285,34 @@ class TraceCache:
             self._preparers.submit(self._prepare, file, entry, shares)
 
     def _prepare(
-        self, file: TraceFile, entry: TraceEntry, shares: Callable[[], Iterable[Callable[..., Shared]]]
+        self, file: TraceFile, entry: TraceEntry, shares: Callable[[], Iterable[Callable[[Trace], object]]]
     ) -> None:
         trace = entry.future.result()
-        steps = [partial(self._of_entry, file, make, self._make, make, trace) for make in shares()]
-        arrange = partial(self._of_entry, file, _TIMELINE, self._arrange, file, trace)
-        steps.insert(1, arrange)  # behind what advice needs
+        steps: list[Callable[..., Future[Any]]]
+        steps = [partial(self.result, file, trace, make, most=None) for make in shares()]
+        steps.insert(1, partial(self.timeline, file, trace))  # behind what advice needs
         for step in steps:
             if self._entries.find(_key(file)) is not entry or self._entries.room() < entry.held_bytes:
                 return
             step(workers=self._background).exception()  # raised where the result is used
 
-    def _of_entry(
-        self, file: TraceFile, key: Hashable, compute: Callable[..., Any], *args: object, workers: Workers | None = None
-    ) -> Future[Any]:
-        entry = self._loaded(file)
-        start = partial((workers or self._analysts).submit, compute, entry, *args, about=file.path)
-        return entry.shared.get(key, lambda: Pending(start())).future
-
-    def _loaded(self, file: TraceFile) -> TraceEntry:
-        """The file's entry, or a private one if it was evicted in the meantime."""
-        return self._entries.find(_key(file)) or TraceEntry(file.version, file.bytes, 0.0)
-
-    def _make(self, entry: TraceEntry, make: Callable[..., Shared], trace: Trace) -> Shared:
-        value = make(trace)
-        self._entries.grow(entry, value.held_bytes)
-        return value
-
-    def _arrange(self, entry: TraceEntry, file: TraceFile, trace: Trace) -> Timeline:
-        timeline, is_new = open_or_arrange(file, trace, self._cache)
+    def _arrange(self, file: TraceFile, trace: Trace) -> Timeline:
+        arrangement, is_new = open_or_arrange(file, trace, self._cache)
         if is_new:
-            self._entries.grow(entry, timeline.held_bytes)
-            self._write_later(self._write_timeline, timeline, trace, file, entry)
-        return timeline
+            self._write_later(self._write_timeline, arrangement, trace, file)
+        return arrangement
 
-    def _write_timeline(self, timeline: Timeline, trace: Trace, file: TraceFile, entry: TraceEntry) -> None:
+    def _write_timeline(self, arrangement: Timeline, trace: Trace, file: TraceFile) -> None:
         """Write a timeline to the cache; from then on it is mapped from there, and takes no memory."""
+        from ..timeline.core.build import timeline  # is loaded
+
         if self._cache is None:
             return
-        write_to_cache(trace, file, self._cache, timeline)
+        write_to_cache(trace, file, self._cache, arrangement)
         mapped = self._cache.open_timeline(file.path, file.version, trace)
         if mapped is not None:
-            item: Pending[Timeline] = Pending()
-            item.future.set_result(mapped)
-            entry.shared.put(_TIMELINE, item)
-            self._entries.grow(entry, -timeline.held_bytes)
+            trace.results.put(timeline, mapped)
+            self._count_results(file)
 
     def _read_and_make_room(self, file: TraceFile, entry: TraceEntry, check: Callable[[], None]) -> Trace:
         entry.begin(self._clock())
@@ -394,8 +368,7 @@ class TraceCache:
     def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
         """The trace as it was read; if there are places to search for captures of its graphs, that begins."""
         entry.places, entry.places_at = capture_places(file, trace), self._clock()
-        entry.trace_bytes = held_bytes(trace)
-        self._entries.grow(entry, entry.trace_bytes)
+        self._make_room(entry, trace)
         if entry.places is None:
             entry.finished.set_result(trace)
         elif not entry.places:
@@ -405,11 +378,12 @@ class TraceCache:
         return trace
 
     def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> Trace:
-        from .memory import bytes_of  # imports Polars, as above
+        from ..arrays.held_memory import bytes_of  # imports Polars, which TensorBoard's start must not wait for
 
         whole = finished_trace(trace, file, self._cache, self._read, places)
-        new_bytes = bytes_of([whole.replayed], apart_from=[trace])
-        self._entries.grow(entry, new_bytes + sum(map(held_bytes, whole.captures.traces)))
+        captures = sum(map(held_bytes, whole.captures.traces))
+        entry.capture_bytes = captures + bytes_of([whole.replayed], apart_from=[trace])
+        self._make_room(entry, trace)
         return whole
 
     def _write_later(self, write: Callable[..., None], *args: object) -> None:

@@ -49,13 +49,13 @@ class Workers:
     ) -> Future[Result]:
         """The future of a job; jobs with the same `about` are about the same thing.
 
-        It begins after another one, whose error is its own; no thread waits for that.
+        It begins when another one is done, whatever came of that; no thread waits for it.
         """
         future: Future[Result] = Future()
+        run = partial(settle, future, job, *args)
         if after is None:
-            self._add(about, partial(settle, future, job, *args))
+            self._add(about, run)
         else:
-            run = partial(settle, future, _run_after, after, job, *args)
             after.add_done_callback(lambda _: self._add(about, run))
         return future
 
@@ -91,11 +91,6 @@ class Workers:
         """The position in the queue, from 1, of the first job that may start; 0 if none may."""
         may_begin = (at for at, (about, _) in enumerate(self._waiting, 1) if self._running[about] < self._most_alike)
         return next(may_begin, 0)
-
-
-def _run_after(other: Future[Any], job: Callable[..., Result], *args: object) -> Result:
-    other.result()
-    return job(*args)
 
 
 def settle(future: Future[Any], job: Callable[..., Any], *args: object) -> None:

@@ -22,6 +22,7 @@ from ..errors import KinetoscopeError
 from ..names.iterations import show_iterations
 from ..names.matrix_work import FORMULAS
 from .meta import Meta
+from .results import Results
 
 LIGHTNING = "[pl]"  # prefix of PyTorch Lightning's annotations of hooks and modules
 
@@ -364,6 +365,7 @@ class Trace:
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
             graphs; and notes about their nodes. The cache doesn't store them with the trace.
         replayed: Calls that its graphs replay; None: none is known.
+        results: What was computed from it.
     """
 
     path: str
@@ -387,6 +389,10 @@ class Trace:
     replayed: ReplayedCalls | None = None
     _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
     _parts: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+    results: Results = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "results", Results(self))
 
     @property
     def common_origin_ns(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from .responses import Handler, answer_response, file_response, page_file
 if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..trace import Trace
-    from ..view import Shared, View
+    from ..view import View
 
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 CAPTURE_NAMES = ("capture", "base_capture")  # of the graphs of both
@@ -86,10 +86,10 @@ def _state(engine: Engine, request: Request) -> object:
     query, views = query_of(request, NAMES), EVERY_VIEW
     file = file_of(engine, query)
     try:
-        trace = engine.trace_so_far(file)
+        trace = engine.trace(file, reads_captures=False)
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
-    health = engine.frame_so_far(views["health"], file)
+    health = engine.frame(views["health"], file, {}, waits_for_captures=False)
     known = file_of(engine, query)  # reading may have shown that the file holds several processes
     moved = known if (known.run, known.worker, known.span) != tuple(query[name] for name in NAMES) else None
     file = file if moved is None else moved
@@ -121,7 +121,7 @@ def _view(engine: Engine, request: Request) -> object:
     return encode.view_answer(view, frame, engine.doubt(view, file))
 
 
-def _shared_results() -> list[Callable[..., Shared]]:
+def _shared_results() -> list[Callable[[Trace], object]]:
     """What views begin with, in the order of the page."""
     shares = [view.shares for view in EVERY_VIEW.values() if view.scope == "recording"]
     return list(dict.fromkeys(make for make in shares if make is not None))
@@ -140,11 +140,8 @@ def _compare(engine: Engine, request: Request) -> object:
         view = _find_view(query["view"])
         columns = [name for name in others.pop("columns", "").split(",") if name]
         answer = encode_comparison.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
-    return {**answer, "labels": dict(_kernel_labels(engine.recording(base), engine.recording(new)))}
-
-
-def _kernel_labels(*traces: Trace) -> Mapping[str, str]:
-    return labels_of_kernels(*traces)
+    traces = (engine.trace(file, reads_captures=False) for file in (base, new))
+    return {**answer, "labels": dict(labels_of_kernels(*traces))}
 
 
 def _event(engine: Engine, request: Request) -> object:

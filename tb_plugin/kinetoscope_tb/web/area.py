@@ -31,18 +31,20 @@ def _area(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks"), optional=("by",))
     by = _choice(query, "by", get_args(By))
     times, tracks, file = _times(query), _tracks(query), current_file(engine, query)
-    of_slices: Groups = engine.about(file, "groups", groups, by, most=MOST_GROUPS)
+    of_slices = engine.about(file, groups, by, most=MOST_GROUPS)
+    return engine.about(file, _rows, of_slices, times, tracks)
 
-    def rows(_trace: Trace, timeline: Timeline, _by: By, times: tuple[int, int], tracks: tuple[int, ...]) -> object:
-        return encode.table(Area.columns, area(timeline, of_slices, *times, _known(timeline, tracks)))
 
-    return engine.about(file, "area", rows, by, times, tracks)
+def _rows(
+    _trace: Trace, timeline: Timeline, of_slices: Groups, times: tuple[int, int], tracks: tuple[int, ...]
+) -> object:
+    return encode.table(Area.columns, area(timeline, of_slices, *times, _known(timeline, tracks)))
 
 
 def _flame(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "from_ns", "to_ns", "tracks", "side"))
     side = _choice(query, "side", SIDES)
-    return engine.about(current_file(engine, query), "area flames", _boxes, _times(query), _tracks(query), side)
+    return engine.about(current_file(engine, query), _boxes, _times(query), _tracks(query), side)
 
 
 def _boxes(_trace: Trace, timeline: Timeline, times: tuple[int, int], tracks: tuple[int, ...], side: str) -> object:

@@ -50,7 +50,8 @@ def _export(engine: Engine, request: Request) -> object:
     sources = []
     for file, shift_ns in requested.files:
         label = "" if len(requested.files) == 1 else file.worker
-        sources.append(Source(engine.recording(file), engine.timeline(file), shift_ns, label))
+        trace = engine.trace(file, reads_captures=False).recording
+        sources.append(Source(trace, engine.timeline(file), shift_ns, label))
     return Download(requested.name, exported(sources, Window(*requested.window), requested.extras))
 
 
@@ -58,7 +59,7 @@ def _size(engine: Engine, request: Request) -> object:
     requested = _export_request(engine, request)
     sizes = [
         engine.about(
-            file, "size", _size_of, shift_ns, requested.window, requested.extras, most=MOST_SIZES, reads_captures=False
+            file, _size_of, shift_ns, requested.window, requested.extras, most=MOST_SIZES, reads_captures=False
         )
         for file, shift_ns in requested.files
     ]

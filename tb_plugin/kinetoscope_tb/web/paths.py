@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..critical_path.explanation import Explanation
+from ..critical_path.explanation import path_explanation
 from ..distributed.path.path_segments import PathSegments
 from ..engine.answers import Missing
 from ..errors import NotFound
@@ -14,7 +14,7 @@ from ..views import EVERY_VIEW
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from werkzeug.wrappers import Request
 
@@ -35,7 +35,7 @@ MAIN_RECORDING = ("main_worker", "main_span")  # the recording whose span the pa
 def _path(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, *RANGE))
     window = _window(query)
-    return _path_within(engine, current_file(engine, query), window, "path", _path_pieces)
+    return _path_within(engine, current_file(engine, query), window, _path_pieces)
 
 
 def _window(query: Mapping[str, str]) -> tuple[int, int]:
@@ -47,10 +47,10 @@ def _path_pieces(trace: Trace, timeline: Timeline) -> PathPieces:
 
 
 def _path_within(
-    engine: Engine, file: TraceFile, window: tuple[int, int], name: str, make: Callable[..., Pieces], *arguments: object
+    engine: Engine, file: TraceFile, window: tuple[int, int], make: Callable[..., Pieces], *arguments: Hashable
 ) -> object:
     """The part of a path in a range."""
-    path = engine.about(file, name, make, *arguments, most=1, shares=Explanation.of)
+    path = engine.about(file, make, *arguments, most=1, shares=path_explanation)
     return {"state": "ready", "pieces": path.within(engine.timeline(file), *window, BUCKETS)}
 
 
@@ -62,7 +62,7 @@ def _across_ranks(engine: Engine, request: Request) -> object:
     if isinstance(segments, Missing):
         return _missing(segments)
     member = _member(segments, file)
-    return _path_within(engine, file, window, "path across ranks", _cross_rank_pieces, segments, member)
+    return _path_within(engine, file, window, _cross_rank_pieces, segments, member)
 
 
 def _cross_rank_pieces(trace: Trace, timeline: Timeline, segments: PathSegments, member: int) -> CrossRankPieces:
@@ -86,7 +86,7 @@ def _missing(answer: Missing) -> dict[str, Any]:
 
 def _path_segments(engine: Engine, file: TraceFile) -> PathSegments | Missing:
     """The paths across the ranks of a file's span."""
-    return engine.about_ranks(file, "path across ranks", _path_segments_of)
+    return engine.about_ranks(file, _path_segments_of)
 
 
 def _path_segments_of(ranks: Ranks) -> PathSegments | Missing:

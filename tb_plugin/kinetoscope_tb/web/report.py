@@ -111,7 +111,7 @@ def _answer(
     result = merge_run_notes(view, compute(view, recorded, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
-    notes = [doubt(view, recorded)] if isinstance(recorded, Trace) else []
+    notes = [doubt(recorded, view)] if isinstance(recorded, Trace) else []
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):

@@ -12,10 +12,10 @@ from ..advice.given import given_advice
 from ..diagnostics.diagnose import diagnose
 from ..engine.answers import Missing
 from ..errors import BadParameter
-from ..measures.time.idle_causes import SharedParts
+from ..measures.time.idle_causes import split_gaps_of_devices
 from ..table import TEXT
 from ..timeline.details.rank_calls import RankCalls, compare_ranks, key_on, only_device
-from ..timeline.details.row_facts import Origins, row_facts
+from ..timeline.details.row_facts import row_facts
 from ..timeline.search.search import events_of_row, parsed
 from ..timeline.search.text_query import texts_with
 from ..view import Head
@@ -54,17 +54,13 @@ def _find_of(engine: Engine, request: Request) -> tuple[TraceFile, str]:
 
 def _row(engine: Engine, request: Request) -> object:
     file, find = _find_of(engine, request)
-    return {"state": "ready", **engine.about(file, "row", _row_facts, find, engine.about(file, "origins", _origins))}
+    return {"state": "ready", **engine.about(file, _row_facts, find)}
 
 
-def _origins(trace: Trace, _timeline: Timeline) -> Origins:
-    return Origins.of(trace)
-
-
-def _row_facts(trace: Trace, timeline: Timeline, find: str, origins: Origins) -> dict[str, Any]:
+def _row_facts(trace: Trace, timeline: Timeline, find: str) -> dict[str, Any]:
     key = json.loads(find)
     shown = [view for view in VIEWS.values() if not view.is_missing(trace)]
-    return row_facts(timeline, events_of_row(trace, VIEWS[key["view"]], key), origins, shown)
+    return row_facts(trace, timeline, events_of_row(trace, VIEWS[key["view"]], key), shown)
 
 
 def _ranks(engine: Engine, request: Request) -> object:
@@ -73,7 +69,7 @@ def _ranks(engine: Engine, request: Request) -> object:
     if len(recordings) < 2 or not _is_on_other_ranks(VIEWS[json.loads(find)["view"]]):
         return {"state": "ready", "text": "", "ranks": []}
     chosen = engine.readable_soon(recordings, MOST_BYTES_TO_READ)[:MOST_RANKS]
-    ranks = engine.about_each(chosen, "row on rank", _calls_of_rank, find, only_device(engine.trace(file)))
+    ranks = engine.about_each(chosen, _calls_of_rank, find, only_device(engine.trace(file)))
     return {"state": "ready", **compare_ranks(ranks, len(recordings) - len(chosen))}
 
 
@@ -91,7 +87,7 @@ def _calls_of_rank(trace: Trace, worker: str, find: str, device: int | None) -> 
 def _advice(engine: Engine, request: Request) -> object:
     file, find = _find_of(engine, request)
     words = _words_of_row(engine, file, json.loads(find))
-    advice = engine.about(file, "row advice", _advice_about, find, words, shares=SharedParts.of)
+    advice = engine.about(file, _advice_about, find, words, shares=split_gaps_of_devices)
     return {"state": "ready", "advice": [{"rule": one.rule, "title": one.title} for one in advice]}
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
 from ..timeline.details.details import details
-from ..timeline.details.links import Links
 from ..timeline.details.slice_summary import slice_summary
 from ..timeline.search.search import parsed, search
 from ..views import VIEWS
@@ -31,18 +30,13 @@ def _slice(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "slice"))
     number = whole_number(query, "slice", "the number of a slice")
     file = current_file(engine, query)
-    links = engine.about(file, "links", _links, reads_captures=False)
-    return {"state": "ready", **engine.about(file, "slice", _details, number, links)}
+    return {"state": "ready", **engine.about(file, _details, number)}
 
 
-def _links(trace: Trace, _timeline: Timeline) -> Links:
-    return Links.of(trace)
-
-
-def _details(trace: Trace, timeline: Timeline, number: int, links: Links) -> dict[str, Any]:
+def _details(trace: Trace, timeline: Timeline, number: int) -> dict[str, Any]:
     if number >= timeline.size:
         raise BadParameter(f"There is no slice {number}; the trace has {timeline.size}, counted from 0.")
-    return details(trace, timeline, number, links, [view for view in VIEWS.values() if not view.is_missing(trace)])
+    return details(trace, timeline, number, [view for view in VIEWS.values() if not view.is_missing(trace)])
 
 
 def _find(engine: Engine, request: Request) -> object:
@@ -92,7 +86,7 @@ def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
         BadParameter: The find isn't valid.
     """
     query = parsed(find, VIEWS)
-    return engine.about(file, "search", _search, query, most=MOST_SEARCHES)
+    return engine.about(file, _search, query, most=MOST_SEARCHES)
 
 
 def _search(trace: Trace, timeline: Timeline, find: str) -> SearchResult:
@@ -106,7 +100,7 @@ def matching_pyramid(engine: Engine, file: TraceFile, find: str) -> Pyramid:
         BadParameter: The find isn't valid.
     """
     matches = search_slices(engine, file, find)
-    return engine.about(file, "search pyramid", _pyramid, matches, most=MOST_SEARCHES)
+    return engine.about(file, _pyramid, matches, most=MOST_SEARCHES)
 
 
 def _pyramid(_trace: Trace, _timeline: Timeline, matches: SearchResult) -> Pyramid:

@@ -32,16 +32,14 @@ COARSEST = 44  # five hours in one bucket
 
 def _timeline(engine: Engine, request: Request) -> object:
     file = file_of(engine, query_of(request, NAMES))
-    meta, curves = ask_all(
-        lambda: engine.about(file, "meta", _meta, reads_captures=False), lambda: counters_of(engine, file)
-    )
+    meta, curves = ask_all(lambda: engine.about(file, _meta, reads_captures=False), lambda: counters_of(engine, file))
     counters = [counter.described(number) for number, counter in enumerate(curves)]
     return {"state": "ready", "stamp": encode.short_stamp(file.version), **meta, "counters": counters}
 
 
 def counters_of(engine: Engine, file: TraceFile) -> tuple[Counter, ...]:
     """The counters of a file's trace."""
-    return engine.about(file, "counters", _counters_in, reads_captures=False)
+    return engine.about(file, _counters_in, reads_captures=False)
 
 
 def _counters_in(trace: Trace, _timeline: Timeline) -> tuple[Counter, ...]:
@@ -70,7 +68,7 @@ def _labels(engine: Engine, request: Request) -> object:
     file = current_file(engine, query)
     timeline = engine.timeline(file)
     page = slice(first, first + LABELS_PER_PAGE)
-    labels, readable = timeline.labels, labels_of_kernels(engine.recording(file))
+    labels, readable = timeline.labels, labels_of_kernels(engine.trace(file, reads_captures=False))
     texts = labels.texts[page]
     return {
         "state": "ready",

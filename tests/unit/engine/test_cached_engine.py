@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from kinetoscope_tb.arrays.held_memory import bytes_of
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.engine.answers import LoadingProgress, NotReady
 from kinetoscope_tb.engine.cache import Cache
@@ -231,4 +232,4 @@ def test_a_timeline_without_a_cache_counts_as_memory(file):
     engine = make_engine(None, Reader())
     made = engine.timeline(file)
     assert engine.timeline(file) is made
-    assert engine._traces.entry(file).held_bytes == held_bytes(engine.trace(file)) + made.held_bytes
+    assert engine._traces.entry(file).held_bytes == held_bytes(engine.trace(file)) + bytes_of([made])

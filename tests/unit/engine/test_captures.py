@@ -208,7 +208,7 @@ def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trac
 
     engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=one_process(read))
     file = list_path(str(trace)).files[0]
-    early = engine.frame_so_far(VIEWS["health"], file)
+    early = engine.frame(VIEWS["health"], file, {}, waits_for_captures=False)
     assert isinstance(early, pl.DataFrame)
     assert not early["rule"].str.starts_with("graphs_").any()
     may_read.set()
@@ -348,5 +348,5 @@ def test_a_comparison_that_fails_leaves_the_recording_whole(trace: Path, monkeyp
     engine = Engine((Logdir(str(trace.parent)),), patience_s=30)
     file = list_path(str(trace)).files[0]
     engine.frame(VIEWS["graph_captures"], file, {})
-    health = engine.frame_so_far(VIEWS["health"], file)
+    health = engine.frame(VIEWS["health"], file, {}, waits_for_captures=False)
     assert "because of a bug in Kinetoscope (ValueError)" in health.filter(rule="captures_damaged")["consequence"][0]

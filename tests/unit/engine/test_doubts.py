@@ -25,7 +25,7 @@ def recording(lost=()):
 
 
 def notes(trace):
-    return {name: note for name, view in VIEWS.items() if (note := doubt(view, trace))}
+    return {name: note for name, view in VIEWS.items() if (note := doubt(trace, view))}
 
 
 def test_a_sound_recording_raises_no_doubt():

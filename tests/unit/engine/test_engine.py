@@ -4,7 +4,6 @@ import gc
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from weakref import ref
 
 import numpy as np
@@ -21,6 +20,7 @@ from kinetoscope_tb.reader import Progress
 from kinetoscope_tb.table import COUNT, Column, Table
 from kinetoscope_tb.trace.memo import once_per_trace
 from kinetoscope_tb.trace.meta import Meta
+from kinetoscope_tb.trace.results import Results
 from kinetoscope_tb.view import View
 from support.reading import one_process
 
@@ -49,7 +49,11 @@ class Reader:
 
 class Columns:
     def __init__(self, rows):
-        self.rows, self.meta = rows, Meta(events=rows.height)
+        self.rows, self.meta, self.results = rows, Meta(events=rows.height), Results(self)
+
+    @property
+    def recording(self):
+        return self
 
     def holds(self, part):
         return part in vars(self) and not getattr(self, part).is_empty()
@@ -137,11 +141,11 @@ def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_he
     made = []
 
     def make(trace):
-        made.append(trace)
-        return SimpleNamespace(held_bytes=7_000)
+        made.append(id(trace))
+        return np.zeros(7_000, np.int8)
 
     def begun(trace, n):
-        assert made == [trace]
+        assert made == [id(trace)]
         return counted(trace)
 
     views = [View(begun, table=Counted, title="Begun", entry="Operators", shares=make) for _ in range(6)]
@@ -168,7 +172,7 @@ class Shares:
         self.made.append(threading.current_thread())
         self.begun.set()
         assert self.may_end.wait(LONG_S)
-        return SimpleNamespace(held_bytes=self.size)
+        return np.zeros(self.size, np.int8)
 
     def view(self):
         def begun(trace, n):
@@ -231,28 +235,21 @@ def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten()
     traces = TraceCache(None, None, one_process(Reader()), lambda: 0.0)
     listed = file()
 
-    def result(key):
-        return traces.result(listed, key, lambda: computed.append(key) or key).result(LONG_S)
+    def compute(_trace, key):
+        computed.append(key)
+        return key
 
-    assert traces.entry(listed).future.result(LONG_S).rows.height == 1
+    trace = traces.entry(listed).future.result(LONG_S)
+    assert trace.rows.height == 1
+
+    def result(key):
+        return traces.result(listed, trace, compute, key).result(LONG_S)
+
     for key in [*range(MOST_RESULTS), 0, MOST_RESULTS]:  # 0 is used again, so the room is made by 1
         assert result(key) == key
-    assert len(traces.entry(listed).results) == MOST_RESULTS
     computed.clear()
     assert (result(0), result(1)) == (0, 1)
     assert computed == [1]
-
-
-def test_of_large_results_only_a_few_of_a_kind_are_kept():
-    computed = []
-    traces = TraceCache(None, None, one_process(Reader()), lambda: 0.0)
-    listed = file()
-    assert traces.entry(listed).future.result(LONG_S).rows.height == 1
-    for kind, number in (("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", 3), ("a", 1), ("b", 1), ("a", 2)):
-        traces.result(listed, ("x", kind, number), lambda asked=(kind, number): computed.append(asked), most=2).result(
-            LONG_S
-        )
-    assert computed == [("a", 1), ("a", 2), ("b", 1), ("a", 3), ("a", 2)]
 
 
 def test_a_trace_without_what_a_view_needs_is_missing_it():

@@ -44,22 +44,16 @@ def test_what_is_no_longer_current_is_started_again():
     assert (first.future.result(), second.future.result(), len(cache)) == (1, 2, 1)
 
 
-def test_a_limit_drops_the_least_recently_used_of_its_kind_alone():
-    cache = FutureCache()
-    for key in ("a1", "b1", "a2", "a1"):
-        cache.get(key, done)
-    cache.limit(1, lambda key: key.startswith("a"))
-    assert keys(cache, "a1", "a2", "b1") == ["a1", "b1"]
-
-
 def test_beyond_the_capacity_what_is_done_goes_and_what_grows_stays():
     cache = FutureCache(capacity_bytes=lambda: 10)
     running = cache.get("running", Pending)
     old, new = cache.get("old", done), cache.get("new", done)
     for item, size in ((running, 4), (old, 4), (new, 4)):
-        cache.grow(item, size)
+        item.held_bytes += size
+        cache.make_room(item)
     assert keys(cache, "running", "old", "new") == ["running", "new"]
-    cache.grow(new, 100)
+    new.held_bytes += 100
+    cache.make_room(new)
     assert keys(cache, "running", "new") == ["running", "new"]
 
 
@@ -75,7 +69,7 @@ def test_a_failure_stays_and_a_transient_one_is_started_again():
 def test_only_the_item_itself_is_dropped():
     cache = FutureCache()
     first = cache.get("a", done)
-    cache.put("a", Pending(Future()))
+    cache.get("a", lambda: Pending(Future()), lambda item: item is not first)
     cache.drop("a", first)
     assert cache.find("a") is not None
     cache.drop("a", cache.find("a"))

@@ -15,6 +15,7 @@ from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.web.app import routes
 from support.build import TraceBuilder
 from support.reading import one_process
+from support.waiting import wait_for
 
 LONG_S = 60
 SIZE = 1000
@@ -93,8 +94,7 @@ class Held:
 @pytest.fixture
 def held(tmp_path):
     held = Held(tmp_path)
-    assert held.ask("state")["state"] == "loading"
-    assert held.half_way.wait(LONG_S)
+    wait_for(lambda: held.ask("state")["state"] == "loading" and held.half_way.is_set(), LONG_S)
     yield held
     held.free.set()
 

@@ -16,6 +16,7 @@ from kinetoscope_tb.engine.workers import Workers
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
 from kinetoscope_tb.trace.meta import Meta
+from kinetoscope_tb.trace.results import Results
 from support.reading import one_process
 
 LONG_WAIT_S = 30
@@ -23,7 +24,7 @@ LONG_WAIT_S = 30
 
 class Trace:
     def __init__(self):
-        self.rows, self.meta = pl.DataFrame(), Meta()
+        self.rows, self.meta, self.results = pl.DataFrame(), Meta(), Results(self)
 
     def holds(self, part):
         return False

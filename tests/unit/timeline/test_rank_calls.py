@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.rank_calls import MOST_LISTED, RankCalls, compare_ranks, key_on, only_device
-from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
+from kinetoscope_tb.timeline.details.row_facts import row_facts
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, MISSING
@@ -63,11 +63,11 @@ def test_the_key_names_the_device_of_the_other_rank():
 @pytest.mark.parametrize("view", ["kernels", "operators", "copies", "launches", "steps"])
 def test_the_own_rank_has_the_numbers_of_the_drawer(view):
     trace = read(str(next((FOLDER / "runs" / "dlrm_8gpu_nccl").glob("worker1_*"))))
-    drawn, origins = timeline(trace), Origins.of(trace)
+    drawn = timeline(trace)
     for row in VIEWS[view].run(trace).head(20).rows(named=True):
         if VIEWS[view].slices is None:
             continue
         events = VIEWS[view].events_of_row(trace, row)
         calls = RankCalls.of(trace, "1", {}, events)
-        durations = row_facts(drawn, events, origins, ())["durations"]
+        durations = row_facts(trace, drawn, events, ())["durations"]
         assert (calls.calls, calls.total_ns) == ((durations["count"], durations["total_ns"]) if durations else (0, 0))

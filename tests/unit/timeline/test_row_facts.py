@@ -3,14 +3,14 @@
 import pytest
 
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.details.row_facts import Origins, row_facts
+from kinetoscope_tb.timeline.details.row_facts import row_facts
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 
 
 def facts_of(trace, view, **key):
     drawn = timeline(trace)
-    return row_facts(drawn, VIEWS[view].events_of_row(trace, key), Origins.of(trace), VIEWS.values())
+    return row_facts(trace, drawn, VIEWS[view].events_of_row(trace, key), VIEWS.values())
 
 
 def two_layers():

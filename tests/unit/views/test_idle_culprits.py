@@ -3,7 +3,7 @@ import pytest
 
 from kinetoscope_tb.measures.time.idle import Windows, gaps
 from kinetoscope_tb.measures.time.idle_causes import CAUSES, gap_parts
-from kinetoscope_tb.measures.time.idle_culprits import CulpritPieces
+from kinetoscope_tb.measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device import gap_culprits as of_gap
 from kinetoscope_tb.views.device.culprit_gaps import culprit_gaps
@@ -135,7 +135,7 @@ def test_without_a_gap_or_a_culprit_the_largest_are_listed_up_to_a_limit(monkeyp
 
 def test_the_pieces_of_a_span_are_those_of_all_clipped_to_it():
     trace = loading().build()
-    whole = CulpritPieces.of(trace)
+    whole = culprit_pieces(trace)
     halves = [CulpritPieces.within(trace, 0, *span) for span in ((None, 130_000), (130_000, None))]
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     sums, expected = (

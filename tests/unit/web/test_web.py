@@ -8,7 +8,6 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -20,7 +19,6 @@ from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
-from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
@@ -137,7 +135,7 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
     monkeypatch.setattr("kinetoscope_tb.web.app.EVERY_VIEW", {"exact": VIEW})
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
-        read=one_process(lambda path, progress: SimpleNamespace(holds=lambda _part: False, meta=Meta(events=1))),
+        read=one_process(lambda path, progress: TraceBuilder().build()),
         patience_s=LONG_S,
     )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}

@@ -31,7 +31,7 @@ def join_captures(trace: Trace, captures: CaptureFiles) -> Trace:
     if replays_of_calls is None:
         return before
     after = trace.with_captures(captures, *replays_of_calls)
-    join.remember(after, join(before))
+    after.results.put(join, join(before))
     return after
 
 

@@ -46,7 +46,7 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
         is_complete=pl.col("part").is_in(STEADY),
     ).select(list(STEPS))
     stepped = dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
-    iterations.remember(stepped, of_trace)  # they don't depend on steps
+    stepped.results.put(iterations, of_trace)  # they don't depend on steps
     return stepped
 
 

@@ -23,8 +23,7 @@ What the host did during a gap is not why it lasted: a queue may run dry long af
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -113,25 +112,11 @@ def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int
     return _UncutParts(whole.group[gap], parent[gap], start, stop, cause)
 
 
-@dataclass(frozen=True)
-class SharedParts:
-    """The parts of gaps that views of a trace share; `gap_parts` finds them by the trace.
-
-    Args:
-        held_bytes: Memory of those of all axes.
-    """
-
-    held_bytes: int
-
-    @classmethod
-    def of(cls, trace: Trace) -> SharedParts:
-        """Compute the parts by device, which most views need; for other axes they take as much memory."""
-        if trace.device_events.is_empty():
-            return cls(0)
+def split_gaps_of_devices(trace: Trace) -> None:
+    """Compute the parts by device, which most views begin with."""
+    if not trace.device_events.is_empty():
         span = Windows.of(trace, each=False)
-        alike = {finest_alike(trace, axis) for axis in get_args(Axis)}
-        parts = _uncut_parts(trace, finest_alike(trace, "device"), span.start[0], span.end[-1], idle.QUEUED_NS)
-        return cls(len(alike) * sum(column.nbytes for column in parts))
+        _uncut_parts(trace, finest_alike(trace, "device"), span.start[0], span.end[-1], idle.QUEUED_NS)
 
 
 def _parents(group: Array, begin: Array, parent_group: Array, parent_end: Array, until: int) -> Array:

@@ -115,16 +115,11 @@ class CulpritPieces:
     row: Rows
 
     @classmethod
-    def of(cls, trace: Trace) -> CulpritPieces:
-        """Return the pieces of all devices: computed at the first call and cached as long as the trace exists."""
-        return _of_all_devices(trace)
-
-    @classmethod
     def within(
         cls, trace: Trace, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
     ) -> CulpritPieces:
         """Return the pieces of all devices or of one, clipped to a span of time."""
-        every = cls.of(trace)
+        every = culprit_pieces(trace)
         if device is not None and every.pieces["device"].n_unique() >= MOST_DEVICES:
             every = _of_device(trace, device)
         pieces = every.pieces.lazy()
@@ -136,11 +131,6 @@ class CulpritPieces:
                 end_ns=pl.min_horizontal("end_ns", pl.lit(to_ns, pl.Int64)),
             ).filter(pl.col("end_ns") > pl.col("start_ns"))
         return cls(pieces.collect(), every.who, every.frame, every.row)
-
-    @property
-    def held_bytes(self) -> int:
-        """Memory that it uses."""
-        return int(self.pieces.estimated_size()) + self.frame.nbytes + self.row.nbytes
 
     def of_culprit(self, culprit: str | None) -> CulpritPieces:
         """The pieces of one culprit, by its hash."""
@@ -218,7 +208,8 @@ def _by_gap(pieces: pl.DataFrame, culprits: int) -> pl.DataFrame:
 
 
 @once_per_recording
-def _of_all_devices(trace: Trace) -> CulpritPieces:
+def culprit_pieces(trace: Trace) -> CulpritPieces:
+    """The pieces of all devices: computed at the first call and cached with the trace."""
     return _of_device(trace, None)
 
 

@@ -24,9 +24,9 @@ By = Literal["name", "category", "thread", "operator", "module", "annotation"]
 NO_OPERATOR, NO_ANNOTATION, NO_WORK = "[no operator]", "[outside annotations]", "[no device work]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of all slices of a timeline.
+    """The groups of all slices of a timeline; compared by identity.
 
     Args:
         code: The group of each slice.

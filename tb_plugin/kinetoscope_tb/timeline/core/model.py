@@ -131,13 +131,6 @@ class Timeline:
         """How many slices there are."""
         return int(self.start_ns.size)
 
-    @property
-    def held_bytes(self) -> int:
-        """The memory of the arrays, without those mapped from a file."""
-        holders = (vars(self), vars(self.pyramid.rows), vars(self.pyramid.levels))
-        arrays = [value for holder in holders for value in holder.values() if isinstance(value, np.ndarray)]
-        return sum(array.nbytes for array in arrays)
-
     @cached_property
     def slice_of_event(self) -> NDArray[np.int32]:
         """The slice of each row of all frames, or -1 where a row is no slice."""

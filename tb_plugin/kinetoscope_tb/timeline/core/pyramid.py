@@ -91,8 +91,12 @@ class Tile:
     busy: NDArray[np.uint32]
 
 
+@dataclass(init=False, eq=False)
 class Pyramid:
     """Rows of slices with their levels, which are built by default."""
+
+    rows: Rows
+    levels: Levels
 
     def __init__(self, rows: Rows, levels: Levels | None = None) -> None:
         self.rows = rows

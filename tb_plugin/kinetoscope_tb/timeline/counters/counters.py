@@ -133,27 +133,28 @@ def _busy(trace: Trace) -> Iterator[Counter]:
     for device, first, last, tells_blocks in devices.sort("device").collect().iter_rows():
         span = (min(trace.window[0], first), max(trace.window[1], last))
         where = (f"{noun} {device}", device, None, (0.0, 1.0), span[1])
-        yield Counter(f"{noun} utilization", "fraction", *where, partial(_switched, trace, device, span[0]))
+        of_device = trace.device_events, device, span[0]
+        yield Counter(f"{noun} utilization", "fraction", *where, partial(_switched, *of_device))
         if tells_blocks:
-            yield Counter("SM efficiency", "fraction", *where, partial(_filled, trace, device, span[0]))
+            yield Counter("SM efficiency", "fraction", *where, partial(_filled, *of_device))
 
 
-def _kernels(trace: Trace, device: int) -> pl.DataFrame:
-    kernels = trace.device_events.lazy().filter(pl.col("kind") == "kernel", pl.col("device") == device)
+def _kernels(device_events: pl.DataFrame, device: int) -> pl.DataFrame:
+    kernels = device_events.lazy().filter(pl.col("kind") == "kernel", pl.col("device") == device)
     return kernels.select("start_ns", "dur_ns", "blocks_per_sm").collect()
 
 
-def _switched(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
+def _switched(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
     """The curve that is 1 while any kernel runs on the device, and 0 elsewhere from `begin` on."""
-    at = np.concatenate([[begin], np.column_stack(intervals_of(_kernels(trace, device))).ravel()])
+    at = np.concatenate([[begin], np.column_stack(intervals_of(_kernels(device_events, device))).ravel()])
     value = np.zeros(at.size)
     value[1::2] = 1.0
     return at, value
 
 
-def _filled(trace: Trace, device: int, begin: int) -> tuple[Ints, Floats]:
+def _filled(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
     """The multiprocessors' share with work: the blocks per SM of all kernels that run, at most 1."""
-    kernels = _kernels(trace, device)
+    kernels = _kernels(device_events, device)
     start, blocks = kernels["start_ns"].to_numpy(), np.nan_to_num(kernels["blocks_per_sm"].to_numpy())
     turns = np.concatenate([[begin], start, start + kernels["dur_ns"].to_numpy()])
     order = np.argsort(turns, kind="stable")

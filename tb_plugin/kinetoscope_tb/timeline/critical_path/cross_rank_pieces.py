@@ -15,7 +15,7 @@ import polars as pl
 from ...arrays.gather import NONE, gather
 from ...critical_path.classes import CLASSES
 from ...critical_path.edges import Kind
-from ...critical_path.explanation import Explanation
+from ...critical_path.explanation import path_explanation
 from ...critical_path.graph import Graph
 from ...critical_path.path import trace_back
 from ...distributed.collectives.calls import CallRows
@@ -54,7 +54,7 @@ class CrossRankPieces:
         """
         mine = np.flatnonzero((segments.frame["member"] == member).to_numpy())
         rows = segments.frame[mine]
-        path_rows = _pieces(trace, Explanation.of(trace).graph, rows, segments.ranks.members[member].worker)
+        path_rows = _pieces(trace, path_explanation(trace).graph, rows, segments.ranks.members[member].worker)
         segment = path_rows["step"].to_numpy()
         order = np.lexsort((path_rows["start_ns"].to_numpy(), segment))
         path = path_rows[order]

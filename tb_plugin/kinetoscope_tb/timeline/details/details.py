@@ -17,7 +17,7 @@ from ...view import View
 from ..core.model import Timeline
 from .arrows import MOST, Arrow, dependency_arrows, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
 from .duration_stats import duration_stats
-from .links import Links, inside, launched, outward
+from .links import inside, launched, links_of, outward
 from .provenance import Provenance, provenance
 from .row_links import slice_links
 from .slice_summary import slice_summaries, slice_summary
@@ -26,13 +26,12 @@ Brief = dict[str, Any]
 MOST_BACKWARD = 100  # backward operators of one slice
 
 
-def details(
-    trace: Trace, timeline: Timeline, number: int, links: Links, views: Collection[View] = ()
-) -> dict[str, Any]:
+def details(trace: Trace, timeline: Timeline, number: int, views: Collection[View] = ()) -> dict[str, Any]:
     """What the page shows of a slice; docs/http_api.md defines each field. It links to rows of these views."""
     frame, row = timeline.source_of(number)
     rows, around = getattr(trace, frame), timeline.row_of(number)
     first, last = (int(timeline.pyramid.rows.first[i]) for i in (around, around + 1))
+    links = links_of(trace)
     work, source = launched(trace, frame, row), provenance(trace, links, frame, row)
     op = _op(trace, frame, row, source)
     forward, backward = (

@@ -16,13 +16,14 @@ from ...arrays import nesting
 from ...arrays.gather import NONE, gather
 from ...measures.calls.backward import forward_ops
 from ...trace import Trace
+from ...trace.memo import once_per_recording
 
 Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Links between forward and backward operators, computed once per trace.
+    """Links between forward and backward operators, of a trace.
 
     Args:
         forward: For each host event the operator of the forward pass that it is the backward of, or NONE.
@@ -35,19 +36,20 @@ class Links:
     backward: Rows
     forward_of: Rows
 
-    @classmethod
-    def of(cls, trace: Trace) -> Links:
-        """The links of a trace."""
-        forward = forward_ops(trace)[: trace.host_events.height]
-        is_inner = gather(forward, trace.host_events["parent"].to_numpy()) == forward
-        rows = np.flatnonzero((forward >= 0) & ~is_inner).astype(np.int32)
-        rows = rows[np.argsort(forward[rows], kind="stable")]
-        return cls(forward, rows, forward[rows])
-
     def backward_of(self, first: int, last: int) -> Rows:
         """The backward of the host events from `first` up to, not including, `last`, in order of time."""
         bounds = np.searchsorted(self.forward_of, [first, last])
         return np.sort(self.backward[bounds[0] : bounds[1]])
+
+
+@once_per_recording
+def links_of(trace: Trace) -> Links:
+    """The links of a trace."""
+    forward = forward_ops(trace)[: trace.host_events.height]
+    is_inner = gather(forward, trace.host_events["parent"].to_numpy()) == forward
+    rows = np.flatnonzero((forward >= 0) & ~is_inner).astype(np.int32)
+    rows = rows[np.argsort(forward[rows], kind="stable")]
+    return Links(forward, rows, forward[rows])
 
 
 def inside(frame: pl.DataFrame, row: int) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from ...measures.python.frames import SEPARATOR
 from ...names.matrix_work import DTYPES
 from ...names.python_frames import is_of_library
 from ...trace import Trace
+from ...trace.memo import once_per_trace
 from ...trace.row_filters import Events
 from ...view import View
 from ..core.model import Timeline
@@ -40,11 +41,10 @@ _LAUNCH = ("grid", "block", "registers_per_thread")
 
 
 @dataclass(frozen=True, eq=False)
-class Origins:
-    """Where host events come from, computed once per trace.
+class _Origins:
+    """Where host events come from.
 
     Args:
-        trace: The trace.
         modules: The modules and their calls.
         module: Of each of all_host_events the number of its module, or NONE.
         classes: The class of each module.
@@ -52,26 +52,26 @@ class Origins:
         operator: Of each the operator around it, or NONE.
     """
 
-    trace: Trace
     modules: ModuleCalls
     module: Rows
     classes: list[str]
     stacks: Stacks
     operator: Rows
 
-    @classmethod
-    def of(cls, trace: Trace) -> Origins:
-        """The origins of a trace's host events."""
-        modules, host = ModuleCalls.of(trace), trace.all_host_events
-        parent = host["parent"].to_numpy()
-        around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
-        classes = [name.of_class or name.shown for name in modules.names]
-        return cls(trace, modules, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
+
+@once_per_trace
+def _origins(trace: Trace) -> _Origins:
+    modules, host = ModuleCalls.of(trace), trace.all_host_events
+    parent = host["parent"].to_numpy()
+    around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
+    classes = [name.of_class or name.shown for name in modules.names]
+    return _Origins(modules, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
 
 
-def row_facts(timeline: Timeline, events: Events, origins: Origins, views: Collection[View]) -> dict[str, Any]:
+def row_facts(trace: Trace, timeline: Timeline, events: Events, views: Collection[View]) -> dict[str, Any]:
     """What the page shows of the calls behind a row; docs/http_api.md defines each field. It links to these views."""
-    calls = _calls(timeline, events, origins)
+    origins = _origins(trace)
+    calls = _calls(trace, timeline, events, origins)
     if calls.is_empty():
         return {"durations": None, "slowest": None, "origins": [], "inputs": [], "steps": [], "roof": None}
     durations = stats_of(timeline, calls["slice"].to_numpy())
@@ -79,29 +79,31 @@ def row_facts(timeline: Timeline, events: Events, origins: Origins, views: Colle
         "durations": durations,
         "slowest": slice_summary(timeline, durations["slowest"]),
         "origins": [
-            *_operators(calls, origins.trace, views),
-            *_modules(calls, origins, views),
+            *_operators(calls, trace, views),
+            *_modules(trace, calls, origins, views),
             *_lines(calls, origins.stacks),
         ],
-        "inputs": [*_shapes(calls, origins.trace), *_launches(calls, origins.trace)],
-        "steps": _steps(calls, origins.trace),
-        "roof": _roof(calls, origins.trace),
+        "inputs": [*_shapes(calls, trace), *_launches(calls, trace)],
+        "steps": _steps(calls, trace),
+        "roof": _roof(calls, trace),
     }
 
 
-def _calls(timeline: Timeline, events: Events, origins: Origins) -> pl.DataFrame:
+def _calls(trace: Trace, timeline: Timeline, events: Events, origins: _Origins) -> pl.DataFrame:
     """The slices of the events.
 
     Each has its step, its device row, the operator that it belongs to (`operator`), and the host event whose inputs,
     module and stack are its own (`source`).
     """
-    parts = [_calls_of(timeline, frame, np.asarray(rows), origins) for frame, rows in events.items()]
-    calls = pl.concat(parts) if parts else _calls_of(timeline, "others", np.empty(0, np.int32), origins)
+    parts = [_calls_of(trace, timeline, frame, np.asarray(rows), origins) for frame, rows in events.items()]
+    calls = pl.concat(parts) if parts else _calls_of(trace, timeline, "others", np.empty(0, np.int32), origins)
     return calls.filter(pl.col("slice") >= 0).unique("slice", maintain_order=True)
 
 
-def _calls_of(timeline: Timeline, frame: str, events: NDArray[np.integer], origins: Origins) -> pl.DataFrame:
-    table = getattr(origins.trace, frame)
+def _calls_of(
+    trace: Trace, timeline: Timeline, frame: str, events: NDArray[np.integer], origins: _Origins
+) -> pl.DataFrame:
+    table = getattr(trace, frame)
     rows: Rows = events[events >= 0].astype(np.int32)
     slices, none = timeline.slices_of(frame, rows), np.full(rows.size, NONE, np.int32)
     columns = {"slice": slices, "dur_ns": gather(timeline.dur_ns, slices)}
@@ -140,23 +142,20 @@ def _event(trace: Trace, operator: int, device: int) -> tuple[str, int]:
     return ("host_events", operator) if operator < trace.host_events.height else ("device_events", device)
 
 
-def _modules(calls: pl.DataFrame, origins: Origins, views: Collection[View]) -> list[dict[str, Any]]:
+def _modules(trace: Trace, calls: pl.DataFrame, origins: _Origins, views: Collection[View]) -> list[dict[str, Any]]:
     """Modules by class, with the number of instances that the calls are of."""
     module = pl.Series(gather(origins.module, calls["source"].to_numpy().astype(np.int32)), dtype=pl.Int64)
     texts = _texts(pl.Series(origins.classes, dtype=pl.String), module)
     sums = pl.col("module").n_unique().alias("instances"), pl.col("module").first().alias("row")
     rows = _largest("module", calls.with_columns(module=module, text=texts), *sums)
-    events = (_event_of_module(origins, row["row"]) for row in rows)
-    return [
-        {**row, "row": link_to(views, origins.trace, event, row["text"])}
-        for row, event in zip(rows, events, strict=True)
-    ]
+    events = (_event_of_module(trace, origins, row["row"]) for row in rows)
+    return [{**row, "row": link_to(views, trace, event, row["text"])} for row, event in zip(rows, events, strict=True)]
 
 
-def _event_of_module(origins: Origins, module: int) -> tuple[str, int]:
+def _event_of_module(trace: Trace, origins: _Origins, module: int) -> tuple[str, int]:
     """A call of a module; of one that only graphs replay a device row."""
     calls = origins.modules.events_of([node == module for node in range(len(origins.classes))])
-    events = recorded_events(origins.trace, calls).items()
+    events = recorded_events(trace, calls).items()
     return next((name, int(rows[rows >= 0][0])) for name, rows in events if (rows >= 0).any())
 
 

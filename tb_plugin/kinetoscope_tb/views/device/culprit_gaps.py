@@ -6,7 +6,7 @@ import polars as pl
 
 from ...arrays.gather import NONE, texts
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_culprits import CulpritPieces
+from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -70,7 +70,7 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("idle_culprits"),
-    shares=CulpritPieces.of,
+    shares=culprit_pieces,
     slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False),
     time=RowTime("start_ns", length="dur_ns"),
 )

@@ -6,7 +6,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.time.idle import MOST_GAPS, Windows, gaps
-from ...measures.time.idle_culprits import CulpritPieces
+from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -80,6 +80,6 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("gaps"),
-    shares=CulpritPieces.of,
+    shares=culprit_pieces,
     slices=Slices(events_of_row, "An event may be behind several gaps, with several causes."),
 )

@@ -12,7 +12,7 @@ from ...arrays.gather import NONE
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
-from ...measures.time.idle_causes import SharedParts, gap_parts
+from ...measures.time.idle_causes import gap_parts, split_gaps_of_devices
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -128,7 +128,7 @@ VIEW = View(
     within="moments",
     needs="device_events",
     hint="The device was never idle here.",
-    shares=SharedParts.of,
+    shares=split_gaps_of_devices,
     slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False, panel="gaps"),
     time=RowTime("start_ns", length="dur_ns"),
     reads_captures=True,

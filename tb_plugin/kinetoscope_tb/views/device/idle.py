@@ -15,7 +15,7 @@ import polars as pl
 
 from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
-from ...measures.time.idle_causes import CAUSES, SharedParts, gap_parts
+from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
 from ...pictures import Stacked
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -160,5 +160,5 @@ VIEW = View(
     needs="device_events",
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(device_work, "Work is in several rows: of its device, and of each step."),
-    shares=SharedParts.of,
+    shares=split_gaps_of_devices,
 )

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...arrays.gather import fraction, texts
 from ...measures.time.idle import Windows
-from ...measures.time.idle_culprits import CulpritPieces
+from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...measures.time.step_subset import has_steps
 from ...names.kernel_labels import kernel_label
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
@@ -131,5 +131,5 @@ VIEW = View(
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Part("idle"),
     slices=Slices(events_of_row, "An event may be behind several gaps, with several causes."),
-    shares=CulpritPieces.of,
+    shares=culprit_pieces,
 )

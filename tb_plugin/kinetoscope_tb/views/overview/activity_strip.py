@@ -18,7 +18,7 @@ from ...arrays.intervals import Intervals, Ints, cut, exclusive_lengths
 from ...measures.time.breakdown import activities, intervals_of
 from ...measures.time.host_activity import host_activities, host_activity
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_causes import CAUSES, SharedParts, gap_parts
+from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, View
@@ -199,6 +199,6 @@ VIEW = View(
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     place=Part("overview"),
-    shares=SharedParts.of,
+    shares=split_gaps_of_devices,
     time=RowTime("time_ns", length="dur_ns"),
 )

@@ -12,7 +12,7 @@ import polars as pl
 from ...advice.advice import CATEGORIES
 from ...advice.given import given_advice
 from ...diagnostics.diagnose import diagnose
-from ...measures.time.idle_causes import SharedParts
+from ...measures.time.idle_causes import split_gaps_of_devices
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Reference, View
@@ -73,7 +73,7 @@ VIEW = View(
     entry="Overview",
     hint="The trace has no events with a duration.",
     within="recording",
-    shares=SharedParts.of,
+    shares=split_gaps_of_devices,
     states_doubts=True,
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
     reads_captures=True,

@@ -19,7 +19,7 @@ import polars as pl
 
 from ...arrays.gather import fraction, scatter_add
 from ...critical_path.classes import CLASSES, ON_DEVICE
-from ...critical_path.explanation import Explanation
+from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import path_events
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
@@ -64,7 +64,7 @@ def critical_path(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """Steps in order; within each, the most time on the path first."""
-    explanation = Explanation.of(trace)
+    explanation = path_explanation(trace)
     what_if, path = explanation.what_if, explanation.path
     saved = what_if.saved_by_part(int(percent))
     at = path["class"].to_numpy() * np.int32(saved.shape[1]) + path["step"].to_numpy()
@@ -112,7 +112,7 @@ VIEW = View(
     entry="Critical path",
     place=Tab("This rank"),
     within="recording",
-    shares=Explanation.of,
+    shares=path_explanation,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, factorize, fraction, scatter_add
 from ...critical_path.classes import CLASSES
-from ...critical_path.explanation import Explanation, counted_path
+from ...critical_path.explanation import counted_path, path_explanation
 from ...critical_path.names import NAMELESS, Names, Places
 from ...critical_path.row_events import path_events
 from ...measures.time.step_subset import counted_steps
@@ -61,7 +61,7 @@ def critical_path_names(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """The most time on the path first."""
-    explanation = Explanation.of(trace)
+    explanation = path_explanation(trace)
     what_if = explanation.what_if
     names, counted = Names.of(trace), counted_steps(trace)
     path = counted_path(trace)
@@ -126,7 +126,7 @@ VIEW = View(
     entry="Critical path",
     place=Part("critical_path"),
     within="recording",
-    shares=Explanation.of,
+    shares=path_explanation,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),

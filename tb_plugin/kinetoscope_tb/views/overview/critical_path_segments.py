@@ -13,7 +13,7 @@ from ...arrays.gather import NONE, gather, texts
 from ...arrays.nesting import innermost
 from ...critical_path.classes import CLASSES
 from ...critical_path.edges import INFERRED, REASONS
-from ...critical_path.explanation import Explanation
+from ...critical_path.explanation import path_explanation
 from ...critical_path.names import Names, Places
 from ...critical_path.row_events import path_events
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
@@ -53,7 +53,7 @@ def critical_path_segments(
 ) -> pl.DataFrame:
     """The longest segments first; with from_ns or to_ns those that reach into that time."""
     steps = trace.steps["name"]
-    path = Explanation.of(trace).path
+    path = path_explanation(trace).path
     predicates = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
@@ -106,7 +106,7 @@ VIEW = View(
     entry="Critical path",
     place=Part("critical_path"),
     within="moments",
-    shares=Explanation.of,
+    shares=path_explanation,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from ...critical_path.classes import CLASSES, ON_DEVICE
-from ...critical_path.explanation import Explanation, counted_path
+from ...critical_path.explanation import counted_path, path_explanation
 from ...critical_path.names import NAMELESS, Names, Places
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.vendor import vendor_terms
@@ -142,7 +142,7 @@ VIEW = View(
     entry="Critical path",
     place=Head(),
     within="recording",
-    shares=Explanation.of,
+    shares=path_explanation,
     needs="work",
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     reads_captures=True,

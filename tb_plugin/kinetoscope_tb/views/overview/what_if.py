@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...advice.given import Given, given_advice
 from ...critical_path.classes import CLASSES
-from ...critical_path.explanation import Explanation
+from ...critical_path.explanation import Explanation, path_explanation
 from ...diagnostics.diagnose import diagnose
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -114,7 +114,7 @@ def _parsed(less: str, targets: dict[str, _Target]) -> list[dict[str, int]]:
 
 def _row(trace: Trace, given: Given, targets: dict[str, _Target], percents: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
-    explained = Explanation.of(trace)
+    explained = path_explanation(trace)
     path = explained.path
     of_nodes, on_path = np.zeros(explained.what_if.part.size, np.uint8), np.zeros(path.height, bool)
     for rule, percent in percents.items():
@@ -139,7 +139,7 @@ VIEW = View(
     title="What if",
     entry="Overview",
     within="recording",
-    shares=Explanation.of,
+    shares=path_explanation,
     needs="work",
     hint="No advice about this trace is about something that could take less time, or `less` names none of it.",
     place=Part("overview"),
