@@ -111,15 +111,26 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
         f"A recorded step takes {text.time(recorded_ns)}, and one without the profiler {text.time(usual_ns)} "
         f"(medians of {text.times(start.size, 'step')} and of {count})"
     )
-    total = cost * start.size
-    affected_ns = min(total, int(times.gaps.sum())) if times.start.size else total
+    affected_ns, consequence = cost * start.size, "Host times include it."
+    if times.start.size and times.steps_ns:
+        share, usual_share = _idle_shares(times, cost * start.size)
+        affected_ns = round((share - usual_share) * times.steps_ns)
+        consequence = (
+            "Host times include it, and devices wait for it: they are idle for "
+            f"{text.percent(share)} of the recorded steps, and for about {text.percent(usual_share)} of the others."
+        )
     yield Diagnostic(
         "recording_slows_steps",
         int(start.size),
-        f"{fact}: recording costs the host {text.time(cost)} per step. Host times include it, and devices wait for it. "
-        f"{_FEWER_OPTIONS}",
+        f"{fact}: recording costs the host {text.time(cost)} per step. {consequence} {_FEWER_OPTIONS}",
         fault=Fault(fact, frozenset({"host_times", "idle"}), _FEWER_OPTIONS, affected_ns),
     )
+
+
+def _idle_shares(times: Times, cost: int) -> tuple[float, float]:
+    """The share of the steps in which no device runs anything: as recorded, and without `cost` of that time."""
+    idle = int(times.gaps.sum())
+    return idle / times.steps_ns, max(0, idle - cost) / max(1, times.steps_ns - cost)
 
 
 def _usual_step(producer: Mapping[str, object]) -> tuple[int, int]:
