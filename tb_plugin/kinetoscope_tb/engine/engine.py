@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 PATIENCE_S = 0.15
+LISTED_WITHIN_S = 10.0  # a page asks for the listing every five seconds, so its clicks need no other one
 SEARCHING = "searching captures"  # as the page shows it
 NO_CAPTURE = "none"  # chosen instead of a capture
 MOST_EVENTS = 64  # whose details are cached
@@ -134,7 +135,10 @@ class Engine:
             NotFound: There is no such run, worker or span.
             NotReady: The first listing isn't done.
         """
-        return self._finished_listing().find(run, worker, span)
+        try:
+            return self._last_listing().find(run, worker, span)
+        except NotFound:  # it may be new
+            return self._finished_listing().find(run, worker, span)
 
     def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
         """The files of a run that may be chosen to say what the graphs of one of them launch, by their shown paths.
@@ -142,7 +146,7 @@ class Engine:
         Raises:
             NotReady: The first listing isn't done.
         """
-        return self._finished_listing().capture_choices(file)
+        return self._last_listing().capture_choices(file)
 
     def with_capture(self, file: TraceFile, capture: str) -> TraceFile:
         """The file with a chosen capture, or with NO_CAPTURE.
@@ -155,6 +159,17 @@ class Engine:
         if capture not in choices and capture != NO_CAPTURE:
             raise NotFound("capture", capture, [NO_CAPTURE, *choices])
         return replace(file, captures=() if capture == NO_CAPTURE else (choices[capture],))
+
+    def _last_listing(self) -> Listing:
+        """The listing that is there, for questions about what it shows; another one if that is old.
+
+        Raises:
+            NotReady: The first listing isn't done.
+        """
+        listing = self._listing
+        if listing is None or self._clock() - self._listed_at > LISTED_WITHIN_S:
+            return self._finished_listing()
+        return self._processes.expand(listing)
 
     def _finished_listing(self) -> Listing:
         listing = self.listing()
@@ -256,7 +271,7 @@ class Engine:
         Raises:
             NotReady: It isn't computed yet.
         """
-        listing = self._finished_listing()
+        listing = self._last_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.frame(view, listing, listed, arguments)
 
@@ -266,7 +281,7 @@ class Engine:
         Raises:
             NotReady: It isn't computed yet.
         """
-        listing = self._finished_listing()
+        listing = self._last_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return self._runs.about(listing, listed, question)
 
@@ -276,7 +291,7 @@ class Engine:
         Raises:
             NotReady: The first listing isn't done.
         """
-        listing = self._finished_listing()
+        listing = self._last_listing()
         listed = listing.find(file.run, file.worker, file.span)
         return [listed, *listing.same_span_of_others(listed)]
 

@@ -46,7 +46,8 @@ PREVIEW_EVERY_S = 1.0
 MOST_TIME_FOR_PREVIEWS = 0.03  # share of the reading time
 POLLED_WITHIN_S = 300.0  # a waiting page polls; in a background tab once a minute
 POLLED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
-LOOKS_EVERY_S = 1.0  # how often to check that the file still exists
+LOOKS_EVERY_S = 1.0  # how often to check that a file that is read still exists
+CAPTURES_LISTED_WITHIN_S = 10.0  # how often to look for other captures of a trace that is shown
 MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # a trace with slow views must leave threads to the others
 PREPARED_EVENTS = 1_000_000  # from which on what views share takes longer than a moment
 MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each stays in memory until then
@@ -187,7 +188,7 @@ class TraceCache:
     def _has_captures(self, file: TraceFile, entry: TraceEntry) -> bool:
         """Whether a search for captures of a local trace would come to the same again."""
         now = self._clock()
-        if entry.places is None or is_url(file.path) or now - entry.places_at < LOOKS_EVERY_S:
+        if entry.places is None or is_url(file.path) or now - entry.places_at < CAPTURES_LISTED_WITHIN_S:
             return True
         trace, entry.places_at = entry.future.result(), now
         whole, places = entry.finished, capture_places(file, trace)

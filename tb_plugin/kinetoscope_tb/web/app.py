@@ -84,6 +84,7 @@ def _views(_engine: Engine, request: Request) -> object:
 
 def _state(engine: Engine, request: Request) -> object:
     query, views = query_of(request, NAMES), EVERY_VIEW
+    engine.listing()  # a trace is opened: its file may have changed
     file = file_of(engine, query)
     try:
         trace = engine.trace(file, reads_captures=False)

@@ -22,7 +22,7 @@ from kinetoscope_tb.engine.answers import Missing, NotReady
 from kinetoscope_tb.engine.captures import with_chosen_captures
 from kinetoscope_tb.engine.engine import SEARCHING, Engine
 from kinetoscope_tb.engine.files import read_traces
-from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S
+from kinetoscope_tb.engine.trace_cache import CAPTURES_LISTED_WITHIN_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from kinetoscope_tb.views import VIEWS
@@ -117,7 +117,7 @@ def test_an_answer_changes_with_the_capture(trace: Path) -> None:
     engine = Engine((Logdir(str(trace.parent)),), clock=lambda: now[0], patience_s=30)
 
     def operators() -> set[str]:
-        now[0] += 2 * LOOKS_EVERY_S
+        now[0] += 2 * CAPTURES_LISTED_WITHIN_S
         file = next(file for file in list_path(str(trace)).files)
         while True:
             try:
@@ -287,7 +287,7 @@ def test_a_slow_listing_of_one_trace_s_folder_delays_no_other_trace(
     slow, quick = files[str(trace)], files[str(other)]
     for file in (slow, quick):
         assert engine.frame(VIEWS["overview"], file, {}) is not None
-    now[0] += 2 * LOOKS_EVERY_S
+    now[0] += 2 * CAPTURES_LISTED_WITHIN_S
     list_places = trace_cache.capture_places
 
     def capture_places(file: TraceFile, profile: Trace) -> object:

@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kinetoscope_tb.arrays.held_memory import bytes_of
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.answers import NotReady
 from kinetoscope_tb.engine.cache import Cache
@@ -109,7 +108,7 @@ def test_the_next_server_lists_and_opens_the_processes_from_the_cache(logdir, ca
     for worker, kernel in (("rank0", "k"), ("process 20", "l")):
         file = other.find("job/both", worker, "default")
         assert kernels(other, file) == [kernel]
-        assert bytes_of([other.timeline(file)])
+        assert other.timeline(file).size
         assert other.trace(file).meta.process.worker == worker
     assert reader.calls == []
 
