@@ -1013,7 +1013,8 @@ ALONE = {
     "memory_devices.peak_reserved_frac memory_peak.alive_frac": "of memory",
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
-    "path_across_ranks_segments.segment_ns rank_waits.wait_ns stragglers.excess_ns stragglers.part_ns "
+    "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns "
+    "pipeline.bubble_frac pipeline.ideal_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.excess_ns stragglers.part_ns "
     "stragglers.cost_ns stragglers.without_waiting_ns stragglers.wait_ns stragglers.threshold_ns pace.start_lag_ns "
     "communication.total_ns communication.mean_ns communication.mean_transfer_ns communication.mean_wait_ns links.slower_frac "
     "links.threshold_frac links.transfer_ns links.others_ns collectives.transfer_ns collectives.mean_wait_ns "

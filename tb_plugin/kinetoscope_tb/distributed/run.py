@@ -23,6 +23,7 @@ from .clocks.offsets import offsets
 from .collectives.matching import matched, matches
 from .collectives.waits import waited
 from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
+from .pipeline import Pipeline
 from .process_groups import group_label, spelled
 
 _MOST_RANKS = 1 << 17  # that missing ranks are searched in; no job is larger so far
@@ -68,7 +69,7 @@ class Ranks:
     notes: tuple[str, ...] = ()
 
     def holds(self, part: str) -> bool:
-        """Whether `steps`, `calls`, `matches` or `traffic` has any row; `several`: whether two workers are readable."""
+        """Whether `steps`, `calls`, `matches`, `stages` or `traffic` has rows; `several`: two workers are readable."""
         if part == "several":
             return len({self.members[i].worker for i, _ in self.readable}) > 1
         frame: pl.DataFrame = getattr(self, part)
@@ -203,6 +204,16 @@ class Ranks:
     def matches(self) -> pl.DataFrame:
         """MATCHES."""
         return matches(self.calls, self.groups)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The pipeline that the ranks are stages of, if they are."""
+        return Pipeline.of(self.calls)
+
+    @property
+    def stages(self) -> pl.DataFrame:
+        """STAGES of the pipeline; empty if there is none."""
+        return self.pipeline.stages
 
     @cached_property
     def clocks(self) -> pl.DataFrame:

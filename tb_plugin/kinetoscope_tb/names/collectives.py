@@ -16,6 +16,9 @@ SYNCHRONIZING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 PEER_TO_PEER = ("send", "recv")
 
+ROOTED = ("broadcast", "reduce", "scatter", "gather")
+"""One rank has or gets all data, and others may leave before all have entered."""
+
 NOT_A_CALL = regex(r"_?(?:wait|init|startcoalescing|endcoalescing|start_coalescing|end_coalescing|coalesced)$")
 """Names in the metadata of calls that move no data themselves."""
 

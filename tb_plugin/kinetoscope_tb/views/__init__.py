@@ -102,6 +102,7 @@ EVERY_VIEW = Views(
     "memory.memory_events",
     "distributed.rank_steps",
     "distributed.rank_waits",
+    "distributed.pipeline",
     "distributed.stragglers",
     "distributed.run_advice",
     "distributed.pace",

@@ -163,6 +163,6 @@ def test_a_receive_that_began_after_its_send_stays_where_it_is():
     frame = RUN_VIEWS["path_across_ranks_segments"].run(run, step="2")
     assert frame.select("worker", "part", "dur_ns").rows()[:2] == [
         ("rank1", "computation", 8_500_000),
-        ("rank1", "collective", MS),
+        ("rank1", "transfer", MS),
     ]
     assert adds_up(run)

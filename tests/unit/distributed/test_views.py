@@ -109,7 +109,7 @@ def test_a_view_of_a_run_is_compared_with_nothing(view):
 @each
 def test_only_what_cannot_be_told_is_missing_of_a_good_run(view):
     frame = compute(view, RUNS["four ranks"](), {})
-    assert isinstance(frame, Missing) == (view.id == "traffic")
+    assert isinstance(frame, Missing) == (view.id in ("traffic", "pipeline"))
 
 
 def test_the_straggler_and_those_who_wait_for_it_are_named():

@@ -2,11 +2,17 @@
 
 No rank leaves a synchronizing collective before the last one has entered it, and all leave it at about the same time.
 So the rank with the shortest duration came last, and its duration is the transfer; the rest of the others' durations is
-their wait. This needs no clocks. Broadcasts, reductions to one rank and transfers may end early on some ranks, so their
-time isn't split. If a rank's recording of a collective is missing, that rank may have come last: the transfer is
-unknown, and the wait for the last of the recorded ranks is a lower bound. Then the exposed wait, which decides who is
-slow, assumes that moving the data took as long as in the typical complete collective with the same operation, size and
-number of ranks: a rank isn't blamed for waiting for one that wasn't recorded.
+their wait. This needs no clocks.
+
+The same holds of a send and its receive: a receive that lasts longer than its send waited for the sender, and a send
+that lasts longer waited for the receiver. A broadcast moves data once the root has come, and a reduction to one rank
+ends when the last one has, so the time beyond the shortest part is waiting too; but a rank may leave early, so the
+shortest part isn't the transfer.
+
+If a rank's recording of a collective is missing, that rank may have come last: the transfer is unknown, and the wait
+for the last of the recorded ranks is a lower bound. Then the exposed wait, which decides who is slow, assumes that
+moving the data took as long as in the typical complete collective with the same operation, size and number of ranks: a
+rank isn't blamed for waiting for one that wasn't recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import NONE
-from ...names.collectives import SYNCHRONIZING
+from ...names.collectives import PEER_TO_PEER, ROOTED, SYNCHRONIZING
 
 
 def waited(calls: pl.DataFrame) -> pl.DataFrame:
@@ -26,9 +32,12 @@ def waited(calls: pl.DataFrame) -> pl.DataFrame:
     """
     is_timed = pl.col("dur_ns") >= 0
     is_matched = pl.col("match").is_not_null()
-    is_splittable = is_timed & pl.col("kind").is_in(SYNCHRONIZING) & (pl.col("group_size") != 1)
+    is_pair = pl.col("kind").is_in(PEER_TO_PEER)
     several = is_matched & (is_timed.sum() > 1).over("match")
-    is_whole = several & (is_timed.sum() >= pl.col("group_size").first()).over("match") & (pl.col("group_size") > 0)
+    size = pl.when(is_pair).then(2).otherwise("group_size")
+    is_split = pl.col("kind").is_in(SYNCHRONIZING) & (size != 1)
+    is_splittable = is_timed & (is_split | (several & (is_pair | pl.col("kind").is_in(ROOTED))))
+    is_whole = several & (is_timed.sum() >= size.first()).over("match") & (size > 0) & (is_split | is_pair)
     shortest = pl.when(is_matched).then(pl.col("dur_ns").filter(is_timed).min().over("match")).otherwise("dur_ns")
     typical = pl.col("shortest").filter("is_whole").median().over("kind", "bytes", "group_size").round().cast(pl.Int64)
     assumed = pl.when("is_whole").then("shortest").otherwise(pl.min_horizontal("shortest", "typical"))

@@ -16,7 +16,8 @@ _ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank
 
 def last_ranks(ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
     """One sentence as a row of RunAdvice: the rank that made the others wait longest; none if that is unknown."""
-    known = collective_waits(ranks).filter(pl.col("transfer_ns").is_not_null() & (pl.col("ranks") > 1))
+    is_known = pl.col("transfer_ns").is_not_null() & (pl.col("operation") != "transfer")
+    known = collective_waits(ranks).filter(is_known & (pl.col("ranks") > 1))
     if known.is_empty() or ranks.missing_ranks:
         return []
     waits = (

@@ -24,6 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...names.collectives import PEER_TO_PEER
 from ..process_groups import RankSet
 from ..run import Ranks
 from .statistics import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_of
@@ -66,9 +67,8 @@ def links(ranks: Ranks) -> pl.DataFrame:
 
 def _collectives(ranks: Ranks) -> pl.DataFrame:
     """One row per matched collective whose transfer is known, in order."""
-    once = ranks.calls.filter(pl.col("transfer_ns").is_not_null() & (pl.col("group") >= 0)).unique(
-        "match", keep="first", maintain_order=True
-    )
+    is_known = pl.col("transfer_ns").is_not_null() & ~pl.col("kind").is_in(PEER_TO_PEER)
+    once = ranks.calls.filter(is_known & (pl.col("group") >= 0)).unique("match", keep="first", maintain_order=True)
     host = dict(ranks.workers.select("rank", "host").drop_nulls().rows())
     listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
     about = pl.DataFrame(
@@ -107,7 +107,7 @@ def _transfers(ranks: Ranks) -> pl.DataFrame:
     host = ranks.workers.select("rank", "host").drop_nulls().unique("rank")
     is_send = pl.col("kind") == "send"
     pairs = (
-        ranks.calls.filter(pl.col("match").is_not_null() & pl.col("kind").is_in(["send", "recv"]))
+        ranks.calls.filter(pl.col("match").is_not_null() & pl.col("kind").is_in(PEER_TO_PEER))
         .filter((pl.col("dur_ns") >= 0).all().over("match"))
         .group_by("match", maintain_order=True)
         .agg(

@@ -39,33 +39,44 @@ def spread_of(over: Floats) -> tuple[float, float]:
     return float(SPREAD * np.median(np.abs(changes)) / np.sqrt(2)), EFFICIENCY * freedom
 
 
-def spread_without_outliers(rows: Floats) -> tuple[float, float]:
-    """(the standard deviation of values around their row's mean, its degrees of freedom), of the values that belong.
+def without_outliers(rows: Floats) -> Floats:
+    """The rows with NaN for values as far from their row's median as noise gets in one of a thousand rows.
 
-    A value belongs unless it is as far from its row's median as noise gets in one of a thousand rows, judged by the
-    median of these distances.
+    How far that is follows from the median of all these distances.
 
     Args:
         rows: [row, number]; NaN where there is none.
+    """
+    count = np.sum(~np.isnan(rows), axis=1)
+    freedom = int(np.sum(np.maximum(count - 1, 0)))
+    if not freedom:
+        return rows
+    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True))
+    # The median of an odd number of values is one of them, at distance 0.
+    distances = np.sort(away[~np.isnan(away)])[int(np.sum(count % 2)) :]
+    most = quantile(_OUTLIER, EFFICIENCY * freedom) * SPREAD * float(np.median(distances))
+    return np.where(away <= most, rows, np.nan)
+
+
+def spread_without_outliers(rows: Floats) -> tuple[float, float]:
+    """(the standard deviation of values around their row's mean, its degrees of freedom), without outliers.
 
     Returns:
         (0, 0) if no row has two values.
     """
+    rows = without_outliers(rows[np.sum(~np.isnan(rows), axis=1) > 1])
     rows = rows[np.sum(~np.isnan(rows), axis=1) > 1]
-    if not rows.size:
-        return 0.0, 0
-    away = np.abs(rows - np.nanmedian(rows, axis=1, keepdims=True))
-    count = np.sum(~np.isnan(rows), axis=1)
-    # The median of an odd number of values is one of them, at distance 0.
-    distances = np.sort(away[~np.isnan(away)])[int(np.sum(count % 2)) :]
-    most = quantile(_OUTLIER, EFFICIENCY * float(np.sum(count - 1))) * SPREAD * float(np.median(distances))
-    values = np.where(away <= most, rows, np.nan)
-    values = values[np.sum(~np.isnan(values), axis=1) > 1]
-    freedom = int(np.sum(~np.isnan(values))) - len(values)
+    freedom = int(np.sum(~np.isnan(rows))) - len(rows)
     if not freedom:
         return 0.0, 0
-    squares = float(np.nansum((values - np.nanmean(values, axis=1, keepdims=True)) ** 2))
+    squares = float(np.nansum((rows - np.nanmean(rows, axis=1, keepdims=True)) ** 2))
     return float(np.sqrt(squares / freedom)), freedom
+
+
+def mean_without_outliers(rows: Floats) -> Floats:
+    """The mean of each row's values that are no outliers in that row."""
+    means: Floats = np.array([np.nanmean(without_outliers(row[None, :])) for row in rows])
+    return means
 
 
 def quantile(tail: float, freedom: float) -> float:

@@ -12,7 +12,7 @@ PARTS = ("computation_ns", "transfer_ns", "copies_ns", "dataloader_ns", "collect
 
 
 def step_rows(ranks: Ranks) -> pl.DataFrame:
-    """STEPS with `member`, `rank`, `worker`, `span`, and own and waiting time.
+    """STEPS with `member`, `rank`, `worker`, `span`, `stage` of a pipeline or null, and own and waiting time.
 
     `overlap_ns`: communication that computation hides; `wait_ns`: exposed time in which the rank waited in collectives
     for other ranks, null if collectives ran and the wait of none is known; `without_waiting_ns`: the step
@@ -20,7 +20,8 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     """
     waits = _waits(ranks)
     steps = ranks.steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
-    named = steps.join(waits, ["member", "index"], "left", maintain_order="left").join(
+    named = steps.join(ranks.stages, "member", "left", maintain_order="left")
+    named = named.join(waits, ["member", "index"], "left", maintain_order="left").join(
         ranks.workers.select("member", "rank", "worker", "span"), "member", "left", maintain_order="left"
     )
     known = pl.min_horizontal("wait_ns", "exposed_communication_ns")
@@ -34,7 +35,9 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
 def _waits(ranks: Ranks) -> pl.DataFrame:
     """Per member and step the exposed wait, null if unknown, and the number of calls with an unknown wait."""
     return (
-        ranks.calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(SYNCHRONIZING))
+        ranks.calls.filter(
+            (pl.col("step") >= 0) & (pl.col("kind").is_in(SYNCHRONIZING) | pl.col("exposed_wait_ns").is_not_null())
+        )
         .group_by("member", index="step")
         .agg(
             wait_ns=pl.when(pl.col("exposed_wait_ns").is_not_null().any()).then(pl.col("exposed_wait_ns").sum()),

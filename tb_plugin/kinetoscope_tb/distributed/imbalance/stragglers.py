@@ -5,11 +5,11 @@ synchronous training all steps are as long as that of the slowest rank, and the 
 for a slow one in one group and so comes late to the next isn't slow: its own time is like that of the others.
 
 In each step, a rank's excess is its own time minus the median of the other ranks' own times. Its typical excess is the
-median over the steps. It is a straggler if that exceeds the threshold, the largest of
+mean over the steps without outliers. It is a straggler if that exceeds the threshold, the largest of
 
 * 2 % of the average step: less isn't worth a search;
 * what noise reaches on any rank in one of a hundred runs: the spread from step to step, as the standard error of a
-  median, times Student's quantile for the degrees of freedom of that spread;
+  mean, times Student's quantile for the degrees of freedom of that spread;
 * the same quantile times the spread of the typical excesses over the ranks, from FEW_RANKS ranks on: some ranks are
   always a bit slower than others.
 
@@ -17,7 +17,8 @@ The spread is that of the other ranks, since a rank that is late in some steps o
 excesses among themselves. Two ranks have a single other one. Its own times vary with the work of a step too, which both
 share; then the spread of the excess is smaller, and counts. Outliers never count (`spread_without_outliers`).
 
-A rank is slow in a step if its excess there exceeds what noise reaches in any step of any rank, and 5 % of the step.
+A rank is slow in a step if its excess there exceeds what noise reaches in any step of any rank, and 5 % of the step; a
+straggler, which noise doesn't explain, if it exceeds 5 % of the step or half of its typical excess.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from .statistics import EFFICIENCY, OF_MEDIAN, SPREAD, quantile, spread_without_outliers
+from .statistics import EFFICIENCY, SPREAD, mean_without_outliers, quantile, spread_without_outliers
 from .step_times import PARTS, own_parts
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,7 @@ VERDICTS: dict[str, Any] = {
     "steps": pl.Int64,
     "without_waiting_ns": pl.Int64,  # median over the steps
     "wait_ns": pl.Int64,
-    "excess_ns": pl.Int64,  # median; negative: faster than the others
+    "excess_ns": pl.Int64,  # typical; negative: faster than the others
     "slow_steps": pl.Int64,  # in which it is slow
     "threshold_ns": pl.Int64,
     "cost_ns": pl.Int64,  # mean time beyond the slowest rank that isn't slow then
@@ -83,8 +84,12 @@ def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     """The frame VERDICTS of ranks' step rows; empty without two comparable ranks, three steps, and a rank with two.
 
     Traces of several places are judged together: their steps are more steps of the same workers. `member` is the
-    worker's first trace.
+    worker's first trace. Stages of a pipeline do different work: each rank is compared with those of its own stage.
     """
+    return pl.concat([pl.DataFrame(schema=VERDICTS), *(_of_stage(part) for _, part in rows.group_by("stage"))])
+
+
+def _of_stage(rows: pl.DataFrame) -> pl.DataFrame:
     rows_with_wait = own_parts(rows.filter("is_complete"))
     first = rows_with_wait.group_by("worker").agg(first=pl.col("member").min())
     rows_with_wait = rows_with_wait.join(first, "worker").with_columns(
@@ -134,13 +139,15 @@ def excess(own: Floats) -> Floats:
 
 def _judge(matrix: _Matrix) -> pl.DataFrame:
     over = excess(matrix.own)
-    typical = np.nanmedian(over, axis=1)
+    typical = mean_without_outliers(over)
     steps = np.sum(~np.isnan(over), axis=1)
-    named, alone = _thresholds(matrix.own, over, typical, step_length(matrix.total))
+    step_ns = step_length(matrix.total)
+    named, alone = _thresholds(matrix.own, over, typical, step_ns)
     if not np.isfinite(named).any():
         return pl.DataFrame(schema=VERDICTS)
     is_slow = (typical > named) & (steps >= FEWEST_STEPS)
-    is_late = over > np.where(is_slow, np.minimum(named, alone), alone)[:, None]
+    least = np.minimum(LEAST_ONCE_FRAC * step_ns, typical / 2)
+    is_late = over > np.where(is_slow, least, alone)[:, None]
     cost = _cost(matrix.own, is_late)
     wait = np.nanmedian(matrix.wait, axis=1)
     waits = is_late.any() & (np.nanmean(matrix.wait, axis=1) > np.min(named))
@@ -188,9 +195,9 @@ def _thresholds(own: Floats, over: Floats, typical: Floats, step_ns: float) -> t
     noise = np.full((2, ranks), np.inf)
     for rank in range(ranks):
         spreads = [(spread, freedom) for spread, freedom in _noise(own, over, rank) if freedom]
-        tail = FALSE_ALARMS / ranks / max(1, len(spreads))  # the smallest of several is the more often too small
+        tail = FALSE_ALARMS / ranks
         for spread, freedom in spreads:
-            limits = quantile(tail, freedom) * OF_MEDIAN / np.sqrt(steps), quantile(tail / steps, freedom)
+            limits = quantile(tail, freedom) / np.sqrt(steps), quantile(tail / steps, freedom)
             noise[:, rank] = np.minimum(noise[:, rank], spread * np.array(limits))
     return (
         np.maximum(noise[0], max(LEAST_FRAC * step_ns, among_ranks)),

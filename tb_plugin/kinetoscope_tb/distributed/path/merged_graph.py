@@ -2,8 +2,7 @@
 
 A collective begins to move data when the last rank has entered it, and ends on all ranks together. So a rank's call
 depends on the start of the last rank's call; which rank that is, and how long the others waited, is known without
-clocks (`waits`). A receive waits until its send has begun: that takes clocks, and counts only beyond their errors. A
-call with an unknown wait depends only on its own rank.
+clocks (`waits`). A call with an unknown wait depends only on its own rank.
 """
 
 from __future__ import annotations
@@ -127,11 +126,9 @@ class MergedGraph:
 
 def _split(ranks: Ranks) -> pl.DataFrame:
     """The calls with `match` (NONE: independent), `wait_ns`, `last`, `noise` and `is_whole`; in order."""
-    clocks = ranks.clocks.select("member", "error_ns")
     sizes = ranks.matches.select("match", is_whole=(pl.col("size") < 0) | (pl.col("members") >= pl.col("size")))
-    calls = ranks.calls.with_row_index("row").join(clocks, "member", "left", maintain_order="left")
+    calls = ranks.calls.with_row_index("row")
     calls = calls.with_columns(noise=ranks.end_noise(calls))
-    calls = _received(calls.with_columns(at=ranks.on_one_clock(calls, "start_ns")))
     calls = calls.with_columns(match=pl.when(pl.col("wait_ns").is_not_null()).then("match"))
     calls = calls.join(sizes, "match", "left", maintain_order="left")
     is_one = pl.col("match").is_not_null()
@@ -146,20 +143,6 @@ def _split(ranks: Ranks) -> pl.DataFrame:
         pl.col("noise").cast(pl.Int64),
         pl.col("is_whole").fill_null(value=False),
     )
-
-
-def _received(calls: pl.DataFrame) -> pl.DataFrame:
-    """The calls with the wait of receives whose send began later by more than the clocks' errors; the send's is 0."""
-    is_send, is_recv = pl.col("kind") == "send", pl.col("kind") == "recv"
-    is_pair = pl.col("match").is_not_null() & (is_send | is_recv) & (pl.col("dur_ns") >= 0)
-    sure = pl.col("error_ns").filter(is_pair).sum() + pl.col("noise").max()
-    has_both = (pl.col("error_ns").filter(is_send & is_pair).count() == 1) & (
-        pl.col("error_ns").filter(is_recv & is_pair).count() == 1
-    )
-    late = pl.col("at").filter(is_send).first() - pl.col("at").filter(is_recv).first()
-    delay = pl.when((has_both & (late > sure)).over("match") & is_pair).then(late.over("match"))
-    wait = pl.when(delay.is_not_null()).then(pl.when(is_recv).then(pl.min_horizontal(delay, "dur_ns")).otherwise(0))
-    return calls.with_columns(wait_ns=pl.coalesce("wait_ns", wait))
 
 
 def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:

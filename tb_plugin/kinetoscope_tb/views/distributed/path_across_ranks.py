@@ -44,7 +44,7 @@ class PathAcrossRanks(Table):
     part = Column(
         TEXT,
         "As in the critical path of one worker; transfer: a collective moves data, after all ranks have entered; "
-        "collective: one with an unknown wait, because ranks or rows are missing, or its kind can't be split; before "
+        "collective: one with an unknown wait, because ranks or rows are missing; before "
         "the step: this rank began the step later than the one that ended last. Missing: all of them.",
     )
     collective = Column(TEXT, "Operation and process group, by collective; missing: the ranks' own work.")

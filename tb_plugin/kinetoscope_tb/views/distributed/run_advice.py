@@ -16,6 +16,7 @@ from ...arrays.gather import fraction
 from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, title
 from ...distributed.imbalance.links import SLOW, links
+from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
 from ...distributed.process_groups import RankSet, spelled
@@ -28,7 +29,7 @@ from ...view import Part, View
 MOST_NAMED = 3
 _COLORS = {
     "no_straggler": "kernel",
-    **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "unknown"), "communication"),
+    **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "pipeline", "unknown"), "communication"),
 }
 
 
@@ -42,7 +43,7 @@ class RunAdvice(Table):
         colors=_COLORS,
     )
 
-    rule = Column(TEXT, "straggler, slow_link, slow_at_times, no_straggler, last_rank, or unknown.")
+    rule = Column(TEXT, "straggler, slow_link, slow_at_times, pipeline, no_straggler, last_rank, or unknown.")
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
@@ -77,12 +78,13 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     late = late.filter(~is_of_link)  # the link is slow, not the rank
+    bubble = pipeline_bubble(ranks, rows)
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
-        results = slow_links or last_ranks(ranks, step) or [_unknown(rows, ranks)]
+        results = [*bubble, *slow_links] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     else:
         spans = _spans_of(rows)
         results = [_named(row, rows, spans, ranks) for row in late.head(MOST_NAMED).iter_rows(named=True)]
-        results = results + slow_links or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
+        results = [*results, *bubble, *slow_links] or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))

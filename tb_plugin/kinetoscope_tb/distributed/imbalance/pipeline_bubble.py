@@ -1,0 +1,94 @@
+"""The bubble of a pipeline in words: which stage waits for which, and how much of that its schedule explains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ...names import text
+from ..pipeline import bubbles
+from ..run import Ranks
+
+_SOME_FRAC = 0.05  # of the step
+_MORE_THAN_IDEAL = 1.2
+_MORE_THAN_OTHERS = 1.1
+_MOST_LISTED = 8  # stages
+
+
+def pipeline_bubble(ranks: Ranks, rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """One sentence as a row of RunAdvice; none without a pipeline, or without complete steps.
+
+    Args:
+        ranks: The traces.
+        rows: Their `step_rows`.
+    """
+    pipeline = ranks.pipeline
+    waits = bubbles(ranks.calls, pipeline).rename({"step": "index"})
+    steps = rows.filter("is_complete").join(pipeline.stages, "member").join(waits, ["member", "index"], "left")
+    if steps.is_empty():
+        return []
+    by_stage = (
+        steps.with_columns(pl.col("bubble_ns").fill_null(0))
+        .group_by("stage")
+        .agg(
+            pl.col("bubble_ns").mean(),
+            pl.col("total_ns").mean(),
+            pl.col("computation_ns").mean(),
+            waits_for=pl.col("waits_for").drop_nulls().mode().first(),
+        )
+        .sort("stage")
+    )
+    most = by_stage.sort("bubble_ns", "stage", descending=[True, False]).row(0, named=True)
+    frac = most["bubble_ns"] / max(1, most["total_ns"])
+    return [
+        {
+            "rule": "pipeline",
+            "title": _title(most, frac, ranks),
+            "evidence": _evidence(by_stage, ranks),
+            "action": _action(by_stage, frac, ranks),
+            "saving_ns": round(most["bubble_ns"]) if frac >= _SOME_FRAC else None,
+            "confidence": "medium",
+            "view": "pipeline",
+            "filter": None,
+        }
+    ]
+
+
+def _title(most: dict[str, Any], frac: float, ranks: Ranks) -> str:
+    if frac < _SOME_FRAC:
+        return f"The stages of the pipeline wait for each other for {text.percent(frac)} of a step at most."
+    number = dict(ranks.workers.join(ranks.pipeline.stages, "member").select("rank", "stage").rows())
+    of = f"stage {number[most['waits_for']]}" if most["waits_for"] in number else f"rank {most['waits_for']}"
+    return (
+        f"Stage {most['stage']} of the pipeline waits for {of}: a bubble of {text.time(most['bubble_ns'])} in a step "
+        f"of {text.time(most['total_ns'])}, {text.percent(frac)}."
+    )
+
+
+def _evidence(by_stage: pl.DataFrame, ranks: Ranks) -> str:
+    pipeline = ranks.pipeline
+    shares = by_stage.select("stage", pl.col("bubble_ns") / pl.col("total_ns").clip(1)).rows()
+    shares_by_stage = ", ".join(f"{stage}: {text.percent(share)}" for stage, share in shares[:_MOST_LISTED])
+    more = ", …" if shares[_MOST_LISTED:] else ""
+    sentence = f"Bubbles by stage, as shares of the average step: {shares_by_stage}{more}."
+    if pipeline.ideal_frac is None:
+        return sentence
+    chunks = f" of {pipeline.chunks} chunks each" if pipeline.chunks > 1 else ""
+    return (
+        f"{sentence} {text.times(pipeline.count, 'equal stage')}{chunks} with "
+        f"{pipeline.micro_batches} micro-batch{'es' if pipeline.micro_batches > 1 else ''} have bubbles of "
+        f"{text.percent(pipeline.ideal_frac)}."
+    )
+
+
+def _action(by_stage: pl.DataFrame, frac: float, ranks: Ranks) -> str:
+    """Balance stages if bubbles are longer than the schedule explains and one stage computes longer than the others."""
+    if frac < _SOME_FRAC:
+        return "There is nothing to do."
+    longest = by_stage.sort("computation_ns", descending=True)
+    ideal = ranks.pipeline.ideal_frac
+    is_uneven = longest["computation_ns"][0] > _MORE_THAN_OTHERS * float(longest["computation_ns"][1:].mean())  # type: ignore[arg-type]
+    if is_uneven and (ideal is None or frac > _MORE_THAN_IDEAL * ideal):
+        return f"Move layers from stage {longest['stage'][0]}, which computes longest, to the others."
+    return "Use more micro-batches per step, or an interleaved schedule: both make the bubble smaller."

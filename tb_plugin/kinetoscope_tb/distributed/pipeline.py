@@ -1,0 +1,115 @@
+"""Pipelines: which stage a rank runs, how long it waits for other stages, and how long the schedule makes it wait.
+
+Stages follow from sends and receives. The first stage begins a step with a send, all others with a receive; the stage
+after it is the one that it sends to first. Ranks of a ring all begin with a send, so a ring is no pipeline.
+
+A stage's *bubble* is the time in which it waits for another stage's data and computes nothing. With p stages, m
+micro-batches in a step and v chunks of layers on each stage, equal stages have a bubble of (p − 1) ÷ (v·m + p − 1) of
+the step in GPipe, 1F1B (v = 1) and interleaved schedules (Narayanan et al., SC'21). With chunks, the last stage passes
+activations on to the first one, m·(v − 1) times; between two stages, these can't be told from gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..names.collectives import PEER_TO_PEER
+
+STAGES = {"member": pl.Int32, "stage": pl.Int64}
+_FEWEST_FOR_CHUNKS = 3  # stages
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The pipeline of a run.
+
+    Attributes:
+        stages: STAGES, of the members that are in it; empty: there is no pipeline.
+        micro_batches: How many a step has, typically; 0 if unknown.
+        chunks: How many chunks of layers each stage has.
+    """
+
+    stages: pl.DataFrame
+    micro_batches: int
+    chunks: int
+
+    @classmethod
+    def of(cls, calls: pl.DataFrame) -> Pipeline:
+        """Return the pipeline that matched calls show.
+
+        Args:
+            calls: CALLS with `member`, `place`, `match` and `step_name`.
+        """
+        pairs = calls.filter(pl.col("match").is_not_null() & pl.col("kind").is_in(PEER_TO_PEER))
+        ends = pairs.select("match", other="member", other_kind="kind")
+        pairs = pairs.join(ends, "match").filter(pl.col("kind") != pl.col("other_kind"))
+        stage_of = _stages(pairs)
+        stages = pl.DataFrame(list(stage_of.items()), schema=STAGES, orient="row").sort("member")
+        last = max(stage_of.values(), default=0)
+        sends = _sends_per_step(pairs.join(stages, "member").join(stages.rename({"member": "other"}), "other"))
+        forward = sends.get((0, 1), 0)
+        again = sends.get((last, 0), 0) if last + 1 >= _FEWEST_FOR_CHUNKS else 0
+        micro_batches = forward - again if forward > again else forward
+        return cls(stages, micro_batches, forward // micro_batches if micro_batches else 1)
+
+    @property
+    def count(self) -> int:
+        """Number of stages; 0 if there is no pipeline."""
+        return self.stages["stage"].n_unique()
+
+    @property
+    def ideal_frac(self) -> float | None:
+        """The bubble of equal stages as a share of the step; None if the number of micro-batches is unknown."""
+        if not self.micro_batches:
+            return None
+        return (self.count - 1) / (self.chunks * self.micro_batches + self.count - 1)
+
+
+def _stages(pairs: pl.DataFrame) -> dict[int, int]:
+    """The stage of each member; empty without a pipeline.
+
+    Args:
+        pairs: Matched sends and receives with the member at the `other` end.
+    """
+    first = pairs.sort("start_ns").unique(["member", "other"], keep="first", maintain_order=True)
+    kinds = {(member, other): kind for member, other, kind in first.select("member", "other", "kind").rows()}
+    after: dict[int, list[int]] = {}
+    for (member, other), kind in kinds.items():
+        if kind == "send" and kinds.get((other, member)) == "recv":
+            after.setdefault(member, []).append(other)
+    begins = first.unique("member", keep="first", maintain_order=True)
+    row = begins.filter(pl.col("kind") == "send")["member"].to_list()
+    stage_of = dict.fromkeys(row, 0)
+    while row:
+        row = [other for member in row for other in after.get(member, ()) if other not in stage_of]
+        stage_of.update(dict.fromkeys(row, max(stage_of.values()) + 1))
+    counts = [list(stage_of.values()).count(stage) for stage in set(stage_of.values())]
+    is_ring = len(counts) == 2 and len(kinds) > len(stage_of)  # ranks of two stages have one peer each
+    return stage_of if len(counts) > 1 and len(set(counts)) == 1 and not is_ring else {}
+
+
+def _sends_per_step(pairs: pl.DataFrame) -> dict[tuple[int, int], int]:
+    """(stage, stage) → how many messages of the most frequent size a rank of one sends the other in a typical step."""
+    sends = pairs.filter((pl.col("kind") == "send") & pl.col("step_name").is_not_null())
+    by_size = sends.group_by("stage", "stage_right", "member", "place", "step_name", "bytes").len()
+    by_step = by_size.group_by("stage", "stage_right", "member", "place", "step_name").agg(pl.col("len").max())
+    typical = by_step.group_by("stage", "stage_right").agg(pl.col("len").median().round().cast(pl.Int64))
+    return {(stage, to): count for stage, to, count in typical.rows()}
+
+
+def bubbles(calls: pl.DataFrame, pipeline: Pipeline) -> pl.DataFrame:
+    """Per member and step (its row among the member's): `bubble_ns`, and for whom it waits longest, and how long.
+
+    Args:
+        calls: CALLS with `member`, `match` and `exposed_wait_ns`.
+        pipeline: Their pipeline.
+    """
+    waits = calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(PEER_TO_PEER) & (pl.col("exposed_wait_ns") > 0))
+    waits = waits.join(pipeline.stages, "member", "semi")
+    by_peer = waits.group_by("member", "step", "peer").agg(wait_ns=pl.col("exposed_wait_ns").sum())
+    longest = by_peer.sort("wait_ns", "peer", descending=[True, False])
+    return longest.group_by("member", "step").agg(
+        bubble_ns=pl.col("wait_ns").sum(), waits_for=pl.col("peer").first(), waits_for_ns=pl.col("wait_ns").first()
+    )
