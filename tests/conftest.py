@@ -19,6 +19,7 @@ os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; t
 TESTS = Path(__file__).parent
 SLOW = {  # folders and files that `make check` leaves out, each with the kind of its tests
     "blind/test_scores.py": None,
+    "blind/test_what_if.py": None,
     "browser": "browser",
     "contract": None,
     "fuzz": "fuzz",

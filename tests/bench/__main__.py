@@ -239,6 +239,16 @@ def report_blind(arguments: argparse.Namespace) -> None:
     print("\n".join(judge.table(list(verdicts))))
 
 
+def report_pairs(arguments: argparse.Namespace) -> None:
+    """Print how well recordings predict changes that were measured on this machine."""
+    sys.path.insert(0, str(HERE.parent))
+    from blind import pairs
+
+    with tempfile.TemporaryDirectory() as folder:
+        predictions = pairs.run(arguments.write or Path(folder), arguments.seconds)
+    print("\n".join(pairs.table(predictions)))
+
+
 def main() -> None:
     """Generate, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -261,6 +271,8 @@ def main() -> None:
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
+    parser.add_argument("--pairs", action="store_true", help="measure nothing but predictions of changes")
+    parser.add_argument("--seconds", type=int, default=1_800, help="how long to measure changes that are predicted")
     parser.add_argument(
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
     )
@@ -278,6 +290,9 @@ def main() -> None:
         return
     if arguments.blind:
         report_blind(arguments)
+        return
+    if arguments.pairs:
+        report_pairs(arguments)
         return
     if arguments.versions is not None:
         from versions import report_versions

@@ -1,0 +1,174 @@
+"""Trains on this machine's CPU, before and after changes: measures steps without a profiler in turns, then records both.
+
+Runs in a process of its own: `python pair_worker.py PAIRS OUT SECONDS`. PAIRS is a JSON list of pairs, each with a name
+and two jobs; OUT is a folder. Every rank runs all pairs, until the seconds are over. Rank 0 writes the times.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile, schedule
+from torch.utils.data import DataLoader, Dataset
+
+RANKS = 2
+ROUNDS, ROUND_STEPS, WARM_UP = 5, 5, 2
+RECORDED_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training: what its step does."""
+
+    hidden: int = 384
+    layers: int = 2
+    batch: int = 192
+    loading_ms: float = 0  # of a worker for a batch
+    workers: int = 0
+    payload: int = 0  # numbers that all ranks add up
+    buckets: int = 1
+    overlaps: bool = False  # the reduction runs while the forward pass does
+    ranks: int = 1
+    reads: int = 0  # numbers that are read one by one
+    is_fused: bool = True  # the activation is one operator
+    width: int = 1_000_000  # of the activation
+    python_ms: float = 0
+
+
+class Batches(Dataset[torch.Tensor]):
+    """Batches that take a while."""
+
+    def __init__(self, job: Job):
+        self.job = job
+
+    def __len__(self) -> int:
+        return 10_000
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        """A batch, after a while."""
+        time.sleep(self.job.loading_ms / 1000)
+        return torch.ones(self.job.batch, self.job.hidden)
+
+
+class Loop:
+    """A training that can do a step."""
+
+    def __init__(self, job: Job, rank: int, groups: dict[int, Any]):
+        self.job, self.takes_part = job, rank < job.ranks
+        self.group = groups[job.ranks]
+        self.weights = [torch.randn(job.hidden, job.hidden) for _ in range(job.layers)]
+        self.gradients = list(torch.ones(max(job.payload, 1)).chunk(job.buckets))
+        self.values = torch.randn(job.width)
+        loader = DataLoader(
+            Batches(job), batch_size=None, num_workers=job.workers, prefetch_factor=2 if job.workers else None
+        )
+        self.batches: Iterator[torch.Tensor] = iter(loader)
+
+    def step(self) -> None:
+        """One step."""
+        job = self.job
+        data = next(self.batches)
+        begun = self.reduce(is_async=True) if job.overlaps else []
+        for weights in self.weights:
+            data = data @ weights
+        activation = functional.gelu(self.values, approximate="tanh") if job.is_fused else unfused(self.values)
+        for number in range(job.reads):
+            activation[number].item()
+        until = time.perf_counter() + job.python_ms / 1000
+        while time.perf_counter() < until:
+            pass
+        for work in begun or ([] if job.overlaps else self.reduce(is_async=False)):
+            work.wait()
+
+    def reduce(self, *, is_async: bool) -> list[Any]:
+        """Add up the gradients of all ranks."""
+        if not self.job.payload:
+            return []
+        works = [dist.all_reduce(bucket, group=self.group, async_op=is_async) for bucket in self.gradients]
+        return [work for work in works if work is not None]
+
+
+def unfused(values: torch.Tensor) -> torch.Tensor:
+    """The activation as its formula."""
+    return 0.5 * values * (1 + torch.tanh(0.79788456 * (values + 0.044715 * values * values * values)))
+
+
+def timed_steps(loop: Loop, count: int) -> list[float]:
+    """How long each step takes, in seconds; all ranks begin together."""
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        loop.step()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def record(loop: Loop, path: Path) -> None:
+    """Record some steps."""
+    plan = schedule(wait=0, warmup=2, active=RECORDED_STEPS, repeat=1)
+    with profile(activities=[ProfilerActivity.CPU], schedule=plan, record_shapes=True) as profiler:
+        for _ in range(RECORDED_STEPS + 3):
+            loop.step()
+            profiler.step()
+    profiler.export_chrome_trace(str(path))
+
+
+def run_pair(pair: dict[str, Any], rank: int, groups: dict[int, Any], out: Path) -> None:
+    """Measure both jobs of a pair in turns, and record each."""
+    jobs = {side: Job(**pair[side]) for side in ("before", "after")}
+    loops = {side: Loop(job, rank, groups) for side, job in jobs.items()}
+    times: dict[str, list[float]] = {side: [] for side in jobs}
+    for number in range(ROUNDS + 1):
+        for side, loop in loops.items():
+            in_turn(
+                loop,
+                lambda loop=loop, side=side, number=number: times[side].extend(
+                    timed_steps(loop, ROUND_STEPS)[WARM_UP if number == 0 else 1 :]
+                ),
+            )
+    for side, loop in loops.items():
+        in_turn(loop, lambda loop=loop, side=side: record(loop, out / f"{pair['name']}.{side}.{rank}.json"))
+    if rank == 0:
+        medians = {side: statistics.median(values) for side, values in times.items()}
+        (out / f"{pair['name']}.times.json").write_text(json.dumps(medians))
+
+
+def in_turn(loop: Loop, function: Callable[[], Any]) -> None:
+    """Run something on the ranks that take part; the others wait."""
+    dist.barrier()
+    if loop.takes_part:
+        function()
+    dist.barrier()
+
+
+def run_rank(rank: int, store: str, pairs: list[dict[str, Any]], out: str, seconds: float) -> None:
+    """What a rank does."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=RANKS)
+    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in (1, RANKS)}
+    begin = time.monotonic()
+    for pair in pairs:
+        is_late = torch.tensor([time.monotonic() - begin > seconds])
+        dist.broadcast(is_late, 0)  # all ranks stop at the same pair
+        if is_late:
+            break
+        run_pair(pair, rank, groups, Path(out))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = (f"{folder}/store", json.loads(Path(sys.argv[1]).read_text()), sys.argv[2], float(sys.argv[3]))
+        mp.spawn(run_rank, arguments, nprocs=RANKS)
