@@ -1014,12 +1014,16 @@ ALONE = {
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
     "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns "
-    "pipeline.bubble_frac pipeline.ideal_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.excess_ns stragglers.part_ns "
-    "stragglers.cost_ns stragglers.without_waiting_ns stragglers.wait_ns stragglers.threshold_ns pace.start_lag_ns "
-    "communication.total_ns communication.mean_ns communication.mean_transfer_ns communication.mean_wait_ns links.slower_frac "
-    "links.threshold_frac links.transfer_ns links.others_ns collectives.transfer_ns collectives.mean_wait_ns "
-    "collectives.max_wait_ns collectives.total_wait_ns clocks.offset_ns clocks.error_ns clocks.residual_ns "
-    "clocks.differs_ns": "of several ranks; tests of distributed views hold it",
+    "pipeline.bubble_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.cost_ns "
+    "stragglers.without_waiting_ns stragglers.wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
+    "communication.mean_transfer_ns communication.mean_wait_ns collectives.transfer_ns collectives.mean_wait_ns "
+    "collectives.max_wait_ns collectives.total_wait_ns clocks.offset_ns": (
+        "of several ranks; tests/unit/distributed/test_identities.py compares the views of runs"
+    ),
+    "stragglers.excess_ns stragglers.part_ns stragglers.threshold_ns links.slower_frac links.threshold_frac "
+    "links.transfer_ns links.others_ns clocks.error_ns clocks.residual_ns clocks.differs_ns pipeline.ideal_frac": (
+        "statistics over several ranks, which only their view gives; tests/unit/distributed hold them"
+    ),
 }
 """Columns that no other answer gives, or whose definition says how it differs, each with the reason."""
 

@@ -78,12 +78,17 @@ def test_stages_micro_batches_and_chunks_follow_from_sends_and_receives(stages, 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(2, 2), (3, 4), (4, 8)])
 def test_the_bubble_of_equal_stages_is_that_of_the_schedule(stages, micro_batches):
     """Of the time in which the pipeline runs, which is less than the step, and but for the moving of data."""
-    rows = RUN_VIEWS["pipeline"].run(
-        run_of(gpipe(stages, micro_batches, 100_000 // micro_batches, 200_000 // micro_batches))
-    )
+    run = run_of(gpipe(stages, micro_batches, 100_000 // micro_batches, 200_000 // micro_batches))
+    rows = RUN_VIEWS["pipeline"].run(run)
     first = rows.filter(rank=0)
     runs_ns = 300_000 * (1 + (stages - 1) / micro_batches)
     assert first["bubble_ns"][0] / runs_ns == pytest.approx(first["ideal_frac"][0], rel=0.15)
+    steps = RUN_VIEWS["rank_steps"].run(run)
+    assert rows.select("worker", "step", "total_ns", "computation_ns").equals(
+        steps.select("worker", "step", "total_ns", "computation_ns")
+    )
+    assert rows["bubble_ns"].to_list() == steps["wait_ns"].to_list()
+    assert (rows["waits_for_ns"].fill_null(0) <= rows["bubble_ns"]).all()
     assert first["waits_for"].to_list() == [1] * 3
     assert set(rows.filter(rank=stages - 1)["waits_for"]) == {stages - 2}
 

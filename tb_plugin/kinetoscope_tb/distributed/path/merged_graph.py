@@ -40,7 +40,8 @@ class MergedGraph:
         is_split: Whether the wait is known, and all ranks of the group were recorded.
         last: For each call the call of the rank that came last, or itself.
         unit: Calls of one collective have the same number; the numbers are in topological order.
-        since: The call that each segment begins with, or NONE; likewise `slack`, `spent` [segment, class] and `member`.
+        since: The call that each segment begins with, or NONE; likewise `slack`, `spent` [segment, class], `member` and
+            `step`.
         of_call: For each call its first segment, and the number of segments at the end.
         of_step: Likewise for each step.
     """
@@ -56,6 +57,7 @@ class MergedGraph:
     slack: Ints
     spent: Ints
     member: Ints
+    step: Ints
     of_call: Ints
     of_step: Ints
 
@@ -86,6 +88,7 @@ class MergedGraph:
             slack=segments["slack_ns"].to_numpy(),
             spent=segments["spent_ns"].to_numpy(),
             member=segments["member"].to_numpy().astype(np.int64),
+            step=step,
             of_call=of_call,
             of_step=of_step,
         )

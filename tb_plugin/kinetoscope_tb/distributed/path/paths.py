@@ -121,14 +121,40 @@ class Paths:
         That is no more than the same share of what is on the path: a segment of another rank may have begun before the
         step of the rank that ended last, and what happened before a step keeps its time.
         """
-        later = self.merged_graph.shift_of_steps(saved, cut) - self.lead
-        ends = np.full(self.steps.height, np.iinfo(np.int64).min)
-        np.maximum.at(ends, self.place, later)
         of_path = np.zeros(self.steps.height, np.int64)
         rows = self.segments.filter(on_path)
         np.add.at(of_path, rows["step"].to_numpy(), rows["dur_ns"].to_numpy())
-        most: Ints = np.minimum(-ends, _percent(of_path, percent))
+        most: Ints = np.minimum(self._shorter(saved, cut), _percent(of_path, percent))
         return most
+
+    def _shorter(self, saved: Ints, cut: Ints) -> Ints:
+        """How much earlier each step's last rank would end if segments took `saved` less, and transfers `cut` less."""
+        later = self.merged_graph.shift_of_steps(saved, cut) - self.lead
+        ends = np.full(self.steps.height, np.iinfo(np.int64).min)
+        np.maximum.at(ends, self.place, later)
+        return -ends
+
+    def saved_at_pace_of_others(self, member: int) -> Ints:
+        """How much shorter each step would be if a rank took no longer for any class of work than others typically do.
+
+        Others are ranks with the same step, of a pipeline those of the same stage. All that the rank does of a class in
+        a step becomes faster by the same factor, so that it takes the median of the others' time.
+        """
+        graph = self.merged_graph
+        steps = graph.ranks.steps.select("member").join(graph.ranks.stages, "member", "left", maintain_order="left")
+        steps = steps.with_row_index("row").with_columns(place=pl.Series(self.place))
+        spent = np.zeros((steps.height, len(CLASSES)), np.int64)
+        np.add.at(spent, graph.step, graph.spent)
+        less = np.zeros_like(graph.spent)
+        for row, step, stage in steps.filter(member=member).select("row", "place", "stage").rows():
+            alike = (pl.col("place") == step) & pl.col("stage").eq_missing(stage) & (pl.col("member") != member)
+            others = steps.filter(alike)["row"].to_numpy()
+            if others.size:
+                beyond = np.maximum(spent[row] - np.median(spent[others], axis=0), 0) / np.maximum(spent[row], 1)
+                mine = graph.step == row
+                less[mine] = (graph.spent[mine] * beyond).astype(np.int64)
+        shorter: Ints = np.maximum(self._shorter(less.sum(axis=1), np.zeros_like(graph.dur)), 0)
+        return shorter
 
     def saved_in_segments(self, part: int | None, member: int | None, percent: int) -> Ints:
         """How much shorter each step would be if one part (or all) of one rank (or all) took `percent` less."""

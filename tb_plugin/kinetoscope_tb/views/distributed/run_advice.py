@@ -19,6 +19,7 @@ from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
+from ...distributed.path.pace_of_others import saved_at_pace_of_others
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
@@ -49,7 +50,8 @@ class RunAdvice(Table):
     action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
-        "How much longer it takes than the slowest rank that isn't slow then, per step; missing if none is named.",
+        "How much shorter a step would be if the rank were as fast as the others, simulated over all ranks; without a "
+        "device, how much longer it takes than the slowest rank that isn't slow then. Missing if none is named.",
         adds_up=False,
     )
     saving_frac = Column(FRACTION, "The same / the average step.")
@@ -111,11 +113,20 @@ def _named(row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, 
         "title": title(row, communication_of_others(rows, row["worker"])),
         "evidence": evidence(row) + of_traces + _absent(ranks),
         "action": action(row),
-        "saving_ns": row["cost_ns"],
+        "saving_ns": _saving(row, ranks),
         "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",
         "view": "stragglers" if is_straggler else "rank_steps",
         "filter": row["worker"],
     }
+
+
+def _saving(row: dict[str, Any], ranks: Ranks) -> int:
+    """What the rank as fast as the others would save; without a device, what its lateness costs.
+
+    Threads of the host wait for each other in ways that no recording shows, so a simulation would miss some of it.
+    """
+    saving_ns = saved_at_pace_of_others(ranks, row["worker"]) if row["device"] else None
+    return row["cost_ns"] if saving_ns is None else saving_ns
 
 
 def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: pl.Series) -> dict[str, Any]:
