@@ -2,7 +2,7 @@
 #include "arrays.h"
 
 static const int64_t NEVER = INT64_MIN / 2;
-enum { SAME = -2 };
+enum { SAME = -2, WAIT_OF_HOST = -3, WAITS = 128 };
 
 /* `above`: a stack of ranges that are or were open, the outermost first. */
 EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
@@ -152,6 +152,9 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 /* By how much the ends of steps come earlier in some variants, in each of which the delays of its own nodes are shorter
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
 
+   A percent above WAITS also makes the node wait less for what edges with the lag WAIT_OF_HOST come from: as if so much of
+   the time that these hold it up beyond its other edges were gone.
+
    `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
    end; `part_of_kind`: the part of the lag of each kind, or SAME for that of the node; `earlier`: room for `variants`
    values of each node of the longest run. */
@@ -165,7 +168,8 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
         CHECK((until - since) * variants <= earlier_size);
         for (int64_t k = since; k < until; k++) {
             int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1), chosen = AT(variant, v) - first_variant;
-            int64_t *now = earlier + (k - since) * variants, share = AT(percent, v), least = INT64_MAX;
+            int64_t *now = earlier + (k - since) * variants, share = AT(percent, v) % WAITS;
+            int64_t least = INT64_MAX, without_waits = INT64_MAX;
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
             bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
@@ -175,14 +179,20 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
                 if (is_chosen) {
                     int64_t of_lag = AT(part_of_kind, AT(kind, e));
                     int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
-                    least = smaller(least, slack + shorter + (before ? before[chosen] : 0));
+                    int64_t reached = slack + shorter + (before ? before[chosen] : 0);
+                    least = smaller(least, reached);
+                    if (of_lag != WAIT_OF_HOST) without_waits = smaller(without_waits, reached);
                 }
                 for (int64_t j = 0; j < variants; j++) {
                     int64_t reached = before ? slack + before[j] : slack;
                     now[j] = e == begin ? reached : smaller(now[j], reached);
                 }
             }
-            if (is_chosen) now[chosen] = least + share_of(AT(time, v) - ready, share);
+            if (is_chosen) {
+                bool is_freed = AT(percent, v) >= WAITS && without_waits != INT64_MAX;
+                if (is_freed) least += share_of(without_waits - least, share);
+                now[chosen] = least + share_of(AT(time, v) - ready, share);
+            }
             int64_t step = v - first_end;
             if (step >= 0 && (step + 1) * variants <= saved_size)
                 for (int64_t j = 0; j < variants; j++) AT(saved, step * variants + j) = now[j];

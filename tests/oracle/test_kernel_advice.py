@@ -73,7 +73,7 @@ def test_attention_in_separate_operators_is_named_with_its_module():
     assert "89 % of the kernel time, in `Owlv2Attention`: `aten::_softmax` of (16, 5185, 5185)" in first["evidence"]
     assert "scaled_dot_product_attention" in first["action"]
     assert first["confidence"] == "high"
-    assert 0.39 < first["saving_frac"] < 0.407
+    assert 0.3 < first["saving_frac"] < 0.407  # behind faster kernels the host limits
 
 
 def test_the_kernels_of_unfused_attention_are_claimed_once():

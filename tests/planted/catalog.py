@@ -43,7 +43,9 @@ def _causes(per_cause: int = 5) -> Iterator[Recording]:
                 evidence=cause.evidence,
             )
         if cause.is_scaled:
-            yield Recording(f"{cause.id}.negligible", cause.id, partial(_planted, cause, 0.005), NOTHING)
+            yield Recording(
+                f"{cause.id}.negligible", cause.id, partial(_planted, cause, 0.005), NOTHING, may_abstain=True
+            )
 
 
 def _others(count: int = 6) -> Iterator[Recording]:
@@ -154,10 +156,10 @@ def _write(
 def _healthy(per_base: int = 4) -> Iterator[Recording]:
     for name in bases.BASES:
         for number in range(per_base):
-            yield Recording(f"healthy.{name}.{number}", "healthy", partial(_plain, name), NOTHING)
+            yield Recording(f"healthy.{name}.{number}", "healthy", partial(_plain, name), NOTHING, may_abstain=True)
     for number in range(8):
         yield Recording(f"hidden_communication.{number}", "hidden_communication", _hidden, NOTHING)
-        yield Recording(f"efficient.{number}", "efficient", _efficient, NOTHING)
+        yield Recording(f"efficient.{number}", "efficient", _efficient, NOTHING, may_abstain=True)
 
 
 def _plain(name: str, rng: np.random.Generator, path: Path) -> Path:

@@ -2,8 +2,8 @@
 
 Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
 larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
-kernels, so that no two of them claim the same time; a saving is an upper bound. Rules without enough data report
-`Unknown`, not advice.
+kernels, so that no two of them claim the same time. What a rule's candidate would save is what the re-simulated steps
+save; it is an upper bound. Rules without enough data report `Unknown`, not advice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..trace import Diagnostic
 from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
-from .model import Advice, Cleared, Confidence, Unknown
+from .model import Advice, Cleared, Confidence, Result, Unknown
 
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
@@ -52,6 +52,7 @@ _RULES = (
     cpu.host_operator,
     device.copies,
     communication.communication,
+    device.uneven_devices,
     device.data_parallel,
     device.filling,
     device.memory,
@@ -79,6 +80,10 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if not facts.step_ns:
         return faults.without_steps()
     results = [each for rule in _RULES for each in rule(facts)]
+    if any(isinstance(each, Advice) and each.candidate for each in results):
+        from .savings import simulate  # the graph and the simulation, for advice that saves something
+
+        results = simulate(facts, results)
     ranked = [s for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
@@ -114,9 +119,7 @@ def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
     )
 
 
-def _unknown_part(
-    facts: Facts, results: Sequence[Advice | Cleared | Unknown], ranked: Sequence[Advice]
-) -> list[Advice]:
+def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advice]) -> list[Advice]:
     """That most of the step is unknown, if all that is known besides is uncertain and less than half as large."""
     unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
     if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked:
@@ -137,7 +140,7 @@ def _unknown_part(
     ]
 
 
-def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice:
+def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
     """What is fine, and what is unknown."""
     cleared = [s for s in results if isinstance(s, Cleared)]
     unknown = [s for s in results if isinstance(s, Unknown)]
@@ -146,25 +149,30 @@ def _rest(facts: Facts, results: Sequence[Advice | Cleared | Unknown]) -> Advice
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
     is_known: Confidence = "medium" if unknown else "high"
     has_advice = len(results) > len(cleared) + len(unknown)
-    title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, is_known)
+    title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
+    look = max(unknown, key=lambda u: u.size_ns).action if unknown else ""
     return Advice(
         NOTHING,
         title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing." if confidence != "cannot_tell" else _LOOK if facts.has_device else _RECORD,
+        "Nothing." if confidence != "cannot_tell" else look or (_LOOK if facts.has_device else _RECORD),
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",
     )
 
 
-def _verdict(facts: Facts, is_known: Confidence) -> tuple[str, Confidence]:
+def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> tuple[str, Confidence]:
     """The title and its confidence if no rule gave advice."""
     if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
-    part = facts.share(facts.mean(facts.exposed["computation"] if facts.has_device else facts.operating))
+    part = facts.share(facts.mean(facts.computation if facts.has_device else facts.operating))
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
+    unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)
+    if unknown and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
+        title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
+        return f"{title} {unknown.topic}.", "cannot_tell"
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
     return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known

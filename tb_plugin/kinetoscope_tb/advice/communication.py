@@ -7,17 +7,19 @@ even a slow network needs for it was spent waiting for another rank.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
 from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Ints, exclusive_lengths
+from ..arrays.intervals import Ints, exclusive_lengths, without
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
+from .candidates import COMMUNICATING, Candidate
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -75,17 +77,27 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     through_host = facts.has_device and not on_device
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
-    start = f"For {facts.part(saving)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
+    start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
     of_calls, remedy = _calls(facts, saving, on_device=on_device)
     yield Advice(
         "gloo" if through_host else "communication",
-        f"Communication that nothing hides takes {facts.percent(saving)} of {facts.every}.",
+        f"Communication that nothing hides takes {facts.of_steps(lengths)}.",
         start + of_calls + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
         "Let GPUs talk to each other: `init_process_group('nccl')`." if through_host else remedy,
-        saving,
+        None,
         "medium",
         "exposed_time" if facts.has_device else "steps",
+        "",
+        saving,
+        COMMUNICATING if on_device else _through_host(facts),
     )
+
+
+def _through_host(facts: Facts) -> Candidate:
+    """Communication of the host: no recorded wait says so, but the main thread waits where nothing else computes."""
+    spans = exposed_on_host(facts.trace)
+    threads = np.arange(facts.trace.threads.height)
+    return replace(COMMUNICATING, spans=without(spans, intervals_of(facts.trace.device_events)), threads=threads)
 
 
 def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]:

@@ -77,10 +77,12 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         f"{where}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
-        cost.saving_ns,
+        None,
         "high",
         "operators",
         "re:dynamo_timed",
+        cost.saving_ns,
+        facts.host_candidate("compilations", facts.host_spans["compiling"]),
     )
 
 
@@ -144,11 +146,14 @@ def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], le
         f"Graph breaks cut compiled code into pieces: {text.often(breaks)} {facts.per}, with "
         f"{facts.percent(saving)} of {facts.unit} spent between compiled graphs.",
         f"{regions}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
-        f"follows each break. {facts.part(saving)} go to guards and to Python between{facts.recurs(lengths)}.{waiting}",
+        f"follows each break. {facts.part_of(lengths)} go to guards and to Python between{facts.recurs(lengths)}."
+        f"{waiting}",
         "Find the reasons with `TORCH_LOGS=graph_breaks` or `fullgraph=True`: prints, `.item()`, calls that Dynamo "
         "doesn't trace.",
-        saving,
+        None,
         "medium",
         "operators",
         "re:Torch-Compiled Region",
+        saving,
+        facts.host_candidate("time between compiled graphs", facts.host_spans["breaking"]),
     )

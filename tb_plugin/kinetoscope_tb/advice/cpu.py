@@ -18,9 +18,11 @@ from ..arrays.gather import gather
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import Place, places
 from ..measures.recording.processor_use import ProcessorUse
+from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
+from .candidates import Candidate
 from .facts import Facts
 from .model import Advice, Cleared
 
@@ -115,8 +117,8 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
     what = waiting(shares[0][0].frame) if by_frames else ""
     yield Advice(
         "main_thread_waits",
-        f"The main thread {what or 'waits for something unrecorded'} for {facts.percent(saving)} of {facts.every}.",
-        f"For {facts.part(saving)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
+        f"The main thread {what or 'waits for something unrecorded'} for {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
         _REMEDIES.get(what, "Record Python stacks (with_stack=True): they show where it waits."),
         saving,
         "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
@@ -157,7 +159,7 @@ def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
         "host_threads",
         f"Operators run on one core, while {text.percent(1 - machine)} of the machine's cores are free.",
         f"The process used {use.cores:.2f} cores, and the whole machine {text.percent(machine)} of its own; operators "
-        f"take {facts.percent(large)} of {facts.every}.",
+        f"take {facts.of_steps(facts.host_time.lengths['operators'])}.",
         "Use more threads if operators are large enough: `torch.set_num_threads`, `OMP_NUM_THREADS`, the job's cores.",
         None,
         "low",
@@ -169,16 +171,16 @@ def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
     size = facts.mean(off.held_up)
     is_full = machine >= _FULL
     title = (
-        f"Other processes take the cores: the process doesn't run for {facts.percent(size)} of {facts.every}."
+        f"Other processes take the cores: the process doesn't run for {facts.of_steps(off.held_up)}."
         if is_full
-        else f"Something holds the process up for {facts.percent(size)} of {facts.every}, though cores are free."
+        else f"Something holds the process up for {facts.of_steps(off.held_up)}, though cores are free."
     )
     used = f"It used {off.use.cores:.2f} cores, less than the one that its main thread needs"
     return Advice(
         "host_threads",
         title,
-        f"{used}, while {text.percent(machine)} of the machine's cores were in use: for {facts.part(size)} operators "
-        "were open and it was on no core.",
+        f"{used}, while {text.percent(machine)} of the machine's cores were in use: for {facts.part_of(off.held_up)} "
+        "operators were open and it was on no core.",
         "Find what else runs on the machine and stop it, or give this job cores of its own (`taskset`, cgroups)."
         if is_full
         else "Check the job's CPU limit (cgroup `cpu.max`, `nr_throttled`), swapping and page faults.",
@@ -201,11 +203,11 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     if sum(share for _, share in shares) >= _MOST:
         yield _of_python(facts, lengths, shares, off)
         return
-    share = facts.percent(size)
     yield Advice(
         "unexplained_idle",
-        f"For {share} of {facts.every} no operator runs, and the trace doesn't show what the host does.",
-        f"{facts.part(size)}, in stretches of more than 0.2 ms{facts.recurs(lengths)}: Python may compute, or wait.",
+        f"For {facts.of_steps(lengths)} no operator runs, and the trace doesn't show what the host does.",
+        f"{facts.part_of(lengths)}, in stretches of more than 0.2 ms{facts.recurs(lengths)}: Python may compute, or "
+        "wait.",
         "Record Python stacks (with_stack=True), or annotate the parts of the step.",
         None,
         "cannot_tell",
@@ -222,12 +224,17 @@ def _of_python(facts: Facts, lengths: Ints, shares: list[tuple[Place, float]], o
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
     return Advice(
         "host_bound",
-        f"Python code outside operators takes {facts.percent(saving)} of {facts.every}.",
-        f"For {facts.part(saving)} no operator runs{facts.recurs(lengths)}" + (f": {named}." if named else ".") + doubt,
+        f"Python code outside operators takes {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}"
+        + (f": {named}." if named else ".")
+        + doubt,
         "Move it out of the step, into worker processes, or into tensor operations.",
-        saving,
+        None,
         "medium" if is_running else "low",
         "python_calls",
+        "",
+        saving,
+        facts.host_candidate("Python outside operators", facts.host_time.spans["rest"]),
     )
 
 
@@ -239,7 +246,9 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     step = host["step"].to_numpy()
     counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
     counted &= ~host["is_communication"].to_numpy()
-    rows = host.select("name", "dur_ns", "self_ns", "input_shapes", "step", "parent").with_row_index("row")
+    rows = host.select(
+        "name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "step", "parent"
+    ).with_row_index("row")
     rows = rows.filter(pl.Series(counted))
     family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
     rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
@@ -290,15 +299,18 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
     is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
     return Advice(
         "host_operator",
-        f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} {facts.percent(size)} of "
-        f"{facts.every}.",
-        f"{facts.part(size)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
+        f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} "
+        f"{facts.of_steps(lengths, _DOMINATES)}.",
+        f"{facts.part_of(lengths, _DOMINATES)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
         "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the processor "
         "has instructions for it."
         if family == _CONVOLUTIONS
         else "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and "
         "casts.",
-        size,
+        None,
         "medium" if is_sure else "low",
         "operators_by_shape" if of_shapes else "operators",
+        "",
+        size,
+        Candidate(family, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
     )

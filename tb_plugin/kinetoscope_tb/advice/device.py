@@ -13,6 +13,7 @@ from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from .candidates import Candidate
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -20,6 +21,10 @@ _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _PAGEABLE = re.compile(r"Page?able")
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
 _LEAST_KNOWN = 0.8  # of the kernel time
+_UNEVEN = 0.10  # of the step
+_HARDLY = 0.1  # of what the busiest device computes
+_TURNS = 0.8  # of the time of all devices: then two of them rarely compute at the same time
+_LISTED = 4
 _NEARLY_FULL = 0.9  # of a device's memory
 
 
@@ -47,15 +52,54 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     kind = f"; {share} to or from pageable memory"
     yield Advice(
         "copies",
-        f"Copies between host and device that nothing hides take {facts.percent(saving)} of {facts.every}.",
-        f"For {facts.part(saving)} copies run and no kernel does{facts.recurs(lengths)}"
+        f"Copies between host and device that nothing hides take {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
         f"{moved}{kind if is_pageable else ''}.",
         "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
         if is_pageable
         else "Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device.",
-        saving,
+        None,
         "high",
         "copies",
+        "",
+        saving,
+        Candidate("copies between host and device", rows=np.flatnonzero(between)),
+    )
+
+
+def uneven_devices(facts: Facts) -> Iterator[Advice]:
+    """Devices that work one after the other, or of which some have little to do."""
+    if not facts.has_device or len(facts.computation_of_devices) < 2:
+        return
+    lengths = facts.exposed["computation"] - facts.computation
+    if not facts.is_worth(lengths, _UNEVEN):
+        return
+    shares = {device: facts.share(facts.mean(ns)) for device, ns in facts.computation_of_devices.items()}
+    together = facts.share(facts.mean(facts.exposed["computation"]))
+    noun = facts.noun_of_devices
+    is_idle = [device for device, share in shares.items() if share < _HARDLY * max(shares.values())]
+    what = (
+        f"{text.listed([f'{noun} {device}' for device in is_idle[:_LISTED]])} hardly compute"
+        f"{'s' if len(is_idle) == 1 else ''}"
+        if is_idle
+        else f"{len(shares)} {noun}s take turns"
+        if together > _TURNS * sum(shares.values())
+        else f"{len(shares)} {noun}s have uneven work"
+    )
+    least, most = sorted(shares, key=lambda device: shares[device])[:: len(shares) - 1]
+    devices = list(shares) if len(shares) <= _LISTED else [least, most]
+    times = text.listed([f"{text.percent(shares[device])} on {noun} {device}" for device in devices])
+    yield Advice(
+        "uneven_devices",
+        f"{what}: computation takes {times} of {facts.unit}.",
+        f"Some device computes for {text.percent(together)} of {facts.unit}, each of them for "
+        f"{text.percent(facts.share(facts.mean(facts.computation)))} on average{facts.recurs(lengths)}.",
+        "Let them work at the same time: cut batches into micro-batches that pass through the devices as a pipeline "
+        "(`torch.distributed.pipelining`), or give each device a process and a part of the batch "
+        "(`DistributedDataParallel`, FSDP).",
+        facts.mean(lengths),
+        "medium",
+        "gpus",
     )
 
 

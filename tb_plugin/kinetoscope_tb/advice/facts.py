@@ -22,6 +22,7 @@ from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launch
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
+from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
@@ -29,7 +30,9 @@ from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from ..trace.steps import step_noun
+from .candidates import Candidate
 from .model import Cleared
+from .spread import Spread
 from .steady import warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
@@ -53,11 +56,20 @@ class Facts:
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.counted = self.complete.copy()
         if not self.has_iterations:  # of which the steady part is complete
-            self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete])]] = False
+            self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete], self._work[complete])]] = False
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
         self.has_device = not trace.device_events.is_empty()
         self.has_operators = bool((trace.host_events["kind"] == "operator").any())
+
+    @cached_property
+    def _work(self) -> Ints:
+        """What the host and the devices do in each step, waits left out: its length where nothing overlaps."""
+        steps, calls = self.trace.steps, self.trace.launches
+        waits = calls.filter(pl.Series(map_categories(calls["name"], synchronizes), dtype=pl.Boolean))
+        ranges = steps["host_start_ns"].to_numpy(), steps["host_end_ns"].to_numpy()
+        busy = length_within(intervals_of(self.trace.device_events), self.windows.start, self.windows.end)
+        return np.asarray(ranges[1] - ranges[0] - length_within(intervals_of(waits), *ranges) + busy)
 
     @property
     def has_iterations(self) -> bool:
@@ -103,16 +115,25 @@ class Facts:
     def is_worth(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
         """Whether it is worth a word: a share of the step, and more than the error of the mean step's own length."""
         cost = self.mean(per_step)
-        return cost > 0 and cost >= least * self.step_ns and cost > self._error_ns
+        return cost > 0 and cost >= least * self.step_ns and cost > self._error_without(per_step)
+
+    def _error_without(self, per_step: Ints) -> float:
+        """The standard error of the mean step without some cost, which may be why steps differ.
+
+        That of iterations is the one within their phases, which differ on purpose.
+        """
+        rest = (self.length - per_step)[self.counted].astype(np.float64)
+        phase, number = self._phase
+        free = rest.size - number
+        mean = np.bincount(phase, rest, number) / np.maximum(np.bincount(phase, minlength=number), 1)
+        return float(np.sqrt(((rest - mean[phase]) ** 2).sum() / free / rest.size)) if free > 0 else 0.0
 
     @cached_property
-    def _error_ns(self) -> float:
-        """The standard error of the mean step; of iterations within their phases, which differ on purpose."""
-        steps = self.trace.steps.select("phase", length=pl.Series(self.length)).filter(pl.Series(self.counted))
-        deviation = pl.col("length") - pl.col("length").mean().over("phase")
-        free = steps.height - steps["phase"].n_unique()
-        squares = steps.select((deviation.cast(pl.Float64) ** 2).sum()).item()
-        return float(np.sqrt(squares / free / steps.height)) if free > 0 else 0.0
+    def _phase(self) -> tuple[Ints, int]:
+        """(the phase of each step that counts, as a number; how many there are)."""
+        phase = self.trace.steps["phase"].filter(pl.Series(self.counted)).rank("dense").fill_null(0)
+        names, number = np.unique(phase.to_numpy(), return_inverse=True)
+        return number, names.size
 
     def cleared(self, topic: str, per_step: Ints, doing: str, least: float = LEAST_SHARE) -> Cleared | None:
         """That a time per step is worth no word, with its share of the step; None if it is."""
@@ -121,11 +142,46 @@ class Facts:
         return Cleared(topic, f"{self.percent(self.mean(per_step))} {doing}")
 
     def recurs(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
-        """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one."""
+        """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one.
+
+        Of what a few steps cause, also what it is on average; of what grows, from where to where.
+        """
         if self.count < 2:
             return ""
-        often = int((per_step[self.counted] >= least * self.length[self.counted]).sum())
-        return f", in {often} of {self.count} {self.noun}s"
+        spread = self.spread(per_step, least)
+        often = f", in {int(spread.has.sum())} of {self.count} {self.noun}s"
+        if spread.is_rare:
+            return f"{often} ({text.time(self.mean(per_step))} of the average {self.noun}'s {text.time(self.step_ns)})"
+        return often + spread.trend
+
+    def spread(self, per_step: Ints, least: float = LEAST_SHARE) -> Spread:
+        """How a cost is spread over the steps that count."""
+        return Spread(per_step[self.counted], self.length[self.counted], least)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [name for name, counts in zip(self.windows.names, self.counted, strict=True) if counts]
+
+    def steps_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
+        """Which steps have a cost: every step, the average step, step 25, the recording."""
+        return self.unit if self.count == 1 else self.spread(per_step, least).steps_in_words(self._names, self.noun)
+
+    def of_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
+        """A cost as a share of the steps that have it: 33.4 % of every step."""
+        return f"{text.percent(self._share_of_steps(per_step, least))} of {self.steps_of(per_step, least)}"
+
+    def part_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
+        """The same as times: 59.3 ms of 177.6 ms."""
+        spread = self.spread(per_step, least)
+        return f"{text.time(spread.cost_ns)} of {text.time(spread.length_ns)}"
+
+    def _share_of_steps(self, per_step: Ints, least: float) -> float:
+        spread = self.spread(per_step, least)
+        return spread.cost_ns / spread.length_ns if spread.length_ns else 0.0
+
+    def share_of_steps(self, per_step: Ints) -> str:
+        """A cost as a share at the beginning of a sentence: A third of every step."""
+        return f"{text.share(self._share_of_steps(per_step, LEAST_SHARE))} of {self.steps_of(per_step)}"
 
     @cached_property
     def is_whole(self) -> bool:
@@ -147,11 +203,6 @@ class Facts:
         return f"{self.noun} {self.windows.names[int(self.counted.argmax())]}"
 
     @cached_property
-    def every(self) -> str:
-        """What a sentence says it of: every step, step 10, the recording."""
-        return self.unit if self.count == 1 else f"every {self.noun}"
-
-    @cached_property
     def per(self) -> str:
         """Behind a number of things: `per step`, or `in the recording`."""
         return "in the recording" if self.is_whole else f"per {self.noun}"
@@ -160,11 +211,15 @@ class Facts:
     def device(self) -> str:
         """What people call the devices that were used: the GPU, all 4 GPUs, the device."""
         used = self.trace.device_events["device"].n_unique()
+        return f"the {self.noun_of_devices}" if used == 1 else f"all {used} {self.noun_of_devices}s"
+
+    @cached_property
+    def noun_of_devices(self) -> str:
+        """GPU, or device where it may be another accelerator."""
         is_gpu = any(str(n).startswith(("cu", "hip")) for n in self.trace.launches["name"].unique()) or any(
             d.get("computeMajor") for d in self.trace.meta.devices
         )
-        noun = "GPU" if is_gpu else "device"
-        return f"the {noun}" if used == 1 else f"all {used} {noun}s"
+        return "GPU" if is_gpu else "device"
 
     @cached_property
     def subject(self) -> str:
@@ -203,8 +258,7 @@ class Facts:
     @cached_property
     def calling_in_optimizer(self) -> Ints:
         """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
-        ranges = self.trace.host_events
-        inside = intervals_of(ranges, map_categories(ranges["name"], is_optimizer))
+        inside = self.optimizer_spans
         calling = self.host_time.spans["calling"]
         before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
         return exclusive_lengths(
@@ -212,11 +266,42 @@ class Facts:
         )[1]
 
     @cached_property
+    def optimizer_spans(self) -> Intervals:
+        """When launching threads, or without a device the threads that run operators, are inside Optimizer.step."""
+        ranges = self.trace.host_events
+        return intervals_of(ranges, map_categories(ranges["name"], is_optimizer))
+
+    @property
+    def host_spans(self) -> dict[str, Intervals]:
+        """When the host does what `late` is split by, or without a device the parts of `host_time`."""
+        return self.late.spans if self.has_device else self.host_time.spans
+
+    def host_candidate(self, words: str, spans: Intervals) -> Candidate:
+        """What the host does at some times: its main thread, and those that launch work."""
+        threads = np.append(np.flatnonzero(launching_threads(self.trace)), main_thread(self.trace))
+        return Candidate(words, spans=spans, threads=threads)
+
+    @cached_property
     def is_one_of_many(self) -> bool:
         """Whether the process is one of several ranks."""
         meta = self.trace.meta
         sizes = (meta.distributed.get("world_size"), meta.producer.get("world_size"))
         return any(isinstance(size, int) and size > 1 for size in sizes)
+
+    @cached_property
+    def computation(self) -> Ints:
+        """How long each of the devices computes in each step, on average over the devices."""
+        return np.asarray(np.mean(list(self.computation_of_devices.values()), axis=0)).astype(np.int64)
+
+    @cached_property
+    def computation_of_devices(self) -> dict[int, Ints]:
+        """How long each device computes in each step."""
+        devices = self.trace.device_events["device"]
+        computes = {
+            int(device): exposure(self.trace, rows, self.windows)["computation"]
+            for device, _, rows in axes(self.trace, "device")
+        }
+        return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposed["computation"]}
 
     @cached_property
     def idle(self) -> dict[str, float]:
@@ -290,6 +375,8 @@ class Late:
             the costliest call (a row of launches); the most first.
         activity: What the host did in the rest, as shares of it.
         latency: Launch latency of the gaps that the host was late in, per step: fewer launches save it too.
+        spans: When launching threads do what each part but the last two is named after.
+        rest: When the host is late for none of these reasons.
         gaps: How many gaps there are.
         longest_ns: The most that the host is late for in one of them.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
@@ -300,7 +387,8 @@ class Late:
         trace, count = facts.trace, len(facts.windows.names)
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        ranges = _host_ranges(trace)
+        ranges = self.spans = _host_ranges(trace)
+        self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         waited, blocker = _blocked_for(trace, start)
         synchronizing = np.minimum(rest + optimizer, waited)

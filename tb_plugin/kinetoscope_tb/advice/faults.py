@@ -46,11 +46,11 @@ RESTS_ON: dict[str, _Numbers] = {
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
             *("convolution_below_roof", "attention_below_roof", "elementwise_below_roof", "elementwise", "casts"),
-            *("layout_changes", "expert_imbalance", "SM efficiency", "precision"),
+            *("layout_changes", "kernel_times_vary", "expert_imbalance", "SM efficiency", "precision"),
         ),
         _KERNELS,
     ),
-    **dict.fromkeys(("copies", "communication"), _DEVICES),
+    **dict.fromkeys(("copies", "communication", "uneven_devices"), _DEVICES),
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
@@ -135,7 +135,7 @@ class Faults:
         facts = self._facts
         if not facts.has_device:
             return _HOST, WITHHELD * facts.share(facts.mean(facts.operating))
-        computes = facts.share(facts.mean(facts.exposed["computation"]))
+        computes = facts.share(facts.mean(facts.computation))
         if computes < mostly:
             return EVERYTHING - _HOST | _DEVICES, WITHHELD * (1 - computes)
         return frozenset({"kernel_times"}), max(computes - mostly, NOTED)
@@ -169,7 +169,7 @@ class Faults:
     def _computes(self, doubtful: str) -> str:
         """That computing costs most, if no fault can flip that; else nothing."""
         facts = self._facts
-        computes = facts.share(facts.mean(facts.exposed["computation"])) if facts.has_device else 0.0
+        computes = facts.share(facts.mean(facts.computation)) if facts.has_device else 0.0
         if computes < _MOST or not self.bears(_KERNELS, computes - _MOST):
             return ""
         verb = "compute" if facts.waits == "wait" else "computes"

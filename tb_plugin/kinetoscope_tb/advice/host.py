@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.intervals import Ints, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
@@ -17,6 +18,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..measures.time.idle_culprits import culprit_pieces
 from ..names import text
 from ..names.kernels import is_data_loading
+from .candidates import DATA_LOADING, LAUNCHING, WAITING
 from .facts import Facts, host_shares, is_optimizer
 from .model import Advice, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
@@ -42,6 +44,10 @@ _NO_WAIT = (
 _NO_WAIT_OF_SERVERS = (
     "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
     "`--async-scheduling` (vLLM), no `--disable-overlap-schedule` (SGLang)."
+)
+_STALL = (
+    "Look at what the loader does for that batch: a large or slow file, workers that start, a buffer that fills; a "
+    "longer queue (`prefetch_factor`) hides a single late batch."
 )
 _FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or {graphs}, larger batches, fused operators."
 _MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
@@ -69,7 +75,6 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     """The step waits for its batch while nothing else runs: the breakdown's DataLoader."""
     lengths = facts.parts["DataLoader"] if facts.has_device else facts.host_time.lengths["loading"]
     waiting = facts.mean(lengths)
-    share = facts.share(waiting)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
@@ -84,16 +89,20 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     known = is_single or is_multiple
     yield Advice(
         "data_loading",
-        f"{text.share(share)} of {facts.every} waits for data.",
-        f"{facts.part(waiting)} are DataLoader time that nothing else overlaps"
+        f"{facts.share_of_steps(lengths)} waits for data.",
+        f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
         f"{facts.recurs(lengths)}{idle}{where if known else ''}.{_loading_function(facts)}",
         "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
         if is_single
+        else _STALL
+        if facts.spread(lengths).is_rare
         else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
-        waiting,
+        None,
         "high" if is_single else "medium",
         "gaps" if facts.has_device else "steps",
         "data loading" if facts.has_device else "",
+        waiting,
+        DATA_LOADING,
     )
 
 
@@ -125,14 +134,16 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
-        f"{facts.percent(saving)} of {facts.every}.",
-        f"The host waited in {named}; only then did it launch what came next: {facts.part(saving)} of idle time"
+        f"{facts.of_steps(lengths)}.",
+        f"The host waited in {named}; only then did it launch what came next: {facts.part_of(lengths)} of idle time"
         f"{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
         _NO_WAIT_OF_SERVERS if facts.server and facts.has_iterations else _NO_WAIT,
-        saving,
+        None,
         "high",
         "gaps",
         "host late",
+        saving,
+        WAITING,
     )
 
 
@@ -149,7 +160,6 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not facts.has_device:
         return
     lengths = facts.late.host
-    waiting = facts.mean(lengths)
     if (facts.trace.device_events["launch"] == NONE).all():
         return
     if facts.is_worth(facts.capturing):
@@ -158,30 +168,40 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
-    kernels, mean = facts.kernels, facts.mean_kernel_ns
+    yield _late_host(facts, lengths)
+
+
+def _late_host(facts: Facts, lengths: Ints) -> Advice:
+    """That the host is late for so long in each step."""
+    kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(facts.late.host)
     is_launching = _is_launching(facts)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
     single = _recurring(facts, waiting) or single
-    latency = facts.mean(facts.late.latency) if is_launching else 0
+    added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
+    latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
     stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
-    yield Advice(
+    return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"Launching work leaves {facts.device} idle for {facts.percent(waiting + latency)} of {facts.every}."
+        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}."
         if is_launching
-        else f"{facts.subject} {facts.waits} for the host for {facts.percent(waiting)} of {facts.every}.",
-        f"No device work was queued for {facts.part(waiting)}{facts.recurs(lengths)}"
+        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}.",
+        f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}{facts.recurs(lengths, _HOST_BOUND)}"
         + (f"; meanwhile the host spent {doing}. " if doing else ". ")
         + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
-        waiting + latency,
+        None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
+        waiting + latency,
+        LAUNCHING
+        if is_launching
+        else facts.host_candidate("what the host does while no work is queued", facts.late.rest),
     )
 
 
@@ -201,7 +221,7 @@ def _recurring(facts: Facts, waiting: int) -> str:
     start = int(facts.trace.device_events["start_ns"][largest.after])
     where = host_at(facts, start - largest.typical_ns // 2)
     return (
-        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {facts.every}"
+        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {facts.steps_of(largest.lengths)}"
         + (f", with the host {where}" if where else "")
         + ". "
     )
@@ -244,9 +264,9 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
-        f"{facts.subject} {facts.waits} for calls that launch work for {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} idle "
-        f"for {longest}.",
+        f"{facts.subject} {facts.waits} for calls that launch work for {facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} "
+        f"idle for {longest}.",
         f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
         "it, look at what the call waits for: a lock, an allocation, a full queue.",
         saving,
@@ -274,7 +294,7 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
     is_busy = "are" if facts.waits == "wait" else "is"
-    part = f"{text.percent(share)} of {facts.every}"
+    part = f"{text.percent(share)} of {facts.unit}"
     if is_all_queued:
         title = f"{facts.subject} {is_busy} idle with work already queued for {part}, for no recorded reason."
     elif whole - shares["not shown"] < _MENTIONED * whole:
@@ -311,9 +331,9 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
-    lengths = facts.host_time.lengths["calling"]
+    lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
     if _unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
-        lengths = lengths - facts.calling_in_optimizer
+        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())
@@ -324,14 +344,17 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         return
     yield Advice(
         "small_operators",
-        f"Calling small operators takes {facts.percent(saving)} of {facts.every}.",
+        f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}.",
         f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
-        f"on average; with Python between them that is {facts.part(saving)}"
+        f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
         f"{facts.recurs(lengths, _OVERHEAD)}.",
         "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
-        saving,
+        None,
         "medium",
         "operators",
+        "",
+        saving,
+        facts.host_candidate("calls of small operators", spans),
     )
 
 
@@ -370,14 +393,16 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     saving = facts.mean(lengths)
     yield Advice(
         "optimizer",
-        f"{name} updates one parameter after the other, which costs {facts.percent(saving)} of {facts.every}.",
+        f"{name} updates one parameter after the other, which costs {facts.of_steps(lengths)}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
         f"Let one kernel update many parameters: {_grouped_update(name, has_device=facts.has_device)}.",
-        saving,
+        None,
         "medium",
         "operators",
         "",
+        saving,
+        facts.host_candidate("the optimizer's step", facts.optimizer_spans),
     )
 
 
@@ -402,13 +427,15 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     saving = facts.mean(lengths)
     yield Advice(
         "allocation",
-        f"Asking the driver for memory takes {facts.percent(saving)} of {facts.every}.",
-        f"For {facts.part(saving)} {facts.device} {facts.waits} while the host is in calls "
+        f"Asking the driver for memory takes {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} {facts.device} {facts.waits} while the host is in calls "
         f"such as {take} and {give_back}{facts.recurs(lengths)}; a warm allocator makes none.",
         "Keep the caching allocator's memory: no `torch.cuda.empty_cache()` in the step, shapes that repeat, "
         "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Record after some steps of warm-up.",
-        saving,
+        None,
         "low" if facts.is_whole else "medium",
         "gaps",
         "runtime call",
+        saving,
+        facts.host_candidate("calls for memory", facts.host_spans["allocating"]),
     )

@@ -8,7 +8,7 @@ changes; other memory-bound kernels far below the memory's bandwidth.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -19,9 +19,11 @@ from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from .candidates import Candidate
 from .facts import Facts
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_text import inputs_of, largest_groups, limit_in_words
+from .kernel_times import KernelTimes
 from .model import Advice, Cleared, Confidence, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
 
@@ -71,6 +73,19 @@ class _Kernels:
         """No later rule counts these kernels."""
         self.is_free &= ~chosen
 
+    def candidate(self, words: str, chosen: Mask, less: NDArray[np.float64] | float | None = 1.0) -> Candidate:
+        """That the chosen kernels take a share of their time less."""
+        return Candidate(words, rows=self.facts.kernel_rows[chosen], less=less)
+
+    def fewer(self, words: str, chosen: Mask, less: float | None = 1.0) -> Candidate:
+        """That some of the chosen kernels, and the operators that launch them, are gone."""
+        host, op = self.facts.trace.host_events, self.facts.kernels["op"].to_numpy()[chosen]
+        launches = np.zeros(host.height, bool)
+        launches[op[(op >= 0) & (op < host.height)]] = True
+        threads = host["thread"].filter(pl.Series(launches)).unique().to_numpy()
+        kernels = self.candidate(words, chosen, less)
+        return replace(kernels, spans=intervals_of(host, launches), threads=threads)
+
     def confidence(self, groups: Sequence[Group]) -> Confidence:
         """Return high if the trace names each device; medium if kernel names do."""
         return "high" if all(self.work.limits[group.device].is_named for group in groups) else "medium"
@@ -83,6 +98,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     work = KernelWork.of(facts.trace, facts.kernels)
     kernels = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
     yield from _unfused_attention(kernels)
+    yield from _unequal_times(kernels)
     for family in _MATRICES:
         yield from _below_roof(kernels, family)
     yield from channels_last(facts, kernels.is_free)
@@ -107,26 +123,28 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
     kernels.claim(attention.is_member)
     fused_ns = _fused_ns(kernels, attention, groups[0].device)
     time_ns = int(facts.kernels["dur_ns"].to_numpy()[attention.is_member].sum())
-    saving = None if fused_ns is None else facts.mean((running * max(0.0, 1 - fused_ns / time_ns)).astype(np.int64))
+    less = None if fused_ns is None else max(0.0, 1 - fused_ns / time_ns)
     share = time_ns / max(int(facts.kernels["dur_ns"].sum()), 1)
     module = _module(facts, attention)
     core = [group for group in groups if "softmax" in group.name or "mm" in group.name]
     scores = " × ".join(map(str, attention.scores))
     at_roof = text.time((fused_ns or 0.0) / facts.count)
-    at_best = f" Fused attention would take at least {at_roof}, at the device's roof." if saving else ""
+    at_best = f" Fused attention would take at least {at_roof}, at the device's roof." if less else ""
     yield Advice(
         "unfused_attention",
-        f"Attention that isn't fused takes {facts.percent(facts.mean(running))} of {facts.every}.",
-        f"{facts.part(facts.mean(running))}, {100 * share:.0f} % of the kernel time{facts.recurs(running)}"
+        f"Attention that isn't fused takes {facts.of_steps(running)}.",
+        f"{facts.part_of(running)}, {100 * share:.0f} % of the kernel time{facts.recurs(running)}"
         f"{f', in `{module}`' if module else ''}: {largest_groups(core, facts.count)}. Between the "
         f"matmuls, scores of {scores} are written to memory and read again.{at_best}",
         _use_fused(attention),
-        saving or None,
-        kernels.confidence(groups) if saving else "medium",
+        None,
+        kernels.confidence(groups) if less else "medium",
         "kernels_by_op",
         "re:softmax|bmm",
         facts.mean(running),
-        facts.kernel_rows[attention.is_member],
+        kernels.fewer(
+            "what attention takes longer than fused attention" if less else "these kernels", attention.is_member, less
+        ),
     )
 
 
@@ -165,6 +183,51 @@ def _module(facts: Facts, attention: UnfusedAttention) -> str:
     return max(sorted(set(classes)), key=classes.count, default="")
 
 
+def _unequal_times(kernels: _Kernels) -> Iterator[Advice]:
+    """Equal kernels that take different times."""
+    facts, times = kernels.facts, KernelTimes.of(kernels.facts, kernels.work)
+    dur = facts.kernels["dur_ns"].to_numpy()
+    slower = times.is_slower & kernels.is_free
+    less = 1 - times.fastest_ns / np.maximum(dur, 1)
+    lengths = np.zeros(facts.length.size, np.int64)
+    step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
+    np.add.at(lengths, step[slower], (dur - times.fastest_ns)[slower].astype(np.int64))
+    if not facts.is_worth(lengths, _LEAST):
+        return
+    kernels.claim(kernels.of_groups(_near_roof_at_best(kernels, slower, times.fastest_ns)))
+    largest = int(np.argmax(np.where(slower, dur - times.fastest_ns, 0)))
+    name = kernels.work.groups[kernels.work.group[largest]].name or str(facts.kernels["name"][largest])[:60]
+    first, last = times.rise
+    yield Advice(
+        "kernel_times_vary",
+        f"Equal kernels get slower from step to step: {text.often(last / first)} times as long at the end as at first."
+        if last
+        else f"Equal kernels take different times: the slow ones cost {facts.of_steps(lengths)}.",
+        f"{text.often(slower.sum() / facts.count)} kernels {facts.per} take longer than the fastest with the same "
+        f"name, grid and inputs, by {facts.part_of(lengths)}{facts.recurs(lengths)}; such as `{name}`: "
+        f"{text.time(times.fastest_ns[largest])} at best, {text.time(dur[largest])} at worst. No other work of this "
+        "process runs meanwhile.",
+        "Look at clocks, power and temperature while it runs (`nvidia-smi dmon -s pc`, `rocm-smi`): falling clocks "
+        "slow all kernels."
+        if last
+        else "Look for another process on the device, and at its clocks, while it runs (`nvidia-smi`, `rocm-smi`).",
+        None,
+        "medium",
+        "kernel_durations",
+        "",
+        facts.mean(lengths),
+        kernels.candidate("what equal kernels take longer than the fastest", slower, less[slower]),
+    )
+
+
+def _near_roof_at_best(kernels: _Kernels, slower: Mask, fastest_ns: NDArray[np.float64]) -> list[int]:
+    """The groups of some kernels that aren't far below their roof when they are fastest."""
+    best = np.bincount(kernels.work.group, fastest_ns, len(kernels.work.groups))
+    chosen = np.unique(kernels.work.group[slower]).tolist()
+    roofs = {number: kernels.work.groups[number].roof_ns for number in chosen}
+    return [number for number, roof in roofs.items() if roof is None or roof >= _FAR_BELOW * best[number]]
+
+
 _RECORD_CAPTURE = (
     "Record the capture of the graphs too, while the program starts, and put that recording into a folder "
     "`capture_traces` next to this one, or name it with `--capture`: it has the operators and shapes of the replayed "
@@ -189,7 +252,6 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     roof_ns = sum(group.roof_ns or 0.0 for group in named)
     fraction = roof_ns / time_ns
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
-    share = facts.percent(facts.mean(running))
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.uncapitalized(_SUBJECTS[family])}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
@@ -202,18 +264,24 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     )
     yield Advice(
         rule,
-        f"{which} run at {text.percent(fraction)} of {what}, and take {share} of {facts.every}.",
-        f"{facts.part(facts.mean(running))}{facts.recurs(running)}; at the roof they would take "
+        f"{which} run at {text.percent(fraction)} of {what}, and take {facts.of_steps(running)}.",
+        f"{facts.part_of(running)}{facts.recurs(running)}; at the roof they would take "
         f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], kernels.work.limits)}). Most of it: "
         f"{largest_groups(named, facts.count)}.{overlap} {why}",
         action,
-        facts.mean((running * (1 - fraction)).astype(np.int64)),
+        None,
         "medium" if overlap else kernels.confidence(named),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),
-        facts.kernel_rows[chosen],
+        kernels.candidate("what these kernels take longer than at their roof", chosen, _beyond_roof(kernels)[chosen]),
     )
+
+
+def _beyond_roof(kernels: _Kernels) -> NDArray[np.float64]:
+    """By which share of its time each kernel would be shorter at its roof."""
+    fraction = [min(1.0, 1.0 if group.roof_frac is None else group.roof_frac) for group in kernels.work.groups]
+    return 1.0 - np.array(fraction)[kernels.work.group]
 
 
 def _shared(kernels: _Kernels, chosen: Mask) -> float:
@@ -291,26 +359,25 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     if not facts.is_worth(running, _MANY_FUSIBLE) or spent.max() > _ONE_OPERATOR * total:
         return
     runs, fused_ns = _fused_runs(kernels, chosen)
-    saving = facts.mean((running * max(0.0, 1 - fused_ns / total)).astype(np.int64))
-    if saving < _MOVED * facts.step_ns:
+    less = max(0.0, 1 - fused_ns / total)
+    if less * facts.mean(running) < _MOVED * facts.step_ns:
         return
     kernels.claim(chosen)
     count = int(chosen.sum())
     yield Advice(
         "elementwise",
-        f"Elementwise and normalization kernels, one per operator, take {facts.percent(facts.mean(running))} of "
-        f"{facts.every}.",
-        f"{facts.part(facts.mean(running))}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
+        f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}.",
+        f"{facts.part_of(running)}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
         f"{largest_groups(groups, facts.count)}.",
         "Fuse them: `torch.compile` the model (PyTorch 2), or use a library's fused modules for what repeats most.",
-        saving,
+        None,
         "medium",
         "kernels_by_op",
         "re:elementwise|norm|reduce|Cat",
         facts.mean(running),
-        facts.kernel_rows[chosen],
+        kernels.fewer("what these kernels take longer than fused ones", chosen, less),
     )
 
 
@@ -319,8 +386,7 @@ def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
 
     A fused kernel takes at least as long as the longest of the run at the memory's bandwidth.
     """
-    groups = kernels.work.groups
-    fraction = np.array([min(1.0, 1.0 if g.roof_frac is None else g.roof_frac) for g in groups])[kernels.work.group]
+    fraction = 1.0 - _beyond_roof(kernels)
     rows = kernels.facts.kernels.select(
         "device", "stream", "start_ns", least=pl.col("dur_ns") * pl.Series(fraction), chosen=pl.Series(chosen)
     ).sort("device", "stream", "start_ns")
@@ -358,18 +424,19 @@ def _moved(kernels: _Kernels, family: str) -> Iterator[Advice]:
     kernels.claim(chosen)
     groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[chosen])]
     rule, what, action = _MOVES[family]
-    saving = facts.mean(running)
+    size = facts.mean(running)
     yield Advice(
         rule,
-        f"{what} {facts.percent(saving)} of {facts.every}.",
-        f"{facts.part(saving)}{facts.recurs(running)} in {text.often(chosen.sum() / facts.count)} kernels {facts.per} "
-        f"that do nothing else. Most of it: {largest_groups(groups, facts.count)}.",
+        f"{what} {facts.of_steps(running)}.",
+        f"{facts.part_of(running)}{facts.recurs(running)} in {text.often(chosen.sum() / facts.count)} kernels "
+        f"{facts.per} that do nothing else. Most of it: {largest_groups(groups, facts.count)}.",
         action,
-        saving,
+        None,
         "medium",
         "kernels_by_op",
         "copy",
-        kernels=facts.kernel_rows[chosen],
+        size,
+        kernels.fewer("these kernels", chosen),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .candidates import Candidate
+
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
 
 
@@ -20,14 +22,15 @@ class Advice:
         title: The problem, as one plain sentence.
         evidence: The numbers behind it, in words.
         action: What to do.
-        saving_ns: Upper bound on the saving per step: a union of exposed time, so never more than the step. None if
-            it isn't about time, or has no bound.
+        saving_ns: Upper bound on the saving per step, never more than the step: with a candidate that of the
+            re-simulated steps, which `advice` fills in, else a union of exposed time. None if it isn't about time, or
+            has no bound.
         confidence: high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the time
             is measured, but not its cause.
         view: Id of the view with the rows behind it.
         filter: Filter for that view.
         size_ns: How much of the step it is about, if that isn't what it could save.
-        kernels: The rows of device_events that it is about, if it is about kernels.
+        candidate: What could take less time.
     """
 
     rule: str
@@ -39,7 +42,12 @@ class Advice:
     view: str
     filter: str = ""
     size_ns: int | None = None
-    kernels: NDArray[np.integer] | None = field(default=None, compare=False, repr=False)
+    candidate: Candidate | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kernels(self) -> NDArray[np.integer] | None:
+        """The rows of device_events that it is about, if it is about some."""
+        return self.candidate.rows if self.candidate else None
 
     @property
     def weight_ns(self) -> int:
@@ -77,3 +85,6 @@ class Unknown:
     size_ns: int = 0
     action: str = ""
     view: str = "operator_efficiency"
+
+
+Result = Advice | Cleared | Unknown

@@ -21,6 +21,7 @@ from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.tensor_cores import is_matrix_op
+from .candidates import Candidate
 from .facts import Facts
 from .model import Advice, Cleared, Unknown
 
@@ -28,7 +29,6 @@ FASTER = 3.0
 """Upper bound on the speedup of whole models by mixed precision (NVIDIA measured 1.5 to 5.5 on V100 and 1.3 to 2.5 on
 A100; pytorch.org/blog/accelerating-training-on-nvidia-gpus-with-pytorch-automatic-mixed-precision)."""
 
-_IDLE = 0.1  # of the step; with less, the device is what takes long
 _MOST_UNKNOWN = 0.2  # of the kernel time: with more, too little is known
 _MATRIX_KERNEL = re.compile(
     r"Cijk_|gemm|matmul|scudnn|fprop|dgrad|wgrad|winograd|implicit_convolve|convolve_common|conv\w*_kernel|fmha",
@@ -96,30 +96,16 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
         return
     rows = kernels.select("start_ns", "dur_ns").filter(pl.Series(in_float & is_free))
     running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
-    lengths = (running * (1 - 1 / FASTER)).astype(np.int64)
     outside = "" if units.is_slow_in_float else f" without {units.name}"
     matmuls = f"{facts.percent(facts.mean(running))} in float matmuls{outside}"
-    if not facts.is_worth(lengths):
+    if not facts.is_worth((running * (1 - 1 / FASTER)).astype(np.int64)):
         yield Cleared("precision", matmuls)
         return
-    if sum(facts.idle.values()) >= _IDLE:
-        lengths = np.minimum(lengths, _saved_on_path(facts, facts.kernel_rows[in_float & is_free]))
-        if not facts.is_worth(lengths):
-            yield Cleared("precision", f"{matmuls}, but other work takes as long meanwhile")
-            return
-    yield _slow_matmuls(facts, units, in_float & is_free, running, lengths)
+    yield _slow_matmuls(facts, units, in_float & is_free, running)
 
 
-def _saved_on_path(facts: Facts, rows: NDArray[np.integer]) -> Ints:
-    """How much shorter each step gets if these kernels run FASTER; what runs meanwhile takes as long."""
-    from ..critical_path.explanation import path_explanation  # 15 modules, for float matmuls alone
-
-    explained = path_explanation(facts.trace)
-    return explained.what_if.saved(explained.what_if.computation_of(rows), round(100 * (1 - 1 / FASTER)))
-
-
-def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints, lengths: Ints) -> Advice:
-    """Advice for these kernels, which are `running` for that long per step; `lengths` could be saved."""
+def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints) -> Advice:
+    """Advice for these kernels, which are `running` for that long per step."""
     rows = facts.kernels.filter(pl.Series(chosen))
     total = int(facts.kernels["dur_ns"].sum())
     matmuls = "Float matmuls and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
@@ -127,16 +113,21 @@ def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], runnin
     faster = "run lower precision several times as fast" if units.is_slow_in_float else "has them"
     return Advice(
         "mixed_precision",
-        f"{matmuls} take {facts.percent(facts.mean(running))} of {facts.every}.",
+        f"{matmuls} take {facts.of_steps(running)}.",
         f"{100 * rows['dur_ns'].sum() / max(total, 1):.0f} % of kernel time is in them, {100 * used:.0f} % uses "
         f"{units.name}; {'these' if units.is_slow_in_float else 'the device'} {faster} ({units.evidence}). "
         f"The saving assumes a {FASTER:.0f}× speedup, which few models reach.",
         _remedy(units, is_training=facts.is_training),
-        facts.mean(lengths),
+        None,
         "medium",
         "kernels_by_op",
         "re:gemm|cudnn|conv|Cijk",
-        kernels=facts.kernel_rows[chosen],
+        facts.mean(running),
+        Candidate(
+            f"what these kernels take longer than {FASTER:.0f} times as fast",
+            rows=facts.kernel_rows[chosen],
+            less=1 - 1 / FASTER,
+        ),
     )
 
 
@@ -164,19 +155,20 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
-    saving = facts.mean(lengths)
+    size = facts.mean(lengths)
     yield Advice(
         "channels_last",
-        f"Changing the memory layout of images takes {facts.percent(saving)} of {facts.every}.",
-        f"{text.often(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(saving)}"
+        f"Changing the memory layout of images takes {facts.of_steps(lengths)}.",
+        f"{text.often(rows.height / facts.count)} kernels {facts.per} do nothing else, for {text.time(size)}"
         f"{facts.recurs(lengths)}: convolutions on {facts.terms.matrix_units} need channels last, but the tensors have "
         "them first.",
         "`model.to(memory_format=torch.channels_last)`, and the same for the images.",
-        saving,
+        None,
         "high",
         "kernels",
         "re:nchw|nhwc",
-        kernels=facts.kernel_rows[chosen],
+        size,
+        Candidate("these kernels", rows=facts.kernel_rows[chosen]),
     )
 
 

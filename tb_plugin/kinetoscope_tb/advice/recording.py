@@ -22,12 +22,11 @@ def profiler(facts: Facts) -> Iterator[Advice]:
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if not facts.is_worth(lengths, _TOO_LARGE):
         return
-    cost = facts.mean(lengths)
     names = rows.group_by(pl.col("name").cast(pl.String)).agg(pl.col("dur_ns").sum()).sort("dur_ns", descending=True)
     yield Advice(
         "profiler_overhead",
-        f"Recording took {facts.percent(cost)} of {facts.every}, so host times are unreliable.",
-        f"{facts.part(cost)} went to {text.listed(names['name'].head(3).to_list())}, "
+        f"Recording took {facts.of_steps(lengths)}, so host times are unreliable.",
+        f"{facts.part_of(lengths)} went to {text.listed(names['name'].head(3).to_list())}, "
         "work of the profiler or the driver for the recording.",
         "Record fewer steps, after more warm-up, with fewer options; then check again.",
         None,
@@ -42,15 +41,17 @@ def pauses(facts: Facts) -> Iterator[Advice]:
         collecting, starting = facts.late.collecting, facts.late.starting
     else:
         collecting, starting = (facts.host_time.lengths[part] for part in ("collecting", "starting"))
-    for rule, lengths, what, action in (
+    for rule, part, lengths, what, action in (
         (
             "garbage_collection",
+            "collecting",
             collecting,
             "Python's garbage collection",
             "Collect between steps only: `gc.disable()` after `gc.freeze()`, and `gc.collect()` every hundredth step.",
         ),
         (
             "worker_start",
+            "starting",
             starting,
             "Starting the DataLoader's workers",
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
@@ -61,10 +62,13 @@ def pauses(facts: Facts) -> Iterator[Advice]:
         saving = facts.mean(lengths)
         yield Advice(
             rule,
-            f"{what} takes {facts.percent(saving)} of {facts.every}.",
-            f"{facts.part(saving)}{facts.recurs(lengths)}.",
+            f"{what} takes {facts.of_steps(lengths)}.",
+            f"{facts.part_of(lengths)}{facts.recurs(lengths)}.",
             action,
-            saving,
+            None,
             "medium",
             "steps",
+            "",
+            saving,
+            facts.host_candidate(text.uncapitalized(what), facts.host_spans[part]),
         )

@@ -119,7 +119,7 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     is_busy = "are" if facts.waits == "wait" else "is"
     yield Advice(
         "repeated_gap",
-        f"{facts.subject} {is_busy} idle for {facts.percent(size)} of {facts.every} in gaps that recur: the largest "
+        f"{facts.subject} {is_busy} idle for {facts.of_steps(lengths)} in gaps that recur: the largest "
         f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
         f"{text.listed([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",

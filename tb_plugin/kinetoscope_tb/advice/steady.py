@@ -12,11 +12,21 @@ _QUANTILES = (22.33, 10.21, 7.17, 5.89, 5.21, 4.79, 4.50, 4.30, 4.14)
 """Student's t at 0.999 for 2, 3, … degrees of freedom: one of 1000 normal recordings is taken for a warm-up."""
 
 
-def warm_up_steps(lengths: Ints) -> int:
+_MORE_WORK = 0.3  # of what the first steps take longer; the rest may be what later steps overlap
+
+
+def warm_up_steps(lengths: Ints, work: Ints) -> int:
     """How many of the first steps are warm-up; 0 if the rest is too short or too noisy to tell.
 
-    Each of them exceeds the upper prediction limit of one more step of the rest (mean + t · s · √(1 + 1/n)).
+    Each of them exceeds the upper prediction limit of one more step of the rest (mean + t · s · √(1 + 1/n)). They do
+    more `work` than the rest, too: where the host runs ahead of the device, the first step only overlaps less.
     """
+    count = _longer_steps(lengths)
+    longer, more = (values[:count].mean() - values[count:].mean() if count else 0.0 for values in (lengths, work))
+    return count if more >= _MORE_WORK * longer else 0
+
+
+def _longer_steps(lengths: Ints) -> int:
     most = min(lengths.size // 2, lengths.size - _LEAST_REST)
     if most < 1:
         return 0

@@ -37,11 +37,16 @@ LAGS = {
     Kind.OVERLAP: _SAME,
 }
 """The class that the lag of a wait belongs to; _SAME: that of the node, which waits for the work of the row before."""
+_WAIT_OF_HOST = -3
 _PART_OF_LAG = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
+_PART_OF_LAG[Kind.SYNC] = _WAIT_OF_HOST
 
 
 _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
 """The classes of a row's start that is inside a call or another row."""
+
+WAITS = np.uint8(128)
+"""Added to a percentage: so much of the node's wait for devices is gone, too."""
 
 _MOST_VALUES = 1 << 24
 """Of one simulation of several variants: a recording with more nodes is simulated for fewer of them at a time."""
@@ -96,6 +101,11 @@ class WhatIf:
         chosen &= self.part == COMPUTATION
         return chosen
 
+    def waiting_nodes(self) -> Ints:
+        """The nodes at which calls return that waited for a device."""
+        edges = np.flatnonzero(self.graph.kind == Kind.SYNC)
+        return np.unique(np.searchsorted(self.graph.first, edges, "right") - 1)
+
     def saved_by_part(self, percent: int) -> NDArray[np.int64]:
         """How much shorter each step would be if all of a class took `percent` less: [class, step]."""
         return self.saved_by_variant(self.part, len(CLASSES), percent)
@@ -105,7 +115,11 @@ class WhatIf:
         return self.saved_together(np.where(nodes, np.uint8(percent), np.uint8(0)))
 
     def saved_together(self, percents: NDArray[np.uint8]) -> Ints:
-        """How much shorter each step would be if the delay of each node took its own `percents` less, 0 to 100."""
+        """How much shorter each step would be if the delay of each node took its own `percents` less.
+
+        Args:
+            percents: 0 to 100 for each node; with WAITS, so much of a host's wait for the device is gone, too.
+        """
         saved: Ints = self._savings(np.zeros(percents.size, np.int8), 1, percents)[0]
         return saved
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kinetoscope_tb.advice.about_row import advice_about
+from kinetoscope_tb.advice.candidates import Candidate
 from kinetoscope_tb.advice.given import Given
 from kinetoscope_tb.advice.model import Advice
 from support.build import TraceBuilder
@@ -16,7 +17,7 @@ def rules(trace, events, *advice, counted=(True, True), is_named=lambda _: False
 
 
 def about_kernels(*rows):
-    return Advice("slow", "t", "e", "a", 1, "high", "kernels", kernels=np.array(rows))
+    return Advice("slow", "t", "e", "a", 1, "high", "kernels", candidate=Candidate("", rows=np.array(rows)))
 
 
 def two_steps():

@@ -26,13 +26,13 @@ from support.machine import MS, US, Machine
     ],
 )
 def test_how_many_of_the_first_steps_are_warm_up(lengths, count):
-    assert warm_up_steps(np.array(lengths, np.int64) * MS) == count
+    assert warm_up_steps(*[np.array(lengths, np.int64) * MS] * 2) == count
 
 
 def test_normal_noise_is_hardly_ever_a_warm_up():
     random = np.random.default_rng(7)
     lengths = (random.normal(100, 25, (4000, 6)).clip(10) * MS).astype(np.int64)
-    assert sum(bool(warm_up_steps(row)) for row in lengths) <= 12  # 0.1 % expected for each number of steps
+    assert sum(bool(warm_up_steps(row, row)) for row in lengths) <= 12  # 0.1 % expected for each number of steps
 
 
 def training(first):

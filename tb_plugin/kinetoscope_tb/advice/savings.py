@@ -1,0 +1,124 @@
+"""What candidates save: the steps, simulated again with their delays shortened.
+
+So the number of a claim and that of its slider are one: the slider shows a part of the candidate, and a part never
+saves more than the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE
+from ..arrays.intervals import Ints, length_within, merge
+from ..critical_path.classes import CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, OPERATOR, SYNCHRONIZATION
+from ..critical_path.explanation import Explanation, path_explanation
+from ..critical_path.what_if import WAITS
+from .candidates import Candidate
+from .facts import LEAST_SHARE, Facts
+from .model import Advice, Cleared, Result
+
+_OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
+_ALL = 100  # percent
+_LONG_NS = 200_000  # of a call or an operator between two boundaries
+
+
+def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
+    """The results, each with what its candidate saves; one whose steps would be as long as now is no advice."""
+    advice = [a for a in results if isinstance(a, Advice) and a.candidate and a.candidate.less is not None]
+    if not advice:
+        return list(results)
+    explanation = path_explanation(facts.trace)
+    changes = [percents(a.candidate, explanation) for a in advice if a.candidate]
+    per_step = [explanation.what_if.saved_together(change) for change in changes]
+    by_rule = {a.rule: _judge(facts, a, facts.mean(ns)) for a, ns in zip(advice, per_step, strict=True)}
+    return [by_rule.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
+
+
+def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
+    if facts.share(saved_ns) >= LEAST_SHARE:
+        return replace(advice, saving_ns=saved_ns)
+    part = facts.percent(advice.size_ns or 0)
+    words = advice.rule.replace("_", " ")
+    return Cleared(words, f"{part} for {words}, but other work takes as long meanwhile")
+
+
+def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:
+    """Some of what a candidate would change, `percent` of it."""
+    shares = (percents & ~WAITS).astype(np.uint16) * percent // _ALL
+    return shares.astype(np.uint8) | np.where(shares > 0, percents & WAITS, np.uint8(0))
+
+
+def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8]:
+    """By how much the delay of each node would be shorter, in percent, with WAITS where the host wouldn't wait."""
+    what_if, nodes = explanation.what_if, explanation.graph.nodes
+    shares = np.isin(what_if.part, _codes(candidate)).astype(np.float64)
+    if candidate.rows is not None:
+        less = _less_of_rows(candidate, nodes.rows)
+        is_row = np.isin(what_if.part, _OF_ROWS)
+        for rows, part in ((explanation.graph.holding_row, nodes.starts), (slice(-1), nodes.ends)):
+            shares[part] = np.maximum(shares[part], less[rows] * is_row[part])
+    thread, time = nodes.boundaries.thread, nodes.boundaries.time
+    follows = np.flatnonzero(np.isin(thread[1:], candidate.threads) & (thread[1:] == thread[:-1]))
+    shares[follows + 1] = np.maximum(shares[follows + 1], _share_inside(candidate, time[follows], time[follows + 1]))
+    _shorten_unexplained_waits(candidate, explanation, shares)
+    percents = np.round(_ALL * shares).astype(np.uint8)
+    if candidate.waits:
+        percents[what_if.waiting_nodes()] = WAITS + _ALL
+    return percents
+
+
+def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
+    """How much of each segment of the critical path it is."""
+    start, end, part, row = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "device_event"))
+    share = np.isin(part, (*_codes(candidate), SYNCHRONIZATION) if candidate.waits else _codes(candidate)).astype(
+        np.float64
+    )
+    if candidate.rows is not None:
+        less = _less_of_rows(candidate, max(row.max(initial=0), candidate.rows.max(initial=0)) + 1)
+        share = np.maximum(share, less[row] * np.isin(part, _OF_ROWS))
+    on_host = np.isin(path["thread"].to_numpy(), candidate.threads) & (row == NONE)
+    share[on_host] = np.maximum(share[on_host], _share_inside(candidate, start[on_host], end[on_host]))
+    return np.asarray(np.round((end - start) * share).astype(np.int64))
+
+
+def _shorten_unexplained_waits(candidate: Candidate, explanation: Explanation, shares: NDArray[np.float64]) -> None:
+    """Of calls and operators that may wait for the rows, though nothing recorded says so, count what is inside.
+
+    Those are the long ones: without a wait, launching takes µs. So a saving stays an upper bound.
+    """
+    nodes = explanation.graph.nodes
+    host = slice(nodes.boundaries.time.size)
+    waits = np.isin(explanation.what_if.part[host], (SYNCHRONIZATION, CALL, OPERATOR))
+    waits &= np.diff(nodes.time[host], prepend=0) >= _LONG_NS
+    waits[explanation.what_if.waiting_nodes()] = False
+    at = np.flatnonzero(waits)
+    if candidate.rows is None or not at.size:
+        return
+    busy = merge([(nodes.time[nodes.starts][candidate.rows], nodes.time[nodes.ends][candidate.rows])])
+    inside = length_within(busy, nodes.time[at - 1], nodes.time[at])
+    less = 1.0 if candidate.less is None else float(np.mean(candidate.less))
+    shares[at] = np.maximum(shares[at], less * inside / np.maximum(nodes.time[at] - nodes.time[at - 1], 1))
+
+
+def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
+    """By which share of its time each row could be shorter; 0 behind the last one, for NONE."""
+    less = np.zeros(rows + 1)
+    less[candidate.rows] = 1.0 if candidate.less is None else candidate.less
+    return less
+
+
+def _share_inside(candidate: Candidate, start: Ints, end: Ints) -> NDArray[np.float64]:
+    """The share of some ranges of time that lies inside the spans."""
+    if candidate.spans is None:
+        return np.zeros(start.size)
+    less = candidate.less if isinstance(candidate.less, float) else 1.0
+    return np.asarray(less * length_within(candidate.spans, start, end) / np.maximum(end - start, 1))
+
+
+def _codes(candidate: Candidate) -> tuple[int, ...]:
+    return tuple(map(CLASSES.index, candidate.classes))

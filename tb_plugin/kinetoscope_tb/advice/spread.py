@@ -1,0 +1,94 @@
+"""How a cost is spread over the steps: in every one, in a few that cause it, or more from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays.intervals import Ints
+from ..names import text
+
+_FEWEST = 3  # steps: of fewer, none is an exception
+_FEW = 0.5  # of the steps
+_MOST = 0.8  # of the cost
+_LISTED = 3
+_FEWEST_OF_TREND = 6
+_RISES = 0.9  # rank correlation with the number of the step
+_TIMES = 1.5  # the last third to the first third
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A cost per step, and the steps that it is about: all, or the few that cause most of it.
+
+    Attributes:
+        cost: Of each step that counts.
+        length: Of each of these steps.
+        least: The share of a step from which on the step has the cost.
+    """
+
+    cost: Ints
+    length: Ints
+    least: float
+
+    @property
+    def has(self) -> NDArray[np.bool_]:
+        """Which steps have it."""
+        has: NDArray[np.bool_] = (self.cost >= self.least * self.length) & (self.cost > 0)
+        return has
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether a few steps have nearly all of it, so that nothing may be said of the others."""
+        has = self.has
+        few = has.size >= _FEWEST and 0 < has.sum() < _FEW * has.size
+        return bool(few and self.cost[has].sum() >= _MOST * self.cost.sum())
+
+    @property
+    def steps(self) -> NDArray[np.intp]:
+        """The steps that it is about."""
+        return np.flatnonzero(self.has) if self.is_rare else np.arange(self.cost.size)
+
+    @property
+    def cost_ns(self) -> float:
+        """The mean over these."""
+        return float(self.cost[self.steps].mean())
+
+    @property
+    def length_ns(self) -> float:
+        """The mean length of these."""
+        return float(self.length[self.steps].mean())
+
+    def steps_in_words(self, names: Sequence[str], noun: str) -> str:
+        """Which steps a share is of: every step, the average step, step 25, step 25 and 4 others."""
+        if not self.is_rare:
+            return f"every {noun}" if self.has.all() else f"the average {noun}"
+        step_names = [names[step] for step in self.steps]
+        if len(step_names) > _LISTED:
+            return f"{noun} {names[int(self.cost.argmax())]} and {len(step_names) - 1} others"
+        return f"{noun}{'' if len(step_names) == 1 else 's'} {text.listed(step_names)}"
+
+    @property
+    def trend(self) -> str:
+        """How it grows from step to step; empty if it doesn't."""
+        first, last = growth(self.cost)
+        if last < _TIMES * max(first, 1):
+            return ""
+        return f", growing from {text.time(first)} in the first third of them to {text.time(last)} in the last"
+
+
+def growth(values: NDArray[np.integer] | NDArray[np.floating]) -> tuple[float, float]:
+    """(mean of the first third, mean of the last third) if values rise from step to step; (0, 0) if they don't.
+
+    They rise if their ranks follow their order (Spearman's correlation).
+    """
+    if values.size < _FEWEST_OF_TREND or np.ptp(values) == 0:
+        return 0.0, 0.0
+    ranks = values.argsort(kind="stable").argsort(kind="stable")
+    if np.corrcoef(ranks, np.arange(values.size))[0, 1] < _RISES:
+        return 0.0, 0.0
+    third = values.size // 3
+    return float(values[:third].mean()), float(values[-third:].mean())

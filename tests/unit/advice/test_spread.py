@@ -1,0 +1,149 @@
+"""What is said of costs that aren't the same in all steps, calls and devices."""
+
+import numpy as np
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.advice.spread import Spread, growth
+from support.machine import A100, MS, US, Machine
+
+DIMS = {"shapes": [[4096, 4096], [4096, 4096]], "types": ["c10::BFloat16", "c10::BFloat16"]}
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace))}
+
+
+def steps_of(cost, length=None, names=None):
+    cost = np.array(cost, np.int64)
+    spread = Spread(cost, np.array(length or [100] * cost.size), 0.03)
+    return spread.steps_in_words(names or [str(number) for number in range(cost.size)], "step")
+
+
+def test_a_share_is_of_the_steps_that_have_the_cost():
+    assert steps_of([30] * 5) == "every step"
+    assert steps_of([30, 30, 0, 30, 30]) == "the average step"
+    assert steps_of([0, 0, 90, 0, 0]) == "step 2"
+    assert steps_of([0, 0, 90, 80, 0]) == "steps 2 and 3"
+    assert steps_of([0] * 15 + [50, 90, 50, 50, 50]) == "step 16 and 4 others"
+    assert steps_of([0, 90]) == "the average step"  # of two, neither is the exception
+
+
+def test_only_what_rises_all_the_time_grows():
+    assert growth(np.array([1, 2, 3, 4, 5, 6])) == (1.5, 5.5)
+    assert growth(np.array([1, 6, 2, 5, 3, 4])) == (0.0, 0.0)
+    assert growth(np.array([4, 4, 4, 4, 4, 4])) == (0.0, 0.0)
+    assert growth(np.array([1, 2, 3])) == (0.0, 0.0)
+
+
+def test_one_late_batch_is_a_claim_about_its_step():
+    machine = Machine()
+
+    def step(number):
+        machine.load(300 * MS if number == 25 else 20 * US, "_MultiProcessingDataLoaderIter")
+        machine.kernel(3 * MS)
+        machine.wait()
+
+    first = advice(Facts(machine.steps(step, 60)))[0]
+    assert first.rule == "data_loading"
+    assert first.title == "99 % of step 25 waits for data."
+    assert "in 1 of 60 steps" in first.evidence
+    assert "of the average step" in first.evidence
+    assert "late batch" in first.action
+    assert first.saving_ns == pytest.approx(300 * MS / 60, rel=0.02)
+
+
+def test_host_work_that_grows_is_a_trend():
+    machine = Machine()
+
+    def step(number):
+        machine.work((1 + number) * MS)
+        machine.kernel(2 * MS)
+        machine.wait()
+
+    row = rows(machine.steps(step, 12))["host_bound"]
+    assert "in 11 of 12 steps, growing from 1.00 ms in the first third of them to" in row.evidence
+
+
+def test_the_same_kernel_that_gets_slower_says_nothing_of_the_kernel():
+    machine = Machine()
+
+    def step(number):
+        for _ in range(10):
+            machine.kernel((200 + 20 * number) * US, **DIMS)
+
+    found = rows(machine.steps(step, 15))
+    first = next(iter(found.values()))
+    assert first.rule == "kernel_times_vary"
+    assert first.title.startswith("Equal kernels get slower from step to step")
+    assert "`aten::mm`" in first.evidence
+    assert "clocks" in first.action
+    assert "matmul_below_roof" not in found
+
+
+def test_kernels_of_two_speeds_have_a_neighbor():
+    machine = Machine()
+
+    def step(number):
+        for _ in range(10):
+            machine.kernel(400 * US if number % 3 == 1 else 200 * US, **DIMS)
+
+    first = advice(Facts(machine.steps(step, 15)))[0]
+    assert first.rule == "kernel_times_vary"
+    assert "in 5 of 15 steps" in first.evidence
+    assert "another process" in first.action
+
+
+def test_different_inputs_and_company_explain_different_times():
+    machine = Machine()
+
+    def step(number):
+        for size in (1, 2) * 5:
+            machine.kernel(size * 200 * US, **{**DIMS, "shapes": [[4096 * size, 4096], [4096, 4096]]})
+
+    assert "kernel_times_vary" not in rows(machine.steps(step, 10))
+
+
+def on_two_devices(*lengths, count=6):
+    """The steps of a model on two devices, each of which works for so long, one after the other."""
+    machine = Machine(None, deviceProperties=[A100, {**A100, "id": 1}])
+
+    def step(_):
+        for device, dur in enumerate(lengths):
+            for _ in range(10):
+                machine.kernel(dur // 10, device=device, **DIMS)
+
+    return machine.steps(step, count)
+
+
+def test_devices_that_take_turns_have_a_share_each():
+    first = advice(Facts(on_two_devices(12 * MS, 8 * MS)))[0]
+    assert first.rule == "uneven_devices"
+    assert first.title.startswith("2 GPUs take turns: computation takes 59.9 % on GPU 0 and 40.0 % on GPU 1")
+    assert first.saving_ns == pytest.approx(10 * MS, rel=0.01)
+
+
+def test_a_device_that_is_nearly_idle_is_noticed():
+    first = advice(Facts(on_two_devices(20 * MS, 1 * MS)))[0]
+    assert (first.rule, first.title.startswith("GPU 1 hardly computes")) == ("uneven_devices", True)
+
+
+def test_a_first_step_that_only_overlaps_less_is_no_warm_up():
+    machine = Machine()
+
+    def step(_):
+        machine.load(22 * MS, "_MultiProcessingDataLoaderIter")
+        machine.kernel(16 * MS)
+
+    found = rows(machine.steps(step, 8))
+    assert "warm_up" not in found
+    assert "in 8 of 8 steps" in found["data_loading"].evidence
+
+
+def test_work_that_cannot_be_judged_counts_against_nothing_stands_out():
+    machine = Machine(None)
+    trace = machine.steps(lambda _: [machine.kernel(10 * MS, op="my::thing", name="thing") for _ in range(3)], 5)
+    first = advice(Facts(trace))[0]
+    assert first.confidence == "cannot_tell"
+    assert "unknown how close kernels come" in first.title
