@@ -1,14 +1,14 @@
-"""Each callback in a real training of its library, in a process of its own."""
+"""Each callback in a real training of its library, in a process of its own, forked from one that imported all of them."""
 
 import gzip
 import json
 import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from re import fullmatch
 
 import pytest
+
+from support.forks import TORCH, Server
 
 QUIET = {
     "KINETO_LOG_LEVEL": "99",
@@ -18,6 +18,8 @@ QUIET = {
     "HF_HUB_OFFLINE": "1",
     "CUDA_VISIBLE_DEVICES": "",
 }
+
+LIBRARIES = ("lightning.pytorch", "transformers.trainer", "accelerate", "mmengine.runner")
 
 HEAD = """
 import sys, warnings
@@ -225,19 +227,26 @@ def needs(library):
     return pytest.mark.skipif(find_spec(library) is None, reason=f"{library} isn't installed")
 
 
-def run(script, folder, *arguments, **environ):
-    path = folder / "script.py"
-    path.write_text(HEAD + script)
-    done = subprocess.run(
-        [sys.executable, str(path), str(folder / "logdir"), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | QUIET | environ,
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    """Forks programs that use the libraries."""
+    modules = [module for module in LIBRARIES if find_spec(module.partition(".")[0]) is not None]
+    server = Server(tmp_path_factory.mktemp("forks"), *TORCH, *modules, environ=os.environ | QUIET)
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def run(libraries, tmp_path):
+    """Runs a script in the test's folder; returns the lines of its output."""
+
+    def run(script, *arguments, **environ):
+        environ, logdir = os.environ | QUIET | environ, tmp_path / "logdir"
+        status, out, err = libraries.run("-c", HEAD + script, logdir, *arguments, environ=environ, folder=tmp_path)
+        assert status == 0, err
+        return out.splitlines()
+
+    return run
 
 
 def content(path):
@@ -249,8 +258,8 @@ def names(trace):
 
 
 @needs("lightning")
-def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
-    out = run(LIGHTNING, tmp_path)
+def test_lightning_s_batches_are_steps_and_its_names_are_markers(run, tmp_path):
+    out = run(LIGHTNING)
     assert out == ["16 2 32", "24 3 48", "raised 'on purpose'", "3 0 6"]
     resumed = content(tmp_path / "logdir/run.1/rank0.15.pt.trace.json.gz")
     assert {"ProfilerStep#13", "ProfilerStep#14"} <= names(resumed)
@@ -263,8 +272,8 @@ def test_lightning_s_batches_are_steps_and_its_names_are_markers(tmp_path):
 
 
 @needs("lightning")
-def test_by_default_traces_lie_in_the_folder_of_lightning_s_logger(tmp_path):
-    first, again, csv, without, given = run(DEFAULTS, tmp_path, KINETOSCOPE_SCALARS="on")
+def test_by_default_traces_lie_in_the_folder_of_lightning_s_logger(run, tmp_path):
+    first, again, csv, without, given = run(DEFAULTS, KINETOSCOPE_SCALARS="on")
     name = "rank0.4.pt.trace.json.gz"
     assert (first, again) == (f"logs/lightning_logs/version_0/{name}", f"logs/lightning_logs/version_0.1/{name}")
     assert csv == f"csv/mine/{name}"
@@ -276,16 +285,16 @@ def test_by_default_traces_lie_in_the_folder_of_lightning_s_logger(tmp_path):
 
 @needs("lightning")
 @pytest.mark.parametrize("signal", ["SIGUSR1", "SIGHUP"])
-def test_lightning_requeues_a_job_of_slurm_inside_a_tracer(tmp_path, signal):
+def test_lightning_requeues_a_job_of_slurm_inside_a_tracer(run, signal):
     """It installs its handler only where none is."""
-    out = run(REQUEUED, tmp_path, signal, **SLURM)
+    out = run(REQUEUED, signal, **SLURM)
     assert out[-1] == "requeue 1234 rank0.4.pt.trace.json.gz"
 
 
 @needs("transformers")
 @needs("accelerate")
-def test_a_step_of_transformers_and_accelerate_is_the_optimizer_s(tmp_path):
-    out = run(TRANSFORMERS + ACCELERATE, tmp_path)
+def test_a_step_of_transformers_and_accelerate_is_the_optimizer_s(run, tmp_path):
+    out = run(TRANSFORMERS + ACCELERATE)
     assert [line for line in out if line[0] != "{"] == [
         "transformers 8 2 32",
         "transformers 12 3 48",
@@ -299,7 +308,7 @@ def test_a_step_of_transformers_and_accelerate_is_the_optimizer_s(tmp_path):
 
 
 @needs("mmengine")
-def test_an_iteration_of_mmengine_is_a_step(tmp_path):
-    assert run(MMENGINE, tmp_path)[-1] == "16 2 32"
+def test_an_iteration_of_mmengine_is_a_step(run, tmp_path):
+    assert run(MMENGINE)[-1] == "16 2 32"
     trace = content(tmp_path / "logdir/run/rank0.4.pt.trace.json.gz")
     assert {"ProfilerStep#2", "ProfilerStep#3"} <= names(trace)

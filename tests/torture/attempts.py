@@ -4,6 +4,7 @@ Run by torchrun as `attempts.py FOLDER`. After the second attempt, only rank 1 i
 request names rank 0.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -57,6 +58,7 @@ def training():
 
 
 torch.set_num_threads(1)
+gc.freeze()  # a process that ends doesn't look through all of torch for garbage
 rank, attempt = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 # torchrun's own store has all that the attempt before left there: gloo would sometimes look for processes that are gone.
 store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)

@@ -3,6 +3,7 @@
 Run as `endings.py FOLDER`. torch is imported once; what a process records lies in FOLDER, in a run of its ending's name.
 """
 
+import gc
 import json
 import os
 import signal
@@ -197,4 +198,5 @@ def in_a_process(name):
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    gc.freeze()  # no process looks through all of torch for garbage
     print(json.dumps({name: in_a_process(name) for name in sys.argv[2:] or ENDINGS}))  # noqa: T201

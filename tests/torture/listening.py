@@ -3,6 +3,7 @@
 Run by torchrun, or alone, as `listening.py FOLDER`.
 """
 
+import gc
 import os
 import sys
 import time
@@ -23,6 +24,7 @@ def work():
 
 
 torch.set_num_threads(1)
+gc.freeze()  # a process that ends doesn't look through all of torch for garbage
 if "RANK" in os.environ:
     dist.init_process_group("gloo")
 with Tracer(FOLDER / "logdir", run="job", schedule=on_request, signal="SIGUSR2") as tracer:

@@ -5,6 +5,7 @@ process records lies in FOLDER, in a logdir of its scenario's name, and what it 
 """
 
 import _thread
+import gc
 import json
 import logging
 import os
@@ -256,4 +257,5 @@ def main():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    gc.freeze()  # a process that ends doesn't look through all of torch for garbage
     main()

@@ -4,6 +4,7 @@ FOLDER/case.json has the arguments of `Training`, and `rank`: which rank it happ
 only.
 """
 
+import gc
 import json
 import os
 import sys
@@ -42,6 +43,7 @@ class Rank(Training):
 def main(folder):
     """Train as one of two ranks."""
     torch.set_num_threads(1)
+    gc.freeze()  # a process that ends doesn't look through all of torch for garbage
     os.chdir(folder)
     os.environ["TORTURE"] = folder
     training = Rank(**json.loads(Path("case.json").read_text()))

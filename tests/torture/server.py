@@ -10,6 +10,7 @@ Whatever lasts too long is killed. The processes end with this one.
 """
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -97,6 +98,7 @@ def stopped(pid, limit_s):
 def main():
     """Answer requests until the end of the input."""
     torch.set_num_threads(1)
+    gc.freeze()  # no process looks through all of torch for garbage
     for line in sys.stdin:
         request = json.loads(line)
         if "start" in request:

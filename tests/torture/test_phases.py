@@ -40,6 +40,8 @@ SUDDEN = {
     "SIGUSR1": -signal.SIGUSR1,
     "SIGUSR2": -signal.SIGUSR2,
 }
+SUDDENLY = [(phase, event) for phase in PHASES for event in SUDDEN if event == "SIGKILL" or phase == "window"]
+"""After each of them, none of the process's code runs: one stands for all."""
 
 
 @pytest.mark.parametrize(("phase", "event"), POLITELY)
@@ -61,8 +63,7 @@ def test_a_signal_while_the_profiler_writes_waits_until_it_has(server, tmp_path,
     job.holds(Truth(FIRST, {0: Rank("ended", reason, 5)}))
 
 
-@pytest.mark.parametrize("event", SUDDEN)
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "event"), SUDDENLY)
 def test_what_ends_a_training_suddenly_loses_the_open_window_alone(server, tmp_path, phase, event):
     completed, windows, steps = PHASES[phase]
     job = server.start(tmp_path, at=phase, event=event)

@@ -4,6 +4,7 @@ import pytest
 
 from kinetoscope import child_process
 from kinetoscope.output import writer_client
+from support.forks import forks  # noqa: F401  a fixture
 
 
 @pytest.fixture(autouse=True)

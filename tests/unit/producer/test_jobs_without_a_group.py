@@ -1,7 +1,6 @@
 """Real jobs that torchrun starts with its default id on two machines, here two agents on loopback, without a group."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,32 +10,23 @@ from click.testing import CliRunner
 from kinetoscope.job.run_attempts import DOUBT
 from kinetoscope_tb.cli.jobs import status
 from kinetoscope_tb.discovery import Logdir, list_traces
-from support.processes import ENVIRON, free_port, traces_in
+from support.processes import free_port, traces_in
 
 JOB = Path(__file__).parent / "jobs" / "without_group.py"
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun")
 
 
-def agents(logdir, port, job, run="run", lonely="-"):
+def agents(forks, logdir, port, job, run="run", lonely="-"):
     """The agents of one job, as torchrun runs on each machine; some ranks know of no store."""
     launcher = ("-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1")
     place = ("--master-addr", "127.0.0.1", "--master-port", str(port))
-    return [
-        subprocess.Popen(
-            [sys.executable, *launcher, *place, "--node-rank", str(node), str(JOB), str(logdir), run, job, lonely],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ENVIRON,
-        )
-        for node in range(2)
-    ]
+    return [forks.start(*launcher, *place, "--node-rank", node, JOB, logdir, run, job, lonely) for node in range(2)]
 
 
 def finished(processes):
     for process in processes:
-        _, err = process.communicate(timeout=240)
+        _, err = process.communicate()
         assert process.returncode == 0, err
 
 
@@ -53,10 +43,10 @@ def runs_in(logdir):
     return sorted(path.name for path in logdir.iterdir() if not path.name.startswith("."))
 
 
-def test_two_jobs_that_meet_at_the_same_port_one_after_the_other_have_a_folder_each(tmp_path):
+def test_two_jobs_that_meet_at_the_same_port_one_after_the_other_have_a_folder_each(tmp_path, forks):
     port = free_port()
     for job in ("first", "second"):
-        finished(agents(tmp_path, port, job))
+        finished(agents(forks, tmp_path, port, job))
     assert runs_in(tmp_path) == ["run", "run.1"]
     assert jobs_in(tmp_path / "run") == {"rank0": "first", "rank1": "first"}
     assert jobs_in(tmp_path / "run.1") == {"rank0": "second", "rank1": "second"}
@@ -66,10 +56,10 @@ def test_two_jobs_that_meet_at_the_same_port_one_after_the_other_have_a_folder_e
         ] * 2
 
 
-def test_without_the_agent_s_store_ranks_meet_in_the_logdir_and_say_that_they_can_not_be_sure(tmp_path):
+def test_without_the_agent_s_store_ranks_meet_in_the_logdir_and_say_that_they_can_not_be_sure(tmp_path, forks):
     port = free_port()
     for job, lonely in (("first", "01"), ("second", "1")):
-        finished(agents(tmp_path, port, job, "-", lonely))
+        finished(agents(forks, tmp_path, port, job, "-", lonely))
     runs = runs_in(tmp_path)
     assert [jobs_in(tmp_path / run) for run in runs] == [
         {f"rank{r}": job for r in (0, 1)} for job in ("first", "second")

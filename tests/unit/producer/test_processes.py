@@ -3,8 +3,6 @@
 import gzip
 import json
 
-import pytest
-
 from kinetoscope.naming import parse
 from support.processes import ended, started
 
@@ -51,19 +49,8 @@ def problems(err):
     return [line for line in err.splitlines() if not line.startswith("kinetoscope: ")]
 
 
-@pytest.fixture
-def script(tmp_path):
-    def write(text):
-        path = tmp_path / "script.py"
-        path.write_text(text)
-        return str(path)
-
-    return write
-
-
-def test_two_ranks_record_into_one_unnamed_run(tmp_path, script):
-    path = script(RANK)
-    processes = [started(path, str(rank), str(tmp_path)) for rank in range(2)]
+def test_two_ranks_record_into_one_unnamed_run(tmp_path, forks):
+    processes = [forks.start("-c", RANK, rank, tmp_path) for rank in range(2)]
     for process in processes:
         code, out, err = ended(process)
         assert (code, out, problems(err)) == (0, "", [])
@@ -77,8 +64,8 @@ def test_two_ranks_record_into_one_unnamed_run(tmp_path, script):
         assert any(event["name"] == "gloo:all_reduce" for event in trace["traceEvents"])
 
 
-def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_crash(tmp_path, script):
-    code, _, err = ended(started(script(DIES), str(tmp_path / "logdir")))
+def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_crash(tmp_path):
+    code, _, err = ended(started("-c", DIES, str(tmp_path / "logdir")))
     assert code == 1
     assert "KeyError: 'uncaught'" in err
     ((_, trace),) = traces(tmp_path / "logdir").items()

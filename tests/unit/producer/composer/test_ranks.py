@@ -1,13 +1,8 @@
 """Composer's profiler on two ranks that share a folder, and never wait for each other but at the beginning."""
 
 import json
-import os
-import subprocess
-import sys
 
-from support.processes import without_gloo_s_lines
-
-QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+from support.processes import ENVIRON, without_gloo_s_lines
 
 RANK = """
 import os
@@ -40,22 +35,17 @@ dist.destroy_process_group()
 """
 
 
-def test_two_ranks_fill_one_folder_and_refuse_it_the_next_time(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(RANK)
-    environ = os.environ | QUIET | {"RUN_NAME": "run", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "2"}
+def test_two_ranks_fill_one_folder_and_refuse_it_the_next_time(tmp_path, forks):
+    environ = ENVIRON | {"RUN_NAME": "run", "LOCAL_WORLD_SIZE": "2", "WORLD_SIZE": "2"}
     processes = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(rank), str(tmp_path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            env=environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+        forks.start(
+            *("-c", RANK, rank, tmp_path),
+            environ=environ | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            folder=tmp_path,
         )
         for rank in range(2)
     ]
-    out = [process.communicate(timeout=300) for process in processes]
+    out = [process.communicate() for process in processes]
     assert [process.returncode for process in processes] == [0, 0], out
     traces = [f"run/torch_traces/rank{rank}.3.pt.trace.json" for rank in range(2)]
     windows = [f"run/traces/ep0-ba3-rank{rank}.json" for rank in range(2)]

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 from kinetoscope.job.mesh import coordinates, current_coordinates
 
 # torch's own backend without communication: one process is rank 6 of 8.
@@ -18,9 +15,9 @@ print(tuple(mesh.get_coordinate()), current_coordinates())
 """
 
 
-def test_a_rank_knows_its_coordinates_in_a_mesh():
-    run = subprocess.run([sys.executable, "-c", JOB], capture_output=True, text=True, check=True)
-    assert run.stdout == "(1, 1, 0) {'pp': 1, 'dp': 1, 'tp': 0, 'dp_tp': 2}\n"
+def test_a_rank_knows_its_coordinates_in_a_mesh(forks):
+    _, out, _ = forks.run("-c", JOB)
+    assert out == "(1, 1, 0) {'pp': 1, 'dp': 1, 'tp': 0, 'dp_tp': 2}\n"
 
 
 def test_what_is_not_clear_is_left_out():

@@ -1,14 +1,10 @@
 """Which ranks record, without processes and with torch's backend without communication."""
 
-import subprocess
-import sys
-
 import pytest
 
 from kinetoscope import Tracer, UsageError
 from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.job.selection import Selection
-from support.processes import ENVIRON
 
 LAUNCHER = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
@@ -107,14 +103,12 @@ train("dp", "per-group:dp", nothing, nothing)
 """
 
 
-def test_a_rank_may_become_known_late_and_its_group_still_later(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-c", LATE, str(tmp_path)], capture_output=True, text=True, env=ENVIRON, check=True
-    )
-    assert run.stdout.splitlines() == [
+def test_a_rank_may_become_known_late_and_its_group_still_later(tmp_path, forks):
+    status, out, err = forks.run("-c", LATE, tmp_path)
+    assert out.splitlines() == [
         "late False [] False",
         "unchosen False [] True",  # no process was started for it, and nothing written
         "tp True ['rank6.3.pt.trace.json.gz'] False",
         "dp False [] True",
     ]
-    assert run.stderr == ""
+    assert (status, err) == (0, "")

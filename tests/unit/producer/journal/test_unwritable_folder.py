@@ -1,14 +1,12 @@
 """A logdir that is a file: `status` and `check` say what waits, while the training runs and after, and `recover` helps."""
 
-import subprocess
-import sys
-
 import pytest
 from click.testing import CliRunner
 
 from kinetoscope import Tracer, cyclic
 from kinetoscope.output.scratch import VARIABLE
 from kinetoscope_tb.cli.commands import commands
+from support.processes import ENVIRON
 from support.waiting import wait_for
 
 TRAINING = """
@@ -41,8 +39,9 @@ def test_a_folder_that_can_not_be_written_is_named_while_the_training_runs(logdi
     assert f"rank 0: nothing can be written into {logdir / 'run'}: " in words
 
 
-def test_its_recordings_are_named_afterward_and_recovered(logdir, tmp_path, command):
-    subprocess.run([sys.executable, "-c", TRAINING, str(logdir)], check=True, capture_output=True, timeout=120)
+def test_its_recordings_are_named_afterward_and_recovered(logdir, tmp_path, command, forks, scratch):
+    status, _, err = forks.run("-c", TRAINING, logdir, environ={**ENVIRON, VARIABLE: str(scratch)})
+    assert status == 0, err
     waits = "rank 0: span 3 isn't written yet; wait, or kinetoscope recover "
     assert waits in command("status", logdir / "run").output
     for place in (logdir, logdir / "run"):

@@ -10,7 +10,6 @@ import pytest
 from kinetoscope.output.own_frames import OwnFrames
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
-from support.processes import ended, started
 
 PROGRAM = """
 import sys
@@ -46,9 +45,9 @@ print(*tracer.saved_traces)
 
 
 @pytest.fixture(params=["steps", "step"], scope="module")
-def trace(request, tmp_path_factory):
+def trace(request, tmp_path_factory, forks):
     """The trace of a process that has no threads but the training's and the recorder's."""
-    status, out, err = ended(started("-c", PROGRAM, str(tmp_path_factory.mktemp("runs")), request.param))
+    status, out, err = forks.run("-c", PROGRAM, tmp_path_factory.mktemp("runs"), request.param)
     assert status == 0, err
     return Path(out.strip())
 

@@ -5,8 +5,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from kinetoscope.output.destination import Destination
 from kinetoscope.output.scratch import scratch_root, spool_folders
 from kinetoscope.output.trace_writer import TraceWriter
 from kinetoscope.output.writer_process import finish_spool
+from support.processes import ENVIRON
 from support.waiting import wait_for
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": []}'
@@ -255,19 +254,15 @@ print(sum(losses))
 """
 
 
-def run(tmp_path, scratch, how, folder="logdir"):
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    environ = {**os.environ, "KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "TMPDIR": str(scratch)}
-    command = [sys.executable, str(path), str(tmp_path / folder), how]
-    process = subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=120, start_new_session=True, check=False
-    )
-    return process.returncode, process.stdout, process.stderr
+@pytest.fixture
+def run(tmp_path, scratch, forks):
+    """Runs the program as a process group of its own."""
+    environ = {**ENVIRON, "TMPDIR": str(scratch)}
+    return lambda how, folder="logdir": forks.run("-c", PROGRAM, tmp_path / folder, how, environ=environ)
 
 
-def test_a_kill_loses_only_what_was_being_recorded_and_is_named(tmp_path, scratch):
-    code, *_ = run(tmp_path, scratch, "kill")
+def test_a_kill_loses_only_what_was_being_recorded_and_is_named(run, tmp_path, scratch):
+    code, *_ = run("kill")
     assert code == -signal.SIGKILL
 
     def is_settled(manifest):
@@ -288,8 +283,8 @@ def test_the_manifest_has_a_process_before_its_first_window(tmp_path):
         assert Path(rank["queue"]).is_dir()  # the run's status names the spool with the remaining jobs
 
 
-def test_a_signal_to_the_whole_group_saves_what_was_recorded_and_marks_it(tmp_path, scratch):
-    code, _, err = run(tmp_path, scratch, "group")
+def test_a_signal_to_the_whole_group_saves_what_was_recorded_and_marks_it(run, tmp_path):
+    code, _, err = run("group")
     assert code in (-signal.SIGINT, 130), err
     first, second = json.loads((tmp_path / "logdir" / "run" / "run.json").read_text())["windows"]
     assert (first["ranks"]["0"]["state"], second["ranks"]["0"]["state"]) == ("saved", "partial")
@@ -298,25 +293,25 @@ def test_a_signal_to_the_whole_group_saves_what_was_recorded_and_marks_it(tmp_pa
     assert json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
 
 
-def test_a_full_disk_costs_the_recordings_and_nothing_else(tmp_path, scratch):
-    code, out, err = run(tmp_path, scratch, "full")
+def test_a_full_disk_costs_the_recordings_and_nothing_else(run, tmp_path):
+    code, out, err = run("full")
     assert (code, out) == (0, "48.0\n"), err
     assert err.count("rank0.2.pt.trace.json.gz wasn't written") == 1
     with contextlib.suppress(FileNotFoundError):
         assert list((tmp_path / "logdir" / "run").glob("rank*")) == []
 
 
-def test_a_folder_that_may_not_be_written_costs_nothing_but_the_recordings(tmp_path, scratch):
+def test_a_folder_that_may_not_be_written_costs_nothing_but_the_recordings(run, tmp_path):
     (tmp_path / "logdir").mkdir(mode=0o500)
     # root may write everywhere but among the kernel's own files
-    code, out, err = run(tmp_path, scratch, "", "/proc/self/fdinfo" if os.geteuid() == 0 else "logdir")
+    code, out, err = run("", "/proc/self/fdinfo" if os.geteuid() == 0 else "logdir")
     assert (code, out) == (0, "48.0\n"), err
     assert err.count("wasn't written") == 1
 
 
-def test_what_could_not_be_written_is_finished_later(tmp_path, scratch):
+def test_what_could_not_be_written_is_finished_later(run, tmp_path, scratch):
     (tmp_path / "logdir").touch()
-    code, out, err = run(tmp_path, scratch, "")
+    code, out, err = run("")
     assert (code, out) == (0, "48.0\n"), err
     assert "The raw recording stays in" in err
     (spool,) = spool_folders()

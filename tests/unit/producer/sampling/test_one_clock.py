@@ -2,9 +2,6 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -47,25 +44,12 @@ print(len(tracer.saved_traces))
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory):
+def ranks(tmp_path_factory, forks):
     """Each rank's trace."""
     folder = tmp_path_factory.mktemp("job")
-    (folder / "job.py").write_text(RANK)
-    quiet = {
-        "KINETO_LOG_LEVEL": "99",
-        "TORCH_CPP_LOG_LEVEL": "ERROR",
-        "GLOO_SOCKET_IFNAME": "lo",
-        "OMP_NUM_THREADS": "1",
-    }
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, str(folder / "job.py"), str(rank), str(folder)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **quiet},
-        )
-        for rank in range(2)
-    ]  # fmt: skip
+    jobs = [forks.start("-c", RANK, rank, folder) for rank in range(2)]
     for job in jobs:
-        out, err = job.communicate(timeout=180)
+        out, err = job.communicate()
         problems = [line for line in err.splitlines() if not line.startswith("kinetoscope: ")]  # the next command
         assert (job.returncode, without_gloo_s_lines(out), problems) == (0, "1\n", [])
     files = [folder / "logdir" / "run" / f"rank{rank}.3.pt.trace.json.gz" for rank in range(2)]
