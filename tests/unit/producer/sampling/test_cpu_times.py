@@ -4,6 +4,7 @@ import gzip
 import json
 import logging
 import threading
+import time
 
 import pytest
 import torch
@@ -19,12 +20,10 @@ HAS_ALL_THREADS = torch_features._accepts(profile_all_threads=True)
 
 
 def busy(seconds):
-    """Run operators for some time of this thread's processor."""
-    import time
-
+    """Run operators for some time of this thread's processor; they are large, so that the recording isn't."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
-        torch.ones(16, 16).relu()
+        torch.ones(512, 512).relu()
 
 
 @pytest.fixture(autouse=True)
