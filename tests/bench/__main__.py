@@ -17,6 +17,7 @@
     make bench ARGS="--producer"                    what recording costs a training, nothing else; four minutes
     make bench ARGS="--versions"                    the recorder's tests under each supported torch, nothing else
     make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
+    make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
@@ -268,6 +269,7 @@ def main() -> None:
     parser.add_argument("--priorities", action="store_true", help="measure nothing but views during background work")
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
     parser.add_argument("--quick", action="store_true", help="all but peers and pages, small")
+    parser.add_argument("--gate", action="store_true", help="measure nothing but the gate's rates")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
@@ -293,6 +295,12 @@ def main() -> None:
         return
     if arguments.pairs:
         report_pairs(arguments)
+        return
+    if arguments.gate:
+        from gate import report_gate
+
+        report_gate(is_quick=arguments.quick)
+        report_missed()
         return
     if arguments.versions is not None:
         from versions import report_versions

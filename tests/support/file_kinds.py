@@ -134,6 +134,9 @@ KINDS = {
         ),
         _RUN_FOLDER,
     ),
+    "conditions of a recording": FileKind(
+        _readers("kinetoscope_tb.compare.gate.conditions"), frozenset({"test_gate_conditions.py"})
+    ),
     "unfinished recording": FileKind(_readers("kinetoscope.output.chrome", "kinetoscope.output.commit"), _RUN_FOLDER),
 }
 
@@ -148,6 +151,8 @@ OWN = {
     "kinetoscope.sampling.procfs": "/proc",
     "kinetoscope.atomic_write": "what is published, where a link to it isn't possible",
     "kinetoscope.path_below": "opens for the modules above",
+    "kinetoscope_tb.cli.gate_machine": "/proc and /sys",
+    "kinetoscope_tb.cli.gate_record": "what the user's command printed into our file",
     "kinetoscope_tb.arrays.pages": "memory, no file",
     "kinetoscope_tb.cli.streams": "/dev/null",
     "kinetoscope_tb.engine.cache.version": "our own sources",

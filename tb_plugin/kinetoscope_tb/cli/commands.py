@@ -27,6 +27,8 @@ GROUPS = {
         "view": "Print one view of a trace.",
         "views": "List the views; as markdown, with the definition of every column.",
         "compare": "Compare two recordings: BASE and NEW are trace files or logdirs; without NEW both are in BASE.",
+        "gate": "Judge by several recordings a side whether NEW became slower than BASE, with a stated rate of false "
+        "alarms.",
         "check": "Check that the traces in PATH are complete: readable, without losses, from every rank, with "
         "consistent clocks.",
         "event": "Print one event of a trace with every argument, as recorded in the file.",

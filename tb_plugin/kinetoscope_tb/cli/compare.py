@@ -45,7 +45,7 @@ MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
 SIDES = ("base", "new")
 _WHY_UNJUDGED = (
-    "but one recording a side doesn't tell a change from another run. "
+    "but one recording a side doesn't tell a change from another run. kinetoscope gate compares several; "
     "--within-recording lets what exceeds the steps of these two break a rule."
 )
 DEFAULT_OF_RULES = "operators"  # the view of a rule that names only a row
@@ -333,6 +333,7 @@ compare = click.Command(
     longer), `operators.device_self_ns>10% and 50us` (any operator), `aten::mm>1ms` (a row of the view),
     `gpus.utilization_frac<5pp`. One recording a side doesn't tell how much another run of the same code differs, so
     times and shares break a rule only with --within-recording; counts and bytes do.
+    kinetoscope gate judges several recordings a side, with a stated rate of false alarms.
     Exit status: 0 fine, 2 a rule is broken, 1 failed.
     """,
 )

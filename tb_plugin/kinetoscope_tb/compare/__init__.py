@@ -17,6 +17,7 @@ runs        the view of one run, by rank
 sides       the view of one trace's steps, and their spread
 statistics  how much means of few steps differ by chance
 tree_paths  rows of a tree by their path
+gate        several recordings a side: whether something became slower
 rules       limits on changes, for continuous integration
 table       the schema of a comparison
 """

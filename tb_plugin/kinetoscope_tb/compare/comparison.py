@@ -77,7 +77,7 @@ class Basis:
         sampled = f"{self.base_samples} and {self.new_samples} steps"
         return (
             f"{counted} Noise is the variation within these: {sampled} (Welch's test, 99 %). Another recording of the "
-            "same code may differ by more."
+            "same code may differ by more: kinetoscope gate compares several a side."
         )
 
 

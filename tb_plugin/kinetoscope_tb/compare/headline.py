@@ -37,7 +37,7 @@ def headline(base: Trace, new: Trace, why_uncertain: str) -> str:
         )
     before, after = lengths(base), lengths(new)
     what = "average step" if has_steps(base) else "whole recording"
-    change = f"The {what}: {_pair(before.mean(), after.mean())}, {_growth(before.mean(), after.mean())}"
+    change = f"The {what}: {pair_of_times(before.mean(), after.mean())}, {growth_text(before.mean(), after.mean())}"
     if not has_steps(base):
         return f"{change}. Neither recording marks steps; they may hold different amounts of work."
     if why_uncertain:
@@ -63,7 +63,7 @@ def _certainty(before: Floats, after: Floats) -> str:
     """The rest of the sentence: whether the variation between the steps explains the change, and what is typical."""
     limit = float(margin(*(Spread.of(steps[None, :]) for steps in (before, after)))[0])
     delta = abs(float(after.mean() - before.mean()))
-    median = f"median {_pair(float(np.median(before)), float(np.median(after)))}"
+    median = f"median {pair_of_times(float(np.median(before)), float(np.median(after)))}"
     if np.isnan(limit):
         sides = " and ".join(side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2)
         return f", not certain: one complete step of the {sides} side shows no variation."
@@ -76,11 +76,11 @@ def _certainty(before: Floats, after: Floats) -> str:
     single = sum(count for count, *_ in odd) == 1
     if named:
         return f", not certain: {' and '.join(named)} {'is an outlier' if single else 'are outliers'}; {median}."
-    least = _pair(limit)
+    least = pair_of_times(limit)
     return f", not certain: with these steps a change below {least} can be chance; {median}."
 
 
-def _pair(*values: float) -> str:
+def pair_of_times(*values: float) -> str:
     """Values in the unit of the largest, with four significant digits at most: 177.6 → 141.1 ms."""
     largest = max(map(abs, values))
     size, unit = next((u for u in _UNITS if largest >= u[0]), _UNITS[-1])
@@ -88,7 +88,7 @@ def _pair(*values: float) -> str:
     return f"{' → '.join(f'{value / size:.{places}f}' for value in values)} {unit}"
 
 
-def _growth(base: float, new: float) -> str:
+def growth_text(base: float, new: float) -> str:
     """Such as −20.6 %."""
     if not base:
         return "from nothing"

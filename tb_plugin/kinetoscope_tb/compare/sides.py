@@ -61,14 +61,25 @@ def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequen
     if not per_step:
         return Side(_frame(view, trace, arguments), None, len(counted), 0, 0, view.is_missing(trace))
     whole = _part(view, trace, counted)
-    amounts = [column.name for column in numeric if column.adds_up]
-    frame = _frame(view, whole, arguments).with_columns(pl.col(amounts) / len(counted))
+    frame = _per_step(_frame(view, whole, arguments), numeric, len(counted))
     places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int).tolist()
     some = _part(view, whole, places)  # all sampled steps first, so that each single one is selected from few rows
     samples = [_frame(view, _part(view, some, [place]), arguments) for place in range(len(places))]
     rows = pl.concat([sample.with_columns(pl.lit(place).alias(NTH)) for place, sample in enumerate(samples)])
     spread = spread_of_rows(rows, identity(view), numeric, len(samples))
     return Side(frame, spread, len(counted), len(samples), len(samples), view.is_missing(trace))
+
+
+def values_of_steps(view: View, trace: Trace, columns: Sequence[Column]) -> pl.DataFrame:
+    """The view of the counted steps, amounts divided by their number."""
+    counted = counted_steps(trace)
+    if view.within not in ("rows", "windows"):
+        return _frame(view, trace, {})
+    return _per_step(_frame(view, _part(view, trace, counted), {}), columns, len(counted))
+
+
+def _per_step(frame: pl.DataFrame, columns: Sequence[Column], steps: int) -> pl.DataFrame:
+    return frame.with_columns(pl.col(column.name) / steps for column in columns if column.adds_up)
 
 
 def why_not_per_step(view: View, base: Trace, new: Trace) -> str:
