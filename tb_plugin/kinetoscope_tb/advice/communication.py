@@ -1,7 +1,8 @@
 """What ranks spend on communication that nothing hides: how much of it must be waiting, and what ends either.
 
 One recording doesn't say when the other ranks came. But a small message can't take long: what exceeds the time that
-even a slow network needs for it was spent waiting for another rank.
+even a slow network needs for it was spent waiting for another rank. Nor does an equal message take a multiple of the
+time at another moment.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .model import Advice, Cleared, Unknown
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
+_EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
 _WAITING = (
     "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*. Then even out what ranks "
@@ -120,8 +122,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]
         sentences += " It may hold time that others made this rank wait."
         return sentences, remedy if facts.is_training else _SERVING_REMEDY
     sentences += (
-        f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, "
-        "moving the data takes no longer than the rest."
+        f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
+        "twice the time of the fastest equal call, moving the data takes no longer than the rest."
     )
     return sentences, _WAITING
 
@@ -133,7 +135,8 @@ def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:
     for no rank, and a message of unknown size may be large.
     """
     is_bounded = pl.col("kind").is_in(SYNCHRONIZING) & (pl.col("bytes") >= 0)
-    bound = pl.min_horizontal("exposed_ns", _CALL_NS + _BYTE_NS * pl.col("bytes"))
+    fastest = pl.col("dur_ns").min().over("kind", "group", "bytes", "dtype")
+    bound = pl.min_horizontal("exposed_ns", _CALL_NS + _BYTE_NS * pl.col("bytes"), _EQUAL * fastest)
     moving = timed.select(pl.when(is_bounded).then(bound).otherwise("exposed_ns").sum()).item() / facts.count
     return float(min(exposed_ns, timed["exposed_ns"].sum() / facts.count) - moving)
 

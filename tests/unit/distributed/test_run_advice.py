@@ -8,9 +8,9 @@ from kinetoscope_tb.distributed.imbalance.collective_waits import collective_wai
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.views import RUN_VIEWS
+from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.real_traces import FOLDER, MISSING
-from support.simulated import Truth, run_of, simulated, summary_of
+from support.simulated import Truth, run_of, simulated, summary_of, trace_of
 
 
 def advice_of(run):
@@ -46,6 +46,14 @@ def test_a_single_slow_step_is_named_as_one_with_low_confidence():
     assert re.match(
         r"Rank 3 computes 6\.\d+ ms longer in step 4, one of 10: on average \d+\.\d µs of the ", row["title"]
     )
+
+
+def test_a_recording_alone_says_that_it_waits_if_equal_calls_are_much_faster():
+    late = {(1, step): 30_000_000 for step in (1, 3, 4)}
+    trace = trace_of(simulated(Truth(ranks=2, late=late, bytes=256 << 20)), 0).build()
+    row = VIEWS["advice"].run(trace).filter(rule="communication").row(0, named=True)
+    assert "At least " in row["evidence"]
+    assert row["action"].startswith("Find the rank that comes last")
 
 
 def test_ranks_that_wait_in_turns_are_no_all_clear():
