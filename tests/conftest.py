@@ -1,6 +1,8 @@
 """What every test may ask for."""
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from support.torch_2_15 import FOLDER_2_15, MISSING_2_15
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # some containers set it: then each process compiles all it imports
+sys.dont_write_bytecode = False
 os.environ["KINETOSCOPE_SCALARS"] = "off"  # but for tests about them: a process each
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
 
@@ -50,6 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"SLOW in tests/conftest.py names what isn't there: {', '.join(gone)}")
     if config.option.markexpr == "not slow":
         config.pluginmanager.register(CpuBudget(FAST_CPU_SECONDS))
+
+
+def pytest_collection_finish() -> None:
+    """Spares the collector of garbage what stays until the end: it would look through all modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 def slow_place_of(path: Path) -> str | None:

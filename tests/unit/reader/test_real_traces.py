@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,9 @@ DEVICE = {
 }
 NEVER_OPERATORS = ("ProfilerStep#", "enumerate(DataLoader)#", "enumerate(DataPipe)#", "Optimizer.")
 OF_MTIA = {"event_wait": None, "event_record": None, "dma_request": "memcpy"}
+
+
+parse_list = cache(json.loads)  # most lists repeat
 
 
 def document(path):
@@ -156,7 +160,7 @@ def assert_lists(frame, events):
         for value, event in zip(frame[column].cast(str).to_list(), events, strict=True):
             args = event.get("args") or {}
             want = next((args[k] for k in keys[column] if k in args), None)
-            assert (json.loads(value) if isinstance(want, list) else value) == want
+            assert (parse_list(value) if isinstance(want, list) else value) == want
 
 
 def real_traces(folder):
