@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, exported, size, slices_in
+from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, export_pieces, size, slices_in
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
@@ -25,7 +25,7 @@ CHOSEN = st.sets(st.sampled_from(EXTRAS))
 
 def written(sources, window=Window(), extras=()):  # noqa: B008  # frozen
     """The file's events and its base, with times as integer ns."""
-    text = gzip.decompress(b"".join(exported(sources, window, extras)))
+    text = gzip.decompress(b"".join(export_pieces(sources, window, extras)))
     whole = json.loads(text, parse_float=Decimal)
     for event in whole["traceEvents"]:
         for key in event.keys() & {"ts", "dur"}:
@@ -251,6 +251,6 @@ def test_the_size_of_a_long_file_is_told_by_parts_of_it(monkeypatch):
     monkeypatch.setattr("kinetoscope_tb.export.chrome_json.writer._SAMPLED", 1000)
     for window in (Window(), Window(10**9 + 10**6, 10**9 + 3 * 10**6)):
         estimate = size(source, window)
-        written_bytes = sum(map(len, exported([source], window)))
+        written_bytes = sum(map(len, export_pieces([source], window)))
         assert (estimate.slices, estimate.is_exact) == (slices_in(source, window), False)
         assert written_bytes / 2 < estimate.bytes < 2 * written_bytes

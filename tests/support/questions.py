@@ -31,7 +31,7 @@ from kinetoscope_tb.engine.cache import summary_entry, timeline_entry, trace_ent
 from kinetoscope_tb.engine.cache.columns import Reader
 from kinetoscope_tb.engine.comparisons import compute_comparison
 from kinetoscope_tb.errors import KinetoscopeError, TraceError
-from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, exported
+from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, export_pieces
 from kinetoscope_tb.export.merge import merge
 from kinetoscope_tb.export.repair import repair
 from kinetoscope_tb.reader import Progress, read_blocks
@@ -263,7 +263,7 @@ def _find_row(trace: Trace, made: Any, name: str, numbers: Random) -> None:
 def _export(trace: Trace, made: Any) -> None:
     """What other viewers get is a trace that we read, with as many slices."""
     source = Source(trace, made, 0, "rank0")
-    written = zlib.decompress(b"".join(exported([source], Window(), EXTRAS)), 31)
+    written = zlib.decompress(b"".join(export_pieces([source], Window(), EXTRAS)), 31)
     fail_if_unsound(json.loads(written))
     again = read_blocks([written], path="exported.json", threads=1)
     far = {"zero_time"}  # what begins when the recording does, far before all else

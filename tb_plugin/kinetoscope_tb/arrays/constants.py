@@ -17,7 +17,7 @@ _SAMPLES = 4  # rows that rule most columns out
 Values = NDArray[Any]
 
 
-def repeated(value: Values, size: int) -> Values:
+def repeat_value(value: Values, size: int) -> Values:
     """An array of a size that stores its value, the only one of the array, once; it can't be written."""
     return np.broadcast_to(value, size)
 
@@ -29,7 +29,7 @@ def stores_one(values: Values) -> bool:
 
 def per_value(function: Callable[[Values], Values], values: Values) -> Values:
     """`function(values)`, which has a result for each value; if one is stored for all rows, so is the result."""
-    return repeated(function(values[:1]), values.size) if stores_one(values) else function(values)
+    return repeat_value(function(values[:1]), values.size) if stores_one(values) else function(values)
 
 
 def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataFrame:

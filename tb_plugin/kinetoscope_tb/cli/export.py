@@ -9,7 +9,7 @@ from decimal import Decimal
 import click
 
 from ..errors import BadParameter, NotFound
-from ..export.chrome_json.writer import EXTRAS, Source, Window, exported, slices_in
+from ..export.chrome_json.writer import EXTRAS, Source, Window, export_pieces, slices_in
 from ..names import text
 from ..names.text import file_size
 from ..timeline.core.build import timeline
@@ -49,7 +49,7 @@ def _write(
         if not slices:
             raise BadParameter(_nothing_in(window, sources[0]))
         with saved(out) as file:
-            for piece in exported(sources, window, [extra for extra in EXTRAS if extra in include]):
+            for piece in export_pieces(sources, window, [extra for extra in EXTRAS if extra in include]):
                 file.write(piece)
             size = file.tell()
     workers = "" if len(files) == 1 else f" of {len(files)} workers"

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from ..filesystem import Entry, folders, is_url, last_part
 from ..names.regex import regex
-from .filename_patterns import is_candidate, named
+from .filename_patterns import is_candidate, name_parts
 from .listing import CAPTURES
 
 MOST, MOST_BYTES = 64, 1 << 29
@@ -55,9 +55,13 @@ def spans_beside(path: str) -> tuple[Entry, ...]:
     name = last_part(path)
     if is_url(path):
         return ()
-    own = named(name)
+    own = name_parts(name)
     entries = (entry for entry in _entries(path[: -len(name)] or ".", re.compile("")) if entry.name != name)
-    same = [entry for entry in entries if named(entry.name).worker == own.worker and named(entry.name).span != own.span]
+    same = [
+        entry
+        for entry in entries
+        if name_parts(entry.name).worker == own.worker and name_parts(entry.name).span != own.span
+    ]
     return tuple(sorted(same, key=lambda entry: (entry.bytes or 0, entry.name)))
 
 

@@ -65,7 +65,7 @@ _SPAN_FOLDER = regex(r"(?:(?P<parent>.*)/)?(?:iteration_|profiler-tensorboard-it
 
 
 @dataclass(frozen=True)
-class Named:
+class NameParts:
     """A parsed file name.
 
     Args:
@@ -87,7 +87,7 @@ class Named:
 
 def is_candidate(name: str) -> bool:
     """Whether a file of this name may be a trace, or an unfinished one."""
-    return _EXTENSION.search(finished(name)) is not None
+    return _EXTENSION.search(finished_name(name)) is not None
 
 
 def without_extension(name: str) -> str:
@@ -95,16 +95,16 @@ def without_extension(name: str) -> str:
     return _EXTENSION.sub("", name).removesuffix(".trace").removesuffix(".pt")
 
 
-def finished(name: str) -> str:
+def finished_name(name: str) -> str:
     """The final name of a file that is being written."""
     return _UNFINISHED.sub("", name)
 
 
 @lru_cache(MOST_REMEMBERED)
-def named(name: str) -> Named:
+def name_parts(name: str) -> NameParts:
     """Parse the name of a JSON, Perfetto or SQLite file."""
     if report := _NSIGHT.fullmatch(name):
-        return Named(report["worker"], report["span"] or "", says_rank=True)
+        return NameParts(report["worker"], report["span"] or "", says_rank=True)
     stem = _EXTENSION.sub("", name)
     is_perfetto = _PERFETTO.search(name) is not None
     torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")
@@ -115,18 +115,18 @@ def named(name: str) -> Named:
         return _in_torch_form(parts.worker, "" if parts.span is None else str(parts.span))
     match = next(filter(None, (form.fullmatch(stem) for form in _OTHER_WRITERS)), None)
     if match is None:
-        return Named(stem.removesuffix(".trace"), looks_right=_SPEAKING.search(stem) is not None)
+        return NameParts(stem.removesuffix(".trace"), looks_right=_SPEAKING.search(stem) is not None)
     groups = match.groupdict()
     worker = groups.get("worker") or stem
     is_process = stem.startswith("libkineto_")
-    return Named(worker, groups.get("span") or "", _says_rank(worker), is_process)
+    return NameParts(worker, groups.get("span") or "", _says_rank(worker), is_process)
 
 
-def _in_torch_form(worker: str, span: str) -> Named:
+def _in_torch_form(worker: str, span: str) -> NameParts:
     match = next(filter(None, (form.fullmatch(worker) for form in _TORCH_WORKERS)), None)
     groups = match.groupdict() if match else {}
     worker, span = groups.get("worker") or worker, ".".join(filter(None, [groups.get("span"), span]))
-    return Named(worker, span, _says_rank(worker), is_process_name(worker), is_certain=True)
+    return NameParts(worker, span, _says_rank(worker), is_process_name(worker), is_certain=True)
 
 
 def is_process_name(worker: str) -> bool:
@@ -143,7 +143,7 @@ def is_time(span: str) -> bool:
     return span.isdecimal() and len(span) >= _TIME_DIGITS
 
 
-def run_and_name(folder: str, name: Named) -> tuple[str, Named]:
+def run_and_name(folder: str, name: NameParts) -> tuple[str, NameParts]:
     """The run of a file in a folder, and its name; a folder that numbers recordings is the span, not a run.
 
     If the name has its own number, the span is that, unless it is only a time.

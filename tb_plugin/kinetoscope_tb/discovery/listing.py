@@ -152,25 +152,25 @@ class Listing:
         """The name of the newest run; None if there is no run."""
         return next(iter(_newest_runs(self.files)), None)
 
-    def newest(self, **requested: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
+    def newest(self, **choice: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
         """Return the recording of these names, and the names to choose from where several match, the chosen one first.
 
         By default it is of the newest run, of its first worker, and the newest of that.
 
         Args:
-            requested: run, worker and span; None is any.
+            choice: run, worker and span; None is any.
 
         Raises:
             NotFound: No recording has these names.
         """
         files = list(self.files)
-        for level, name in requested.items():
+        for level, name in choice.items():
             present = list(dict.fromkeys(getattr(file, level) for file in files))
             if name is not None and name not in present:
                 raise NotFound(level, name, present)
             files = [file for file in files if name in (None, getattr(file, level))]
         choices = {}
-        for level in requested:
+        for level in choice:
             names = _in_order(level, files)
             if len(names) > 1:
                 choices[level] = names
@@ -211,16 +211,16 @@ def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:
     return entries[name]
 
 
-def ordered(
+def listing_of(
     files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
 ) -> Listing:
     """The listing of these, in natural order; frontends, which are no ranks, come last."""
 
-    def place(file: TraceFile) -> tuple[Any, ...]:
+    def sort_key(file: TraceFile) -> tuple[Any, ...]:
         worker = is_frontend(file.worker), natural_key(file.worker)
         return natural_key(file.run), worker, _span_order(file.span)
 
-    in_order = sorted(files, key=place)
+    in_order = sorted(files, key=sort_key)
     return Listing(tuple(in_order), tuple(sorted(problems, key=lambda problem: natural_key(problem.path))), notes or {})
 
 

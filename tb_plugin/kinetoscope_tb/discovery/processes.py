@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..filesystem import last_part
 from ..names.roles import is_frontend
 from .filename_patterns import without_extension
-from .listing import Listing, TraceFile, ordered
+from .listing import Listing, TraceFile, listing_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,5 +54,5 @@ def with_processes(listing: Listing, processes_of: Callable[[TraceFile], Sequenc
         files += members
         ranks = [member for member in members if not is_frontend(member.worker)]
         first_processes[file.run, file.worker, file.span] = (ranks or members)[0]
-    with_members = ordered(files, listing.problems, listing.notes)
+    with_members = listing_of(files, listing.problems, listing.notes)
     return replace(with_members, moved=first_processes)

@@ -21,9 +21,9 @@ from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_
 from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import natural_key
 from ..names.processes import Process
-from .filename_patterns import NO_SPAN, Named, finished, is_candidate, named, run_and_name
+from .filename_patterns import NO_SPAN, NameParts, finished_name, is_candidate, name_parts, run_and_name
 from .header_probe import UNKNOWN, Head, Heads
-from .listing import Listing, Problem, TraceFile, ordered
+from .listing import Listing, Problem, TraceFile, listing_of
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
 from .pattern_files import patterns_in, user_patterns
@@ -103,7 +103,7 @@ class _Candidate:
     """A trace with its parsed name and head."""
 
     run: str
-    name: Named
+    name: NameParts
     head: Head
     entry: Entry
     shown: str
@@ -126,7 +126,7 @@ class _Collector:
         run = logdir.name or last_part(logdir.path.rpartition("/")[0] if is_url(logdir.path) else _parent(logdir.path))
         head = self._heads.head(entry)
         workers_only = Head(workers=head.workers, is_merged=head.is_merged)
-        self._candidates.append(_Candidate(run, named(entry.name), workers_only, entry, entry.name, logdir))
+        self._candidates.append(_Candidate(run, name_parts(entry.name), workers_only, entry, entry.name, logdir))
         if not is_url(logdir.path):
             patterns = entry_at(f"{_parent(logdir.path)}/{FILE_NAME}")
             if patterns is not None:
@@ -156,7 +156,7 @@ class _Collector:
             self._add(logdir, folder.name, entry, f"{where}/{entry.name}".lstrip("/"))
 
     def _add(self, logdir: Logdir, folder: str, entry: Entry, path: str) -> None:
-        name = named(finished(entry.name))
+        name = name_parts(finished_name(entry.name))
         head = UNKNOWN
         problem = _reason_by_name(entry, path)
         if not problem:
@@ -170,7 +170,7 @@ class _Collector:
             run = "/".join(filter(None, [logdir.name, run])) or last_part(logdir.path)
             self._candidates.append(_Candidate(run, name, head, entry, path, logdir))
 
-    def _head(self, entry: Entry, name: Named) -> Head:
+    def _head(self, entry: Entry, name: NameParts) -> Head:
         """The head of a file, if reading it is worth it."""
         is_named_fully = name.is_certain and name.says_rank
         return UNKNOWN if is_named_fully and is_url(entry.path) else self._heads.head(entry)
@@ -194,7 +194,7 @@ class _Collector:
             if run not in runs and notes:
                 path, texts = f"{where}/{entry.name}".lstrip("/"), " ".join(note.text for note in notes[:_MOST_NOTES])
                 self._problems.append(Problem(printable(path), f"This run has no trace. {texts}"))
-        listing = ordered(
+        listing = listing_of(
             [_with_notes(file, notes_of_run.get(file.run, ())) for file in files], self._problems, notes_of_run
         )
         workers = {candidate.entry.path: candidate.head.workers for candidate in self._candidates}
@@ -232,7 +232,7 @@ def _parent(path: str) -> str:
 
 def _reason_by_name(entry: Entry, path: str) -> str:
     """Why a file can't be used, if its name and size show it."""
-    if finished(entry.name) != entry.name:
+    if finished_name(entry.name) != entry.name:
         return _UNFINISHED
     if printable(path) != path:
         return _NOT_UTF8

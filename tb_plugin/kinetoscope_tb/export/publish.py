@@ -81,40 +81,40 @@ def publish(
             f"{logdir} is inside {path}: published traces would be published again. Choose another logdir."
         )
     listing = list_path(path)
-    done = []
+    publications = []
     for file, target in targets(listing, Path(logdir), run):
-        done.append(_published(file, Path(logdir), target, always_copy=always_copy))
-        note(done[-1])
-    return done
+        publications.append(_publish(file, Path(logdir), target, always_copy=always_copy))
+        note(publications[-1])
+    return publications
 
 
 def targets(listing: Listing, logdir: Path, run: str | None) -> Iterable[tuple[TraceFile, Path]]:
     """Each file with its new path without the compression suffix; distinct for each file."""
-    used: set[Path] = set()
-    done: set[str] = set()
+    known_targets: set[Path] = set()
+    seen_paths: set[str] = set()
     for name, workers in listing.runs.items():
-        shown = "/".join(folder_name(part) for part in (name if run is None else run).split("/") if part)
-        folder = logdir / (shown or "run")
+        run_folder = "/".join(folder_name(part) for part in (name if run is None else run).split("/") if part)
+        folder = logdir / (run_folder or "run")
         for worker, spans in workers.items():
-            for place, file in enumerate(spans.values(), start=1):
-                if file.path in done:  # another process of the same file
+            for ordinal, file in enumerate(spans.values(), start=1):
+                if file.path in seen_paths:  # another process of the same file
                     continue
-                done.add(file.path)
-                span = _span(file.span, place, len(spans))
+                seen_paths.add(file.path)
+                span = _span(file.span, ordinal, len(spans))
                 own = worker if file.process is None else without_extension(last_part(file.shown))
-                for called in _names(file, own):
-                    target = folder / file_name(TraceName(called, span)).removesuffix(".gz")
-                    if target not in used:
+                for file_stem in _names(file, own):
+                    target = folder / file_name(TraceName(file_stem, span)).removesuffix(".gz")
+                    if target not in known_targets:
                         break
-                used.add(target)
+                known_targets.add(target)
                 yield file, target
 
 
-def _span(span: str, place: int, count: int) -> int | None:
+def _span(span: str, ordinal: int, count: int) -> int | None:
     """The number in the file's name: the span if it is a number, else its index among those of its worker."""
     if _SPAN.fullmatch(span):
         return int(span)
-    return place if count > 1 else None
+    return ordinal if count > 1 else None
 
 
 def _names(file: TraceFile, worker: str) -> Sequence[str]:
@@ -123,8 +123,8 @@ def _names(file: TraceFile, worker: str) -> Sequence[str]:
     plain = re.sub(r"\.(?=\d+$)", "_", plain)  # a number after a dot would be the span
     rank = _rank(file, worker)
     path = folder_name(re.sub(r"\.", "_", file.shown.replace("/", "_")))
-    ranked = [] if rank is None else [worker_of_rank(rank)]
-    best = [plain, *ranked] if roles_in_name(worker) else [*ranked, plain]  # a name with a role says more than a rank
+    of_rank = [] if rank is None else [worker_of_rank(rank)]
+    best = [plain, *of_rank] if roles_in_name(worker) else [*of_rank, plain]  # a name with a role says more than a rank
     return [*best, f"{plain}_{path}"]
 
 
@@ -138,7 +138,7 @@ def _rank(file: TraceFile, worker: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _published(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool) -> Published:
+def _publish(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool) -> Published:
     """Publish one file in the logdir, with the suffix that matches its content."""
     try:
         begin = stored_bytes(file.path, 0, _BEGIN_BYTES)
@@ -168,9 +168,9 @@ def _published(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool
 def _copy(path: str, target: PathBelow) -> None:
     """Copy the bytes; the file appears when it is complete."""
     with atomic_file(target) as file:
-        stored = StoredFile(path)
+        stored_file = StoredFile(path)
         try:
-            while block := stored.read(_BLOCK_BYTES):
+            while block := stored_file.read(_BLOCK_BYTES):
                 file.stream.write(block)
         finally:
-            stored.close()
+            stored_file.close()

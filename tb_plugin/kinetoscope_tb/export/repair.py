@@ -58,13 +58,13 @@ class _Events:
     def append(self, texts: list[bytes]) -> None:
         """Write some events."""
         for at in range(0, len(texts), _AT_ONCE):
-            some = texts[at : at + _AT_ONCE]
-            if not is_strict(b"[" + b",".join(some) + b"]"):
-                strict = [strict_event(text) for text in some]
-                self._result.rewritten += sum(1 for old, new in zip(some, strict, strict=True) if old != new)
-                some = strict
-            self._file.write((b",\n" if self._result.events else b"\n") + b",\n".join(some))
-            self._result.events += len(some)
+            batch = texts[at : at + _AT_ONCE]
+            if not is_strict(b"[" + b",".join(batch) + b"]"):
+                strict = [strict_event(text) for text in batch]
+                self._result.rewritten += sum(1 for old, new in zip(batch, strict, strict=True) if old != new)
+                batch = strict
+            self._file.write((b",\n" if self._result.events else b"\n") + b",\n".join(batch))
+            self._result.events += len(batch)
 
 
 def repair(path: str, out: str) -> Repaired:
@@ -82,7 +82,7 @@ def repair(path: str, out: str) -> Repaired:
         head, first = split_head(stream, path)
         is_object = head.lstrip(b"\xef\xbb\xbf\0\t\n\r ").startswith(b"{")
         file.write((b"{" + _members(head, 1) + b'"traceEvents": [') if is_object else b"[")
-        ingested = ingest(
+        ingestion = ingest(
             chain([head + first], stream),
             path,
             default_threads(),
@@ -90,13 +90,13 @@ def repair(path: str, out: str) -> Repaired:
             into=_Events(file, result),
             collect=event_texts,
         )
-        file.write(b"\n]" + (_tail(ingested.head, ingested.tail) + b"}" if is_object else b"") + b"\n")
-    lost_values = top_values(ingested.head, ingested.tail)[1]
+        file.write(b"\n]" + (_tail(ingestion.head, ingestion.tail) + b"}" if is_object else b"") + b"\n")
+    lost_values = top_values(ingestion.head, ingestion.tail)[1]
     result.diagnostics = [
         *source.diagnostics,
-        *truncation(ingested.lost_bytes, ingested.end),
-        *ingested.tally.diagnostics(),
-        *damage_outside_events(ingested.tail, lost_values, ingested.arrays),
+        *truncation(ingestion.lost_bytes, ingestion.end),
+        *ingestion.tally.diagnostics(),
+        *damage_outside_events(ingestion.tail, lost_values, ingestion.arrays),
     ]
     return result
 
@@ -108,13 +108,13 @@ def _members(text: bytes, at: int) -> bytes:
 
 
 def _strict_members(text: bytes, at: int) -> Iterator[bytes]:
-    places = walk_members(text, at).places
-    for key_start, key_end, start, end in places[places[:, 3] >= 0].tolist():
+    spans = walk_members(text, at).places
+    for key_start, key_end, start, end in spans[spans[:, 3] >= 0].tolist():
         key = text[key_start:key_end]
         if key == EVENTS_KEY:
             continue
-        top, lost = top_values(b"{" + key + b":" + text[start:end] + b"}", b"")
-        if not lost:
+        top, lost_count = top_values(b"{" + key + b":" + text[start:end] + b"}", b"")
+        if not lost_count:
             yield _member(top, key, text[start:end])
 
 
@@ -141,7 +141,7 @@ def _write_copy(out: str) -> Iterator[IO[bytes]]:
             if not out.endswith(".gz"):
                 yield file
                 return
-            with igzip.IGzipFile(out, "wb", fileobj=file) as packed:
-                yield cast("IO[bytes]", packed)
+            with igzip.IGzipFile(out, "wb", fileobj=file) as gzip_file:
+                yield cast("IO[bytes]", gzip_file)
     except OSError as error:
         raise RepairError(f"{out}: the file can't be written: {error.strerror or error}.") from error

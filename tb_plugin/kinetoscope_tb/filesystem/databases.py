@@ -134,10 +134,10 @@ class Database:
         Raises:
             DamagedDatabase: The schema can't be read.
         """
-        schema, visited = Schema(), bytearray(self.pages + 1)
+        schema, seen_pages = Schema(), bytearray(self.pages + 1)
         for number, page in self.row_pages(_FIRST_PAGE, _fail, _MOST_SCHEMA_BYTES // self.page_bytes):
             for cell in self._cells(number, page):
-                kind, name, _, root, sql = [*self._values(cell, visited), *[None] * 5][:5]
+                kind, name, _, root, sql = [*self._values(cell, seen_pages), *[None] * 5][:5]
                 if kind not in ("table", "view") or not isinstance(name, str):
                     continue
                 table = ordinary_table(sql) if kind == "table" and isinstance(sql, str) else "it is a view"
@@ -155,14 +155,14 @@ class Database:
             on_damage: Called with what is wrong, if a part of the tree can't be read.
             most: Limit of the number of pages of the tree.
         """
-        visited, stack = bytearray(self.pages + 1), [iter((root,))]
+        seen_pages, stack = bytearray(self.pages + 1), [iter((root,))]
         while stack:
             number = next(stack[-1], None)
             if number is None:
                 stack.pop()
                 continue
             try:
-                page = self._visit(number, visited)
+                page = self._visit(number, seen_pages)
                 is_inner = page[page_head(number)] == _INNER_PAGE
                 if is_inner and len(stack) == _MOST_LEVELS:
                     raise DamagedDatabase("its pages are nested too deeply")
@@ -182,11 +182,11 @@ class Database:
 
         Values are integers, floats, texts, bytes and None; those of columns that a row lacks are missing at its end.
         """
-        visited = bytearray(self.pages + 1)
+        seen_pages = bytearray(self.pages + 1)
         for number, page in self.row_pages(table.root, on_damage):
             try:
                 for cell in self._cells(number, page):
-                    yield cell.row, self._row(table, cell, visited)
+                    yield cell.row, self._row(table, cell, seen_pages)
             except DamagedDatabase as error:
                 on_damage(str(error))
 
@@ -219,28 +219,28 @@ class Database:
             pass
         return 0
 
-    def row_at(self, table: Table, page: bytes, at: int, visited: bytearray) -> list[Any]:
+    def row_at(self, table: Table, page: bytes, at: int, seen_pages: bytearray) -> list[Any]:
         """The values of the row that begins at a place of a page.
 
         Args:
-            visited: Pages with parts of rows that were read before; no page is read twice.
+            seen_pages: Pages with parts of rows that were read before; no page is read twice.
 
         Raises:
             DamagedDatabase: It can't be read.
         """
-        return self._row(table, self._cell(page, at), visited)
+        return self._row(table, self._cell(page, at), seen_pages)
 
-    def _row(self, table: Table, cell: Cell, visited: bytearray) -> list[Any]:
-        values = self._values(cell, visited)
+    def _row(self, table: Table, cell: Cell, seen_pages: bytearray) -> list[Any]:
+        values = self._values(cell, seen_pages)
         if table.key is not None and table.key < len(values):
             values[table.key] = cell.row
         return values
 
-    def _visit(self, number: int, visited: bytearray) -> bytes:
+    def _visit(self, number: int, seen_pages: bytearray) -> bytes:
         page = self.page(number)
-        if visited[number]:
+        if seen_pages[number]:
             raise DamagedDatabase(f"page {number} is used twice")
-        visited[number] = 1
+        seen_pages[number] = 1
         return page
 
     def _cell_offsets(self, number: int, page: bytes, head_bytes: int) -> tuple[int, ...]:
@@ -259,7 +259,7 @@ class Database:
 
     def _keys(self, number: int, page: bytes) -> list[int]:
         """The last row number below each child of a page but the last."""
-        return [_signed(_varint(page, at + 4)[0]) for at in self._cell_offsets(number, page, 12)]
+        return [_to_signed(_varint(page, at + 4)[0]) for at in self._cell_offsets(number, page, 12)]
 
     def _cells(self, number: int, page: bytes) -> Iterator[Cell]:
         """The rows of a page.
@@ -277,15 +277,15 @@ class Database:
                 raise DamagedDatabase(f"rows of page {number} overlap")
             yield cell
 
-    def _cell(self, page: bytes, place: int) -> Cell:
-        size, at = _varint(page, place)
+    def _cell(self, page: bytes, position: int) -> Cell:
+        size, at = _varint(page, position)
         row, at = _varint(page, at)
         local = self._local_bytes(size)
         end = at + local
         if end + 4 * (local < size) > self.usable_bytes:
             raise DamagedDatabase("a row ends outside of its page")
         overflow = int.from_bytes(page[end : end + 4], "big") if local < size else 0
-        return Cell(_signed(row), size, page[at:end], overflow)
+        return Cell(_to_signed(row), size, page[at:end], overflow)
 
     def _local_bytes(self, size: int) -> int:
         """How much of a record is in its own page."""
@@ -296,8 +296,8 @@ class Database:
         local = least + (size - least) % (usable - 4)
         return local if local <= most else least
 
-    def _values(self, cell: Cell, visited: bytearray) -> list[Any]:
-        record = cell.local if not cell.overflow else self._record(cell, visited)
+    def _values(self, cell: Cell, seen_pages: bytearray) -> list[Any]:
+        record = cell.local if not cell.overflow else self._record(cell, seen_pages)
         head_bytes, at = _varint(record, 0)
         values, begin = [], head_bytes
         while at < head_bytes:
@@ -309,10 +309,10 @@ class Database:
             begin += size
         return values
 
-    def _record(self, cell: Cell, visited: bytearray) -> bytes:
+    def _record(self, cell: Cell, seen_pages: bytearray) -> bytes:
         parts, left, number = [cell.local], cell.payload_bytes - len(cell.local), cell.overflow
         while left > 0:
-            page = self._visit(number, visited)
+            page = self._visit(number, seen_pages)
             number = int.from_bytes(page[:4], "big")
             parts.append(page[4 : min(self.usable_bytes, 4 + left)])
             left -= len(parts[-1])
@@ -356,5 +356,5 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise DamagedDatabase("a number is cut off")
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value

@@ -176,11 +176,11 @@ class _Remote:
         except OSError as error:
             if not is_gone(error):
                 raise
-            raise self._changed("It was deleted") from error
+            raise self._change_error("It was deleted") from error
         if remote_stamp(info) != self._stamp:
-            raise self._changed("It was rewritten")
+            raise self._change_error("It was rewritten")
 
-    def _changed(self, how: str) -> TraceError:
+    def _change_error(self, how: str) -> TraceError:
         return TraceError(self.url, f"the file changed while it was read. {how}; open it again once it is complete.")
 
     def _info(self) -> dict[str, Any]:

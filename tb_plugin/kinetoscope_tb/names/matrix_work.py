@@ -71,34 +71,34 @@ class Inputs:
     types: Sequence[Any]
     values: Sequence[Any]
 
-    def shape(self, place: int, dimensions: tuple[int, ...] = ()) -> Shape:
+    def shape(self, index: int, dimensions: tuple[int, ...] = ()) -> Shape:
         """A tensor's sizes.
 
         Raises:
             Unknown: It isn't recorded, or has another number of dimensions.
         """
-        sizes = self.shapes[place] if place < len(self.shapes) else []
+        sizes = self.shapes[index] if index < len(self.shapes) else []
         if not sizes or not isinstance(sizes, list) or not all(isinstance(n, int) and n >= 0 for n in sizes):
             raise Unknown(ODD_SHAPES)
         if dimensions and len(sizes) not in dimensions:
             raise Unknown(ODD_SHAPES)
         return tuple(sizes)
 
-    def value(self, place: int, otherwise: str) -> Any:
+    def value(self, index: int, otherwise: str) -> Any:
         """A number, bool or list argument.
 
         Raises:
             Unknown: It isn't recorded; the message is `otherwise`.
         """
-        text = self.values[place] if place < len(self.values) else ""
+        text = self.values[index] if index < len(self.values) else ""
         try:
             return json.loads(str(text).lower().translate(_TUPLE))
         except (ValueError, RecursionError):
             raise Unknown(otherwise) from None
 
-    def format(self, place: int) -> tuple[str | None, int | None]:
+    def format(self, index: int) -> tuple[str | None, int | None]:
         """Number format and bytes per element of a tensor."""
-        return DTYPES.get(str(self.types[place]) if place < len(self.types) else "", (None, None))
+        return DTYPES.get(str(self.types[index]) if index < len(self.types) else "", (None, None))
 
 
 def matrix_work(name: str, shapes: str | None, types: str | None, values: str | None) -> MatrixWork:
@@ -128,11 +128,12 @@ def parse_list(text: str | None) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _work(inputs: Inputs, place: int, flop: int, numbers: int, written: int = 0, size: int | None = None) -> MatrixWork:
-    """`numbers` elements have the format of the input at `place`; `written` elements have `size` bytes, or the same."""
-    dtype, each = inputs.format(place)
-    moved = None if each is None else numbers * each + written * (each if size is None else size)
-    return MatrixWork(flop, moved, dtype)
+def _work(inputs: Inputs, index: int, flop: int, numbers: int, outputs: int = 0, size: int | None = None) -> MatrixWork:
+    """`numbers` elements have the format of the input at `index`; `outputs` elements have `size` bytes, or the same."""
+    dtype, element_bytes = inputs.format(index)
+    output_bytes = element_bytes if size is None else size
+    byte_count = None if element_bytes is None else numbers * element_bytes + outputs * (output_bytes or 0)
+    return MatrixWork(flop, byte_count, dtype)
 
 
 def _matmul(first: int, second: int, *, addend: int | None = None) -> Callable[[Inputs], MatrixWork]:
@@ -143,8 +144,8 @@ def _matmul(first: int, second: int, *, addend: int | None = None) -> Callable[[
         if a[:-2] != b[:-2] or a[-1] != b[-2]:
             raise Unknown(ODD_SHAPES)
         out = math.prod(a[:-1]) * b[-1]
-        added = math.prod(inputs.shape(addend)) if addend is not None else 0
-        return _work(inputs, first, 2 * out * a[-1], math.prod(a) + math.prod(b) + out + added)
+        addend_size = math.prod(inputs.shape(addend)) if addend is not None else 0
+        return _work(inputs, first, 2 * out * a[-1], math.prod(a) + math.prod(b) + out + addend_size)
 
     return work
 
@@ -179,14 +180,14 @@ def _other_output(output: int | None) -> Callable[[Inputs], MatrixWork]:
         if output is not None:
             kind = inputs.values[output] if output < len(inputs.values) else ""
             size = _SCALAR_TYPE_BYTES.get(int(kind)) if _CODE.fullmatch(str(kind)) else None
-        dtype, each = inputs.format(0)
-        moved = None if each is None or size is None else (n * k + k * m) * each + n * m * size
-        return MatrixWork(2 * n * k * m, moved, dtype)
+        dtype, element_bytes = inputs.format(0)
+        byte_count = None if element_bytes is None or size is None else (n * k + k * m) * element_bytes + n * m * size
+        return MatrixWork(2 * n * k * m, byte_count, dtype)
 
     return work
 
 
-def _grouped(inputs: Inputs) -> MatrixWork:
+def _grouped_work(inputs: Inputs) -> MatrixWork:
     """Each row of [n, k] belongs to one of the groups of [g, k, m]; other forms split k or have a group per matrix."""
     a, b = inputs.shape(0, (2, 3)), inputs.shape(1, (2, 3))
     if a[-1] != b[-2] or (len(a) == len(b) == 3 and a[0] != b[0]):
@@ -198,17 +199,17 @@ def _grouped(inputs: Inputs) -> MatrixWork:
     return _work(inputs, 0, flop, math.prod(a) + math.prod(b) + rows * b[-1])
 
 
-def _convolved(x: Shape, w: Shape, out: Sequence[int], *, is_transposed: bool) -> int:
+def _convolution_flop(x: Shape, w: Shape, out: Sequence[int], *, is_transposed: bool) -> int:
     """Operations of a convolution; `out` are the output's spatial sizes."""
-    each = 2 * x[0] * math.prod(w)
-    return each * math.prod(x[2:] if is_transposed else out)
+    flop = 2 * x[0] * math.prod(w)
+    return flop * math.prod(x[2:] if is_transposed else out)
 
 
-def _each(values: Any, dimensions: int) -> list[int]:
-    listed = values if isinstance(values, list) else [values]
-    if len(listed) not in (1, dimensions) or not all(isinstance(v, int) for v in listed):
+def _per_dimension(values: Any, dimensions: int) -> list[int]:
+    numbers_in = values if isinstance(values, list) else [values]
+    if len(numbers_in) not in (1, dimensions) or not all(isinstance(v, int) for v in numbers_in):
         raise Unknown(ODD_SHAPES)
-    return listed * dimensions if len(listed) == 1 else listed
+    return numbers_in * dimensions if len(numbers_in) == 1 else numbers_in
 
 
 def _convolution(inputs: Inputs) -> MatrixWork:
@@ -217,25 +218,25 @@ def _convolution(inputs: Inputs) -> MatrixWork:
     if len(x) != len(w):
         raise Unknown(ODD_SHAPES)
     n = len(x) - 2
-    stride, padding, dilation = (_each(inputs.value(place, NO_VALUES), n) for place in (3, 4, 5))
+    stride, padding, dilation = (_per_dimension(inputs.value(index, NO_VALUES), n) for index in (3, 4, 5))
     is_transposed = bool(inputs.value(6, NO_VALUES))
     rows = zip(x[2:], w[2:], stride, padding, dilation, strict=True)
     if is_transposed:
-        extra = _each(inputs.value(7, NO_VALUES), n)
+        extra = _per_dimension(inputs.value(7, NO_VALUES), n)
         out = [(i - 1) * s - 2 * p + d * (k - 1) + e + 1 for (i, k, s, p, d), e in zip(rows, extra, strict=True)]
-        channels = w[1] * _each(inputs.value(8, NO_VALUES), 1)[0]
+        channels = w[1] * _per_dimension(inputs.value(8, NO_VALUES), 1)[0]
     else:
         out = [(i + 2 * p - d * (k - 1) - 1) // s + 1 if s > 0 else -1 for i, k, s, p, d in rows]
         channels = w[0]
     if min(out) < 0:
         raise Unknown(ODD_SHAPES)
     numbers = math.prod(x) + math.prod(w) + x[0] * channels * math.prod(out)
-    return _work(inputs, 0, _convolved(x, w, out, is_transposed=is_transposed), numbers)
+    return _work(inputs, 0, _convolution_flop(x, w, out, is_transposed=is_transposed), numbers)
 
 
 def _convolution_backward(inputs: Inputs) -> MatrixWork:
     """aten::convolution_backward(grad_output, input, weight, bias_sizes, stride, …, transposed, …, output_mask)."""
-    grad, x, w = (inputs.shape(place, (3, 4, 5)) for place in range(3))
+    grad, x, w = (inputs.shape(index, (3, 4, 5)) for index in range(3))
     if not len(grad) == len(x) == len(w):
         raise Unknown(ODD_SHAPES)
     is_transposed = bool(inputs.value(7, NO_MASK))
@@ -243,7 +244,7 @@ def _convolution_backward(inputs: Inputs) -> MatrixWork:
     if not isinstance(mask, list) or len(mask) < 2:
         raise Unknown(ODD_SHAPES)
     to_input, to_weight = bool(mask[0]), bool(mask[1])
-    once = _convolved(x, w, grad[2:], is_transposed=is_transposed)
+    once = _convolution_flop(x, w, grad[2:], is_transposed=is_transposed)
     sizes = math.prod(grad), math.prod(x), math.prod(w)
     numbers = sizes[0] * (to_input or to_weight) + to_input * (sizes[2] + sizes[1]) + to_weight * (sizes[1] + sizes[2])
     return _work(inputs, 0, once * (to_input + to_weight), numbers)
@@ -277,8 +278,8 @@ def _pairs(queries: int, keys: int, *, is_causal: bool) -> int:
     return square * (square + 1) // 2 + (queries - square) * keys
 
 
-def _at(place: int) -> Callable[[Inputs], int]:
-    return lambda _inputs: place
+def _at(index: int) -> Callable[[Inputs], int]:
+    return lambda _inputs: index
 
 
 def _cudnn_causal(inputs: Inputs) -> int:
@@ -301,7 +302,7 @@ FORMULAS: dict[str, Callable[[Inputs], MatrixWork]] = {
     "aten::mkldnn_linear": _linear,
     "aten::_int_mm": _other_output(None),
     "aten::_scaled_mm": _other_output(6),
-    "aten::_grouped_mm": _grouped,
+    "aten::_grouped_mm": _grouped_work,
     "aten::convolution": _convolution,
     "aten::convolution_backward": _convolution_backward,
     f"{_SDPA}flash_attention": _attention(0, _at(4), backward=False),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadParameter
-from ..export.chrome_json.writer import EXTRAS, Source, Window, exported, size
+from ..export.chrome_json.writer import EXTRAS, Source, Window, export_pieces, size
 from .queries import NAMES, current_file, query_of
 from .responses import Download
 
@@ -52,7 +52,7 @@ def _export(engine: Engine, request: Request) -> object:
         label = "" if len(requested.files) == 1 else file.worker
         trace = engine.trace(file, reads_captures=False).recording
         sources.append(Source(trace, engine.timeline(file), shift_ns, label))
-    return Download(requested.name, exported(sources, Window(*requested.window), requested.extras))
+    return Download(requested.name, export_pieces(sources, Window(*requested.window), requested.extras))
 
 
 def _size(engine: Engine, request: Request) -> object:

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from kinetoscope_tb.arrays.constants import frame_of, per_value, repeated, stores_one, with_constants
+from kinetoscope_tb.arrays.constants import frame_of, per_value, repeat_value, stores_one, with_constants
 
 ROWS = 1_000
 ENUM = pl.Enum(["a", "b"])
@@ -62,17 +62,17 @@ def test_a_function_of_one_stored_value_is_computed_once():
         seen.append(values.size)
         return 2 * values
 
-    result = per_value(doubled, repeated(np.array([4]), 1000))
+    result = per_value(doubled, repeat_value(np.array([4]), 1000))
     assert (seen, result.tolist()) == ([1], [8] * 1000)
     assert stores_one(result)
     assert per_value(doubled, np.array([4, 5])).tolist() == [8, 10]
-    assert per_value(doubled, repeated(np.array([4]), 0)).tolist() == []
+    assert per_value(doubled, repeat_value(np.array([4]), 0)).tolist() == []
 
 
 def test_a_frame_stores_one_value_once():
     dense = np.arange(100_000)
     columns = {
-        "one": repeated(np.array([4]), dense.size),
+        "one": repeat_value(np.array([4]), dense.size),
         "dense": dense,
         "text": pl.Series(["a"], dtype=pl.Enum(["a"])),
     }
@@ -84,12 +84,14 @@ def test_a_frame_stores_one_value_once():
 
 
 def test_a_frame_may_have_nothing_else():
-    frame = frame_of({"a": repeated(np.array([4]), 3), "b": pl.Series([None], dtype=pl.Int64)}, 3)
+    frame = frame_of({"a": repeat_value(np.array([4]), 3), "b": pl.Series([None], dtype=pl.Int64)}, 3)
     assert frame.rows() == [(4, None)] * 3
 
 
 @pytest.mark.parametrize("height", [0, 1])
 def test_a_frame_of_one_row_or_none(height):
     some = np.arange(height)
-    frame = frame_of({"one": repeated(np.array([4]), height), "dense": some, "text": pl.Series(["a"])[:height]}, height)
+    frame = frame_of(
+        {"one": repeat_value(np.array([4]), height), "dense": some, "text": pl.Series(["a"])[:height]}, height
+    )
     assert frame.rows() == [(4, 0, "a")][:height]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.constants import repeated, stores_one
+from kinetoscope_tb.arrays.constants import repeat_value, stores_one
 from kinetoscope_tb.reader.scan import columns
 from kinetoscope_tb.reader.scan.columns import Growing, narrowed
 
@@ -19,7 +19,7 @@ def appended(parts):
     for part in parts:
         if isinstance(part, tuple):
             value, size = part
-            column.append(repeated(narrowed(np.array([value], np.int64)), size))
+            column.append(repeat_value(narrowed(np.array([value], np.int64)), size))
             values += [value] * size
         else:
             column.append(narrowed(np.array(part, np.int64)))

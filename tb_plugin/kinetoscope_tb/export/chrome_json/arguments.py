@@ -94,8 +94,10 @@ class ArgumentTexts:
         at = np.flatnonzero(collective >= 0)
         if at.size:
             members = members.scatter(at, members.gather(at) + self._collectives.members(collective[at]))
-        some = pl.concat_str(pl.lit(',"args":{'), members.str.slice(1), pl.lit("}}"))
-        return Texts.of_series(pl.select(pl.when(members == "").then(pl.lit("}")).otherwise(some)).to_series())
+        members_of_args = pl.concat_str(pl.lit(',"args":{'), members.str.slice(1), pl.lit("}}"))
+        return Texts.of_series(
+            pl.select(pl.when(members == "").then(pl.lit("}")).otherwise(members_of_args)).to_series()
+        )
 
 
 class _Frame:
@@ -124,19 +126,19 @@ class _Frame:
         if column in self._spelt:
             return self._spelt[column].gather(values.to_physical().cast(pl.Int64))
         is_known = values.is_finite() if values.dtype.is_float() else values >= 0
-        shown = (values * 100).round(9) if column == "occupancy_frac" else values
-        return pl.select(pl.when(is_known).then(shown.cast(pl.String))).to_series()
+        values_or_percent = (values * 100).round(9) if column == "occupancy_frac" else values
+        return pl.select(pl.when(is_known).then(values_or_percent.cast(pl.String))).to_series()
 
 
 def _json(text: str, column: str) -> str:
     """The text as a JSON string; or as the JSON value that it is, if strict JSON has such a value."""
     if column in _AS_JSON:
         try:
-            return whole_characters(json_text(json.loads(text, parse_constant=_refused)))
+            return whole_characters(json_text(json.loads(text, parse_constant=_refuse)))
         except (ValueError, RecursionError):
             pass
     return json_text(text)
 
 
-def _refused(constant: str) -> None:
+def _refuse(constant: str) -> None:
     raise ValueError(constant)

@@ -19,27 +19,27 @@ Slices = NDArray[np.int32]
 
 
 def arrows(
-    trace: Trace, timeline: Timeline, places: tuple[Slices, Texts], numbers: Iterator[int], shift_ns: int
+    trace: Trace, timeline: Timeline, threads: tuple[Slices, Texts], numbers: Iterator[int], shift_ns: int
 ) -> Iterator[bytes]:
     """All links whose both ends are written.
 
     Args:
         trace: The trace.
         timeline: Its slices.
-        places: The thread of each slice, or -1 if it isn't written; the members that place an event on each thread.
+        threads: The thread of each slice, or -1 if it isn't written; the members that place an event on each thread.
         numbers: Source of the arrows' ids.
         shift_ns: From the trace's times to the file's.
     """
     for name, begin, end in _links(trace, timeline):
-        written = np.flatnonzero((begin >= 0) & (end >= 0) & (places[0][begin] >= 0) & (places[0][end] >= 0))
-        for first in range(0, written.size, _AT_ONCE):
-            some = written[first : first + _AT_ONCE]
-            number = pl.Series(list(islice(numbers, some.size)), dtype=pl.Int64).cast(pl.String)
+        rows = np.flatnonzero((begin >= 0) & (end >= 0) & (threads[0][begin] >= 0) & (threads[0][end] >= 0))
+        for first in range(0, rows.size, _AT_ONCE):
+            batch = rows[first : first + _AT_ONCE]
+            number = pl.Series(list(islice(numbers, batch.size)), dtype=pl.Int64).cast(pl.String)
             identity = Texts.of_series((f',"name":"{name}","id":' + number).rename("id"))
-            for head, slices in ((',\n{"ph":"s"', begin[some]), (',\n{"ph":"f","bp":"e"', end[some])):
-                texts = (Texts.of([f'{head},"cat":"{name}"']), identity, places[1], Texts.of(["}"]))
-                same, at = np.zeros(some.size, np.int64), timeline.start_ns[slices] + shift_ns
-                codes = (same, np.arange(some.size), places[0][slices], same)
+            for head, slices in ((',\n{"ph":"s"', begin[batch]), (',\n{"ph":"f","bp":"e"', end[batch])):
+                texts = (Texts.of([f'{head},"cat":"{name}"']), identity, threads[1], Texts.of(["}"]))
+                same, at = np.zeros(batch.size, np.int64), timeline.start_ns[slices] + shift_ns
+                codes = (same, np.arange(batch.size), threads[0][slices], same)
                 yield events(texts, codes, np.array([True]), (at, same))
 
 

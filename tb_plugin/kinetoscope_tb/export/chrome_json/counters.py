@@ -32,8 +32,8 @@ def memory_counters(trace: Trace, window: tuple[int | None, int | None], pid: in
             at = np.array([max(window[0] or 0, int(memory.time_ns[inside.start - 1]))])
             yield _counters(memory, slice(inside.start - 1, inside.start), at + shift_ns, pid)
         for first in range(inside.start, inside.stop, _AT_ONCE):
-            some = slice(first, min(first + _AT_ONCE, inside.stop))
-            yield _counters(memory, some, memory.time_ns[some] + shift_ns, pid)
+            batch = slice(first, min(first + _AT_ONCE, inside.stop))
+            yield _counters(memory, batch, memory.time_ns[batch] + shift_ns, pid)
 
 
 def user_counter_events(
@@ -57,21 +57,23 @@ def user_counter_events(
     at, value = at[is_known] + shift_ns, value[is_known]
     unit = "bytes" + series.unit if series.kind == "bytes" else series.unit
     name = series.counter + (f" ({unit})" if unit else "")
-    fixed = Texts.of([',\n{"ph":"C"']), Texts.of([f',"name":{json_text(name)}']), Texts.of([f',"pid":{pid},"ts":'])
+    parts = Texts.of([',\n{"ph":"C"']), Texts.of([f',"name":{json_text(name)}']), Texts.of([f',"pid":{pid},"ts":'])
     for begin in range(0, at.size, _AT_ONCE):
-        some = slice(begin, begin + _AT_ONCE)
-        numbers = pl.DataFrame({"value": value[some]})
+        batch = slice(begin, begin + _AT_ONCE)
+        numbers = pl.DataFrame({"value": value[batch]})
         args = pl.concat_str(pl.lit(f',"args":{{{json_text(series.series)}:'), "value", pl.lit("}}"))
-        same = np.zeros(at[some].size, np.int64)
-        texts = (*fixed, Texts.of_series(numbers.select(args).to_series()))
-        yield events(texts, (same, same, same, np.arange(same.size)), np.array([True]), (at[some], same))
+        same = np.zeros(at[batch].size, np.int64)
+        texts = (*parts, Texts.of_series(numbers.select(args).to_series()))
+        yield events(texts, (same, same, same, np.arange(same.size)), np.array([True]), (at[batch], same))
 
 
 def _counters(memory: DeviceMemory, records: slice, at: NDArray[np.int64], pid: int) -> bytes:
     """The levels after some records, as if these were at the given times."""
     levels = pl.DataFrame({"allocated": memory.allocated_bytes[records], "reserved": memory.reserved_bytes[records]})
-    reserved = pl.when(pl.col("reserved") >= 0).then(pl.concat_str(pl.lit(',"reserved":'), "reserved"))
-    args = pl.concat_str(pl.lit(',"args":{"allocated":'), "allocated", reserved.otherwise(pl.lit("")), pl.lit("}}"))
+    reserved_member = pl.when(pl.col("reserved") >= 0).then(pl.concat_str(pl.lit(',"reserved":'), "reserved"))
+    args = pl.concat_str(
+        pl.lit(',"args":{"allocated":'), "allocated", reserved_member.otherwise(pl.lit("")), pl.lit("}}")
+    )
     name = f"{memory.name} memory" + (" (change)" if memory.is_relative else "")
     texts = (
         Texts.of([',\n{"ph":"C"']),

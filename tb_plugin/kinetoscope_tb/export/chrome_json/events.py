@@ -45,8 +45,8 @@ class Texts:
     @staticmethod
     def of(texts: Iterable[str]) -> Texts:
         """These texts, in UTF-8."""
-        encoded = [text.encode("utf-8", "replace") for text in texts]
-        return Texts(np.frombuffer(b"".join(encoded), np.uint8), np.cumsum([0, *map(len, encoded)], dtype=np.int64))
+        pieces = [text.encode("utf-8", "replace") for text in texts]
+        return Texts(np.frombuffer(b"".join(pieces), np.uint8), np.cumsum([0, *map(len, pieces)], dtype=np.int64))
 
     @staticmethod
     def of_series(texts: pl.Series) -> Texts:
@@ -87,14 +87,14 @@ def names(labels: Labels) -> Texts:
 
 def heads(trace: Trace) -> Heads:
     """The start of the event of each row of FRAMES, from which a reader recognizes the same kind of event."""
-    codes, spelt = [], list[tuple[str | None, bool]]()
+    codes, head_kinds = [], list[tuple[str | None, bool]]()
     for name in FRAMES:
         frame: pl.DataFrame = getattr(trace, name)
         code, kinds = _kinds(name, frame)
-        codes.append(code + len(spelt))
-        spelt += kinds
-    texts = Texts.of(_head(*kind) for kind in spelt)
-    return Heads(np.concatenate(codes).astype(np.uint32), texts, np.array([instant for _, instant in spelt]))
+        codes.append(code + len(head_kinds))
+        head_kinds += kinds
+    texts = Texts.of(_head(*kind) for kind in head_kinds)
+    return Heads(np.concatenate(codes).astype(np.uint32), texts, np.array([instant for _, instant in head_kinds]))
 
 
 def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tuple[str | None, bool]]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...arrays.native import Array, Function
 
-_place = Function("place_slices")
+_place_slices = Function("place_slices")
 _count_begun = Function("begun_before_each")
 
 MOST = 16  # threads that are tried in turn; beyond them each lane has its own
@@ -28,19 +28,19 @@ class Threads:
     def of(self, start: NDArray[np.int64], end: NDArray[np.int64], lane: NDArray[np.int64]) -> NDArray[np.int32]:
         """The thread of each of the next slices: 0 for all that nest; `lane` is the row it is drawn in."""
         thread = np.empty(start.size, np.int32)
-        done = 0
-        while done < start.size:
-            done = _place(start, end, lane, done, self._ends, self._open, thread)
-            if done < start.size:  # one thread is as deep as there is room
+        at_slice = 0
+        while at_slice < start.size:
+            at_slice = _place_slices(start, end, lane, at_slice, self._ends, self._open, thread)
+            if at_slice < start.size:  # one thread is as deep as there is room
                 self._ends = np.concatenate([self._ends, np.empty_like(self._ends)], axis=1)
         return thread
 
 
 def begun_before(start: Array, lo: Array, hi: Array, at: int) -> Array:
     """Return for each row, sorted starts from `lo` up to `hi`, the index of the first at that time or later."""
-    places = np.empty(lo.size, np.int64)
-    _count_begun(start, lo, hi, at, places)
-    return places
+    counts = np.empty(lo.size, np.int64)
+    _count_begun(start, lo, hi, at, counts)
+    return counts
 
 
 def portion(start: Array, lo: Array, hi: Array, most: int) -> Array:
@@ -53,10 +53,10 @@ def portion(start: Array, lo: Array, hi: Array, most: int) -> Array:
         return hi
     first = int(start[lo[has_any]].min()) + 1  # what begins at the first moment is in it
     last = int(start[hi[has_any] - 1].max()) + 1
-    places = np.empty(lo.size, np.int64)
+    counts = np.empty(lo.size, np.int64)
     while first < last:
         middle = first + (last - first + 1) // 2
-        if _count_begun(start, lo, hi, middle, places) <= most:
+        if _count_begun(start, lo, hi, middle, counts) <= most:
             first = middle
         else:
             last = middle - 1

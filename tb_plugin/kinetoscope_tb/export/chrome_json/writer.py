@@ -66,7 +66,7 @@ class Window:
     from_ns: int | None = None
     to_ns: int | None = None
 
-    def moved(self, by_ns: int) -> Window:
+    def shift(self, by_ns: int) -> Window:
         """The same window on another clock."""
         return Window(*(None if at is None else at + by_ns for at in (self.from_ns, self.to_ns)))
 
@@ -78,9 +78,9 @@ class Window:
         if self.to_ns is not None:
             hi = begun_before(start, lo, hi, self.to_ns)
         if self.from_ns is not None:
-            begun = begun_before(start, lo, hi, self.from_ns)
-            before = np.maximum(begun - 1, 0)
-            lo = np.where((begun > lo) & (start[before] + dur[before] > self.from_ns), before, begun)
+            first_after = begun_before(start, lo, hi, self.from_ns)
+            before = np.maximum(first_after - 1, 0)
+            lo = np.where((first_after > lo) & (start[before] + dur[before] > self.from_ns), before, first_after)
         return lo, hi
 
 
@@ -91,7 +91,7 @@ def recorded_tracks(timeline: Timeline) -> list[Track]:
 
 def slices_in(source: Source, window: Window) -> int:
     """Number of slices to write."""
-    its = window.moved(-source.shift_ns)
+    its = window.shift(-source.shift_ns)
     rows = (its.rows(source.timeline, track) for track in recorded_tracks(source.timeline))
     return sum(int((hi - lo).sum()) for lo, hi in rows)
 
@@ -109,11 +109,11 @@ def size(source: Source, window: Window, extras: Collection[Extra] = ()) -> Size
     """The size of one source in the file."""
     slices = slices_in(source, window)
     if slices <= _SAMPLED:
-        return Size(slices, sum(map(len, exported([source], window, extras))), is_exact=True)
+        return Size(slices, sum(map(len, export_pieces([source], window, extras))), is_exact=True)
     parts = list(_parts(source, window, _SAMPLED / slices))
-    written = sum(slices_in(source, part) for part in parts)
-    written_bytes = sum(len(piece) for part in parts for piece in exported([source], part, extras))
-    return Size(slices, slices * written_bytes // max(written, 1), is_exact=False)
+    sample_slices = sum(slices_in(source, part) for part in parts)
+    written_bytes = sum(len(piece) for part in parts for piece in export_pieces([source], part, extras))
+    return Size(slices, slices * written_bytes // max(sample_slices, 1), is_exact=False)
 
 
 def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
@@ -127,7 +127,7 @@ def _parts(source: Source, window: Window, share: float) -> Iterator[Window]:
         yield Window(at - length // 2, at - length // 2 + length)
 
 
-def exported(sources: Sequence[Source], window: Window, extras: Collection[Extra] = ()) -> Iterator[bytes]:
+def export_pieces(sources: Sequence[Source], window: Window, extras: Collection[Extra] = ()) -> Iterator[bytes]:
     """The bytes of the file, piece by piece.
 
     Args:
@@ -137,13 +137,13 @@ def exported(sources: Sequence[Source], window: Window, extras: Collection[Extra
             calls to the work they launched and from forward operators to their backward.
     """
     packer = isal_zlib.compressobj(_LEVEL, wbits=_GZIP)
-    waiting: list[bytes] = []
+    texts_to_pack: list[bytes] = []
     for text in _texts(sources, window, extras):
-        waiting.append(text)
-        if sum(map(len, waiting)) >= _PACKED_AT_ONCE:
-            yield packer.compress(b"".join(waiting))
-            waiting = []
-    yield packer.compress(b"".join(waiting)) + packer.flush()
+        texts_to_pack.append(text)
+        if sum(map(len, texts_to_pack)) >= _PACKED_AT_ONCE:
+            yield packer.compress(b"".join(texts_to_pack))
+            texts_to_pack = []
+    yield packer.compress(b"".join(texts_to_pack)) + packer.flush()
 
 
 def _texts(sources: Sequence[Source], window: Window, extras: Collection[Extra]) -> Iterator[bytes]:
@@ -170,7 +170,7 @@ class _Writer:
         self, source: Source, shift_ns: int, window: Window, extras: Collection[Extra], numbers: Iterator[int]
     ) -> None:
         self._source, self._shift_ns, self._extras = source, shift_ns, extras
-        self._window = window.moved(-source.shift_ns)
+        self._window = window.shift(-source.shift_ns)
         self._numbers = numbers
         self._timeline = source.timeline
         self._names, self._heads = names(source.timeline.labels), heads(source.trace)
@@ -204,41 +204,41 @@ class _Writer:
         if not (lo < hi).any():
             return
         yield from self._process(track.process)
-        threads, places = Threads(), dict[int, int]()
+        threads, place_numbers = Threads(), dict[int, int]()
         while (lo < hi).any():
             cut = portion(self._timeline.start_ns, lo, hi, AT_ONCE)
             slices, lane = _in_order(self._timeline, lo, cut)
             start, dur = self._timeline.start_ns[slices], self._timeline.dur_ns[slices]
             thread = threads.of(start, start + dur, lane)
-            used, which = np.unique(thread, return_inverse=True)
-            for k in used.tolist():
-                if k not in places:
-                    places[k] = len(self._places)
+            threads_here, which = np.unique(thread, return_inverse=True)
+            for k in threads_here.tolist():
+                if k not in place_numbers:
+                    place_numbers[k] = len(self._places)
                     self._places.append((self._processes[track.process], next(self._numbers)))
-            place = np.array([places[k] for k in used.tolist()], np.int32)[which]
+            place_number = np.array([place_numbers[k] for k in threads_here.tolist()], np.int32)[which]
             if self._place_of.size:
-                self._place_of[slices] = place
-            yield self._events(track, slices, place, (start + self._shift_ns, dur))
+                self._place_of[slices] = place_number
+            yield self._events(track, slices, place_number, (start + self._shift_ns, dur))
             lo = cut
-        for k, at in sorted(places.items()):
+        for k, at in sorted(place_numbers.items()):
             name = _PART_NAMES.get(track.part, "") + track.name + (f" ({k + 1})" if k else "")
-            yield _named("thread", *self._places[at], name)
+            yield _metadata_event("thread", *self._places[at], name)
 
-    def _events(self, track: Track, slices: Ints, place: NDArray[np.int32], times: tuple[Ints, Ints]) -> bytes:
+    def _events(self, track: Track, slices: Ints, place_number: NDArray[np.int32], times: tuple[Ints, Ints]) -> bytes:
         """Some slices of a track."""
         tails, tail = Texts.of([_tail(track)]), np.zeros(slices.size, np.int64)
         if self._args is not None:
             tails, tail = self._args.of(slices, _arguments(track)), np.arange(slices.size)
         code = self._heads.code[self._timeline.event[slices]]
         texts = (self._heads.texts, self._names, Texts.of(map(_on, self._places)), tails)
-        codes = (code, self._timeline.label[slices], place, tail)
+        codes = (code, self._timeline.label[slices], place_number, tail)
         return events(texts, codes, self._heads.is_instant, times)
 
     def _process(self, name: str) -> Iterator[bytes]:
         """The event that names a process, if it isn't written yet."""
         if name not in self._processes:
             pid = self._processes[name] = next(self._numbers)
-            yield _named("process", pid, 0, " · ".join(filter(None, (self._source.label, name))))
+            yield _metadata_event("process", pid, 0, " · ".join(filter(None, (self._source.label, name))))
 
 
 def _in_order(timeline: Timeline, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
@@ -249,9 +249,9 @@ def _in_order(timeline: Timeline, lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return slices[order], lane[order]
 
 
-def _on(place: tuple[int, int]) -> str:
+def _on(thread: tuple[int, int]) -> str:
     """The members of an event that place it on a process and thread, up to its time."""
-    return f',"pid":{place[0]},"tid":{place[1]},"ts":'
+    return f',"pid":{thread[0]},"tid":{thread[1]},"ts":'
 
 
 def _arguments(track: Track) -> str:
@@ -267,8 +267,8 @@ def _tail(track: Track) -> str:
     return f',"args":{{{arguments}}}}}' if arguments else "}"
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> bytes:
+def _metadata_event(what: str, pid: int, tid: int, name: str) -> bytes:
     """The events that name a process or thread and set its position; the thread of a process is 0."""
-    where, place = f',\n{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_', tid or pid
+    where, order = f',\n{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}_', tid or pid
     event = f'{where}name","args":{{"name":{json_text(name)}}}}}'
-    return f'{event}{where}sort_index","args":{{"sort_index":{place}}}}}'.encode("utf-8", "replace")
+    return f'{event}{where}sort_index","args":{{"sort_index":{order}}}}}'.encode("utf-8", "replace")

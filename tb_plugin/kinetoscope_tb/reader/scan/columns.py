@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.constants import repeated, stores_one
+from ...arrays.constants import repeat_value, stores_one
 from ...arrays.pages import own_pages
 from .scanner import CODE, INTEGER, OBJECT, TIME, Keys, key_hash
 
@@ -158,7 +158,7 @@ class Growing:
 
     def array(self) -> NDArray[Any]:
         """What was appended; a view, which can't be written if all values are the same."""
-        return repeated(self._array, self._length) if self._is_constant else self._array[: self._length]
+        return repeat_value(self._array, self._length) if self._is_constant else self._array[: self._length]
 
     def select(self, mask: NDArray[np.bool_]) -> Growing:
         """The values of a mask, as an array of its own; nothing if there is none."""

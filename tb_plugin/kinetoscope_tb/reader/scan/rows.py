@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.constants import per_value, repeated
+from ...arrays.constants import per_value, repeat_value
 from ...arrays.gather import NONE
 from ...arrays.native import Function
 from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
@@ -306,7 +306,7 @@ def _dense(
     column = _AT[arg]
     count = int(out.arg_counts[column])
     if not count:
-        return repeated(_ABSENT, size)
+        return repeat_value(_ABSENT, size)
     values = np.full(size, NONE, np.int64)
     rows, numbers = out.arg_rows[column, :count], out.arg_values[column, :count]
     _spread(rows, numbers, frame_of, place, frame, arg == "correlation", values)
