@@ -131,6 +131,14 @@ def record_pairs(pairs: Sequence[Pair], out: Path, seconds: float) -> None:
     subprocess.run(command, check=True, timeout=seconds + 600)
 
 
+def typical_recording(out: Path, name: str, usual_ns: float) -> Trace:
+    """Of the recordings of a job on rank 0 the one whose steps are most like those that were measured."""
+    traces = [read(path) for path in sorted(out.glob(f"{name}.*.0.json"))]
+    return min(
+        traces, key=lambda trace: abs(float((trace.steps["end_ns"] - trace.steps["start_ns"]).median()) / usual_ns - 1)
+    )
+
+
 def target_ns(trace: Trace, target: str) -> float:
     """How long what a pattern names takes in a counted step, each instant of a thread once."""
     host, steps = trace.host_events, counted_steps(trace)
@@ -171,7 +179,7 @@ def predicted_frac(trace: Trace, target: str, percent: int) -> float:
 def prediction(pair: Pair, out: Path) -> Prediction:
     """What the graph says about a pair, beside what was measured."""
     times = json.loads((out / f"{pair.name}.times.json").read_text())
-    before, after = (read(out / f"{pair.name}.{side}.0.json") for side in ("before", "after"))
+    before, after = (typical_recording(out, f"{pair.name}.{side}", times[side] * 1e9) for side in ("before", "after"))
     spent = target_ns(before, pair.target)
     less = 1 - target_ns(after, pair.target) / spent if spent else 0
     step_ms = times["before"] * 1000

@@ -135,7 +135,7 @@ def two_stragglers(chance: Random) -> Case:
     factor = chance.uniform(1.3, 1.9) * 2
     loader = act.Loader(lambda rank, step: usual * (factor if rank in late else 0.3))
     return Case(
-        "straggler", job.with_hook("data", loader), job, title=(rf"\branks? .*({late[0]}|{late[1]})\b",), rest=(r"data|load",), never=(NO_NOTHING,),
+        "straggler", job.with_hook("data", loader), job, title=(rf"\branks? .*({late[0]}|{late[1]})\b",), rest=(r"data|load", *(rf"\branks?\b[^.]*\b{rank}\b" for rank in late)), never=(NO_NOTHING,),
         truth=f"ranks {late[0]} and {late[1]} of 4 load their data late",
     )  # fmt: skip
 
