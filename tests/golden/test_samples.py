@@ -19,6 +19,7 @@ from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.build import text
 from support.gpu_sample import gpu_sample
 from support.graphs import joined
+from support.snapshots import small_snapshot, with_snapshot
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "samples"
@@ -35,7 +36,10 @@ def name_of(path):
     return "-".join(path.relative_to(FOLDER).parts).removesuffix(".pt.trace.json.gz")
 
 
-SAMPLES = {**{name_of(path): partial(read_once, path) for path in TRACES}, "gpu": gpu_sample().build}
+SAMPLES = {
+    **{name_of(path): partial(read_once, path) for path in TRACES},
+    "gpu": lambda: with_snapshot(gpu_sample().build(), small_snapshot()),
+}
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any
 
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
+from support.snapshots import MIB, Allocator, trained
 
 BESIDE = "test_files_beside.py"
 WORK = (Operator("aten::mm", (4, 4), 0, ("gemm",)), Operator("aten::add", (4,), 1, ("add", "norm")))
@@ -96,6 +97,12 @@ def _trace() -> dict[str, Any]:
     return {"other/rank0.1.pt.trace.json": json.loads(TraceBuilder().step(5, 0, 900).op("aten::mm", 5, 90).text())}
 
 
+def _snapshot() -> dict[str, Any]:
+    allocator = Allocator(8 * MIB << 7)
+    trained(allocator, 2, activation=4 * MIB)
+    return {"memory/snapshot.pickle": allocator.dumped()}
+
+
 KINDS = {
     "trace": FileKind(
         _TRACE, frozenset({"test_any_value_in_any_field.py", "test_reader.py", "test_views.py", BESIDE}), _trace
@@ -104,6 +111,7 @@ KINDS = {
     "Nsight export": FileKind(_DATABASE, frozenset({"test_nsight.py"})),
     "memory timeline": FileKind(_TRACE, frozenset({BESIDE}), _memory_timeline),
     "raw memory timeline": FileKind(_TRACE, frozenset({BESIDE}), _raw_memory_timeline),
+    "memory snapshot": FileKind(_TRACE, frozenset({BESIDE, "test_snapshots.py"}), _snapshot),
     "trace that is copied": FileKind(_COPIES, frozenset({"test_any_value_in_any_field.py", "test_reader.py"})),
     "notes about graphs": FileKind(_readers("kinetoscope_tb.reader.node_notes"), frozenset({BESIDE}), _node_notes),
     "capture": FileKind(_readers("kinetoscope_tb.engine.captures"), frozenset({BESIDE}), _capture),

@@ -21,6 +21,7 @@ from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator, joined
 from support.rows import assert_events_lead_back
+from support.snapshots import small_snapshot, with_snapshot
 
 
 def for_each_view(rule):
@@ -63,7 +64,7 @@ def full():
 
 @cache
 def rich():
-    return full().build()
+    return with_snapshot(full().build(), small_snapshot())
 
 
 @for_each_view

@@ -73,7 +73,8 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     """
     faults = Faults(facts, diagnostics)
     if facts.trace.meta.foreign_writer is not None:
-        return [_about_foreign_file(facts.trace.meta.foreign_writer)]
+        is_snapshot = facts.trace.holds("snapshot")
+        return [] if is_snapshot else [_about_foreign_file(facts.trace.meta.foreign_writer)]
     device = unrecorded_device(facts.trace)
     if device is not None:
         return [_about_unrecorded_device(device)]

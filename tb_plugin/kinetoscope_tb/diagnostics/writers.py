@@ -11,7 +11,7 @@ FOREIGN = "foreign_writer"
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """That another program wrote the file, and what can be said of it nevertheless."""
-    if trace.meta.foreign_writer is None:
+    if trace.meta.foreign_writer is None or trace.holds("snapshot"):
         return
     by_name = " Kernels and copies are recognized by their names and lanes." if trace.device_events.height else ""
     yield Diagnostic(

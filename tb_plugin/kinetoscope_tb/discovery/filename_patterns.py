@@ -17,7 +17,8 @@ from ..names.regex import regex
 NO_SPAN = "default"
 MOST_REMEMBERED = 1 << 14  # names, parsed again for each listing
 
-_EXTENSION = regex(r"\.((json|pftrace|perfetto-trace)(\.gz|\.zst)?|sqlite)$")
+_EXTENSION = regex(r"\.((json|pftrace|perfetto-trace|pickle|pkl)(\.gz|\.zst)?|sqlite|html)$")
+_SNAPSHOT = regex(r"\.((pickle|pkl)(\.gz|\.zst)?|html)$")  # others have such names too
 _PERFETTO = regex(r"(\.pt\.trace)?\.(pftrace|perfetto-trace)(\.gz|\.zst)?$")
 _NSIGHT = regex(r"(?:(?P<span>.+?)[._-])?(?P<worker>rank[-_]?\d+)\.sqlite")  # -o report.rank%q{RANK}
 _UNFINISHED = regex(r"\.(tmp|part|partial)(-[^.]*)?$")
@@ -102,10 +103,12 @@ def finished_name(name: str) -> str:
 
 @lru_cache(MOST_REMEMBERED)
 def name_parts(name: str) -> NameParts:
-    """Parse the name of a JSON, Perfetto or SQLite file."""
+    """Parse the name of a JSON, Perfetto or SQLite file, or of a memory snapshot."""
     if report := _NSIGHT.fullmatch(name):
         return NameParts(report["worker"], report["span"] or "", says_rank=True)
     stem = _EXTENSION.sub("", name)
+    if _SNAPSHOT.search(name):
+        return NameParts(stem, looks_right=False)
     is_perfetto = _PERFETTO.search(name) is not None
     torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")
     parts = parse(torch_name)

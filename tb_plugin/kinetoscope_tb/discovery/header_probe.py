@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TraceError
-from ..filesystem import DamagedDatabase, Database, Entry, begins_database, is_url, stored_bytes
+from ..filesystem import DamagedDatabase, Database, Entry, begins_database, begins_snapshot, is_url, stored_bytes
 from ..names.regex import regex
 
 HEAD_BYTES = 64 << 10
@@ -67,6 +67,7 @@ class Head:
         is_merged: Whether another tool merged it.
         problem: Why it can't be read.
         started_ns: When our recorder began the recording, in ns since 1970; 0: unknown.
+        is_snapshot: Whether it is a memory snapshot.
     """
 
     is_trace: bool | None = None
@@ -76,11 +77,12 @@ class Head:
     is_merged: bool = False
     problem: str = ""
     started_ns: int = 0
+    is_snapshot: bool = False
 
     @property
     def has_own_run(self) -> bool:
         """Whether the file is a run by itself."""
-        return self.is_merged or bool(self.workers)
+        return self.is_merged or self.is_snapshot or bool(self.workers)
 
 
 UNKNOWN = Head()
@@ -160,6 +162,8 @@ def head_in(data: bytes) -> tuple[Head, bool]:
         start = _first_text(data) if data.startswith(_GZIP) else data
     except zlib.error as error:
         return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
+    if begins_snapshot(start):
+        return Head(is_trace=True, is_snapshot=True), True
     if _is_perfetto(start):
         return Head(is_trace=True), True
     text = _text(start)

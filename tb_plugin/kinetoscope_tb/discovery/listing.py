@@ -50,7 +50,8 @@ class TraceFile:
         patterns: Users' patterns of names that are communication.
         captures: Recordings that say what its graphs launch, chosen by the user; None: they are searched next to it.
         process: Which process of the file it is, if the file holds several (`Process.id`).
-        has_own_run: Whether the file is a run by itself, because others were merged into it.
+        has_own_run: Whether the file is a run by itself, since others were merged into it, or it is a snapshot.
+        is_snapshot: Whether it is a memory snapshot.
     """
 
     run: str
@@ -67,6 +68,7 @@ class TraceFile:
     captures: tuple[Entry, ...] | None = None
     process: str | None = None
     has_own_run: bool = False
+    is_snapshot: bool = False
 
     @property
     def version(self) -> Any:
@@ -184,10 +186,10 @@ def newest_span(spans: Mapping[str, TraceFile]) -> str:
 
 
 def _newest_runs(files: Iterable[TraceFile]) -> list[str]:
-    """The runs of some recordings, the newest first."""
-    latest: dict[str, tuple[int, int, int, Key]] = {}
+    """The runs of some recordings, the newest first; memory snapshots come after all traces."""
+    latest: dict[str, tuple[bool, int, int, int, Key]] = {}
     for file in files:
-        key = run_recency(file.run, file.span, file.started_ns, file.modified_ns)
+        key = not file.is_snapshot, *run_recency(file.run, file.span, file.started_ns, file.modified_ns)
         latest[file.run] = max(key, latest.get(file.run, key))
     return sorted(latest, key=latest.__getitem__, reverse=True)
 

@@ -37,8 +37,9 @@ _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _MOST_NOTES = 3  # notes of a run without traces
 _NO_TRACE = (
-    "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace (also with .gz or .zst) or .sqlite "
-    "are traces if their first bytes look like one; a file of another name must be given by its path."
+    "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or "
+    ".zst), .sqlite or .html are traces if their first bytes look like one; a file of another name must be given by "
+    "its path."
 )
 _NOT_UTF8 = "This name isn't UTF-8, so no address can hold it. Rename it."
 
@@ -291,6 +292,7 @@ def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, Commun
             c.entry.modified_ns,
             patterns=patterns[c.logdir],
             has_own_run=c.head.has_own_run,
+            is_snapshot=c.head.is_snapshot,
         )
         files[file.run, file.worker, file.span] = file
     return list(files.values())

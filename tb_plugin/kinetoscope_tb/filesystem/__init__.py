@@ -8,6 +8,7 @@ files          a file as bytes
 regular_files  opens files, but no pipes and devices
 atomic_write   writes a file completely or not at all
 databases      SQLite databases: their tables, and rows of them
+snapshots      how a memory snapshot begins
 table_definitions  the columns of a table of SQLite
 prefetch       a remote file, fetched ahead of its reader
 """
@@ -18,6 +19,7 @@ from .atomic_write import atomic_write
 from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_database, page_head
 from .files import StoredFile, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, exists, folders, names_in
+from .snapshots import begins_page, begins_snapshot
 from .table_definitions import Table
 from .urls import is_url, last_part, printable, words
 
@@ -32,6 +34,8 @@ __all__ = [
     "Table",
     "atomic_write",
     "begins_database",
+    "begins_page",
+    "begins_snapshot",
     "entry_at",
     "exists",
     "file_identity",

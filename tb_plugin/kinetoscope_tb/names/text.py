@@ -50,6 +50,13 @@ def file_size(count: float) -> str:
     return f"{count:.0f} B" if size == 1 else f"{count / size:,.1f} {unit}"
 
 
+def memory_size(count: float) -> str:
+    """A size of memory in binary units, such as 512 B, 1.50 MiB or 80.00 GiB."""
+    shift = next((shift for shift in (30, 20, 10) if count >= 1 << shift), 0)
+    unit = {30: "GiB", 20: "MiB", 10: "KiB", 0: "B"}[shift]
+    return f"{count:.0f} B" if not shift else f"{count / (1 << shift):,.2f} {unit}"
+
+
 def uncapitalized(sentence: str) -> str:
     """The sentence as a clause within another one; an abbreviation such as GPU stays."""
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]

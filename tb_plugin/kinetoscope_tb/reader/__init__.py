@@ -3,6 +3,8 @@
 input               a file as blocks of decompressed UTF-8 text
 scan                text → sorted events, in several threads; damage and its repair
 perfetto            Perfetto's protobuf → the same sorted events
+pickles             pickles of plain values, without unpickling
+snapshots           torch's memory snapshots → the snapshot's frames of a trace
 nsight              Nsight Systems' SQLite export → the same sorted events
 memory_timeline     torch's memory timelines → the memory rows of a trace
 processes           a file of several processes → the events of each
@@ -21,11 +23,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..arrays.allocator import release_free_memory
 from ..errors import TraceError
-from ..filesystem import StoredFile, begins_database
+from ..filesystem import StoredFile, begins_database, begins_snapshot
 from ..measures.serving.steps import with_iterations_as_steps
 from ..trace.assemble import assemble
 from ..trace.meta import WriterFingerprint
@@ -39,9 +41,14 @@ from .processes.split import contents
 from .scan.ingest import Ingested, default_threads, ingest
 from .writer_fingerprint import Samples
 
+if TYPE_CHECKING:
+    from .snapshots.columns import SnapshotFrames
+
 __all__ = ["Preview", "Progress", "read", "read_blocks", "read_each"]
 
 _SHOWS_FORMAT = 1 << 12  # bytes of the text, which show what it is
+_SNAPSHOT_WRITER = "torch's memory history"
+_SNAPSHOT_HEAD = b'{"memorySnapshot": true, "traceEvents": ['
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,7 @@ class _Reading:
     diagnostics: list[Diagnostic]
     fingerprint: WriterFingerprint
     report: _Report
+    snapshot: SnapshotFrames | None = None
 
 
 def _ingest(
@@ -165,6 +173,7 @@ def _ingest(
     progress = _progress(report)
     of_format: list[Diagnostic] = []
     samples = Samples()
+    snapshot: SnapshotFrames | None = None
     # The readers of rarer formats are imported for their files alone: they are a third of the reader's modules.
     if begins_database(start):
         from .nsight.ingest import ingest_nsight
@@ -174,13 +183,19 @@ def _ingest(
         from .perfetto.ingest import ingest_perfetto
 
         ingested, of_format = ingest_perfetto(blocks, path, progress)
+    elif begins_snapshot(start):
+        from .snapshots.ingest import ingest_snapshot
+
+        whole = ingest_snapshot(blocks, path, lambda: report("reading", None))
+        snapshot, of_format = whole.frames, whole.diagnostics
+        ingested = Ingested(head=_SNAPSHOT_HEAD, tail=b"]}")
     elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
         from .memory_timeline import ingest_memory_timeline
 
         ingested = ingest_memory_timeline(blocks, path)
     else:
         ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
-    return _Reading(ingested, path, [*diagnostics, *of_format], samples.fingerprint(), report)
+    return _Reading(ingested, path, [*diagnostics, *of_format], samples.fingerprint(), report, snapshot)
 
 
 def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
@@ -201,7 +216,23 @@ def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
         parts = build_parts(share.ingested, share.outside, reading.path, diagnostics, fingerprint)
         release_free_memory()
         meta = replace(parts.meta, processes=held.processes, process=share.process)
-        yield with_iterations_as_steps(assemble(replace(parts, meta=meta)))
+        trace = with_iterations_as_steps(assemble(replace(parts, meta=meta)))
+        yield trace if reading.snapshot is None else _with_snapshot(trace, reading.snapshot)
+
+
+def _with_snapshot(trace: Trace, snapshot: SnapshotFrames) -> Trace:
+    """The trace of a file that holds a memory snapshot alone."""
+    events = snapshot.frames["snapshot_events"].height
+    meta = replace(
+        trace.meta,
+        top={**trace.meta.top, "allocatorSettings": snapshot.settings},
+        events=events,
+        foreign_writer=_SNAPSHOT_WRITER,
+    )
+    window = (0, snapshot.end_ns)
+    diagnostics = tuple(d for d in trace.diagnostics if d.rule != "no_events")
+    frames: dict[str, Any] = dict(snapshot.frames)
+    return replace(trace, origin_ns=snapshot.origin_ns, window=window, meta=meta, diagnostics=diagnostics, **frames)
 
 
 def _progress(report: _Report) -> Callable[..., None]:

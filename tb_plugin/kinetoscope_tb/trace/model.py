@@ -11,8 +11,9 @@ afterwards. Rules that hold in every frame:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -236,6 +237,63 @@ STEPS = {
 Where no step was marked, the iterations of a server are the steps (measures/serving/steps.py).
 """
 
+SNAPSHOT_ACTIONS = pl.Enum(
+    [
+        *("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap"),
+        *("snapshot", "oom", "unknown"),
+    ]
+)
+SNAPSHOT_STATES = pl.Enum(["active_allocated", "active_pending_free", "inactive", "unknown"])
+
+SNAPSHOT_EVENTS = {
+    "action": SNAPSHOT_ACTIONS,
+    "device": pl.Int32,  # its index: the list that holds the event
+    "address": pl.Int64,
+    "size": pl.Int64,
+    "stream": pl.Int64,
+    "moment": pl.Int64,  # ns since the trace's origin; torch before 2.1 wrote none
+    "stack": pl.Int32,  # of snapshot_stacks
+    "device_free": pl.Int64,  # of an oom: what the device itself had free
+    "pool": pl.Enum,  # `a, b`; torch 2.12 and later
+    "compile_context": pl.Enum,  # frame and version of what torch.compile compiled, such as 0/0
+    "user_metadata": pl.Enum,
+}
+"""One row is one entry of a memory snapshot's history. Order: device, file."""
+
+SNAPSHOT_SEGMENTS = {
+    "device": pl.Int32,
+    "address": pl.Int64,
+    "total_size": pl.Int64,
+    "allocated_size": pl.Int64,
+    "active_size": pl.Int64,
+    "requested_size": pl.Int64,
+    "stream": pl.Int64,
+    "segment_type": pl.Enum,  # small or large
+    "pool": pl.Enum,  # `a, b`; other than `0, 0` a private one, as of a graph's capture
+    "is_expandable": pl.Boolean,
+    "stack": pl.Int32,
+}
+"""One row is one segment that the allocator held when the snapshot was taken. Order: file."""
+
+SNAPSHOT_BLOCKS = {
+    "segment": pl.Int32,  # a row of snapshot_segments
+    "address": pl.Int64,
+    "size": pl.Int64,
+    "requested_size": pl.Int64,
+    "state": SNAPSHOT_STATES,
+    "stack": pl.Int32,
+}
+"""One row is one block of a segment, in use or not. Order: file."""
+
+SNAPSHOT_FRAMES = {"file": pl.Enum, "line": pl.Int64, "function": pl.Enum}
+"""One row is one frame of a stack, whichever stacks have it."""
+
+SNAPSHOT_STACKS = {"stack": pl.Int32, "frame": pl.Int32}
+"""One row is one frame of one stack: its number, and the row of snapshot_frames. Order: stack, the innermost first."""
+
+SNAPSHOT_ANNOTATIONS = {"name": pl.String, "is_start": pl.Boolean, "device": pl.Int32, "moment": pl.Int64}
+"""One row is the begin or the end of a range of the program. Order: file."""
+
 COLLECTED = {
     "host_events": HOST_EVENTS,
     "launches": LAUNCHES,
@@ -256,6 +314,8 @@ POINTERS = {
     "python_calls": {"thread": "threads", "parent": "python_calls"},
     "flows": {"thread": "threads"},
     "collectives": {"host_event": "host_events", "device_event": "device_events"},
+    "snapshot_blocks": {"segment": "snapshot_segments"},
+    "snapshot_stacks": {"frame": "snapshot_frames"},
     "others": {"thread": "threads"},
 }
 """Columns of each frame with row numbers of another frame, or NONE. A parent's row comes before its children's."""
@@ -354,6 +414,11 @@ NO_CAPTURES = CaptureFiles()
 """Nobody searched, or there is nothing to search for."""
 
 
+def empty_frame(schema: Mapping[str, Any]) -> pl.DataFrame:
+    """A frame without rows."""
+    return pl.DataFrame(schema={name: pl.Enum([]) if kind is pl.Enum else kind for name, kind in schema.items()})
+
+
 @dataclass(frozen=True)
 class Trace:
     """What one worker did in one span.
@@ -385,6 +450,12 @@ class Trace:
     steps: pl.DataFrame
     meta: Meta
     diagnostics: tuple[Diagnostic, ...]
+    snapshot_events: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_EVENTS))
+    snapshot_segments: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_SEGMENTS))
+    snapshot_blocks: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_BLOCKS))
+    snapshot_frames: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_FRAMES))
+    snapshot_stacks: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_STACKS))
+    snapshot_annotations: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_ANNOTATIONS))
     captures: CaptureFiles = NO_CAPTURES
     replayed: ReplayedCalls | None = None
     _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
@@ -457,7 +528,8 @@ class Trace:
         `iterations`: any iteration of a server, marked or not; `device_iterations`: with any work of a device;
         `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
         `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
-        `marks`: any mark of a graph's node.
+        `marks`: any mark of a graph's node;
+        `snapshot`: any event or segment of a memory snapshot; `snapshot_failure`: any allocation in it that failed.
 
         A capture may have those of CAPTURED where the trace itself has none.
         """
@@ -490,6 +562,10 @@ class Trace:
         if part == "memory_categories":
             has_addresses = bool((~self.memory["address"].is_in([0, -1])).any())
             return has_addresses or self.meta.top.get("memoryTimeline") is True
+        if part == "snapshot":
+            return not (self.snapshot_events.is_empty() and self.snapshot_segments.is_empty())
+        if part == "snapshot_failure":
+            return bool((self.snapshot_events["action"] == "oom").any())
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":

@@ -272,7 +272,7 @@ class Machine:
         """The records since the last call, a row each: the kind and the columns, as words."""
         count = self._count("records")
         self._state[_AT["records"]] = 0
-        return self._arrays["records"][: count * self._width].reshape(count, -1).copy()
+        return self._arrays["records"][: count * self._width].reshape(count, self._width).copy()
 
 
 _COUNTERS: Mapping[str, tuple[str, int]] = {

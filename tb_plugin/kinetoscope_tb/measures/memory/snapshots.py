@@ -1,0 +1,184 @@
+"""A memory snapshot replayed: levels over time, and which blocks were alive at an event.
+
+Sizes in the history are those that were requested; the allocator rounds each up to 512 bytes, or to a whole block. So
+levels are of requested memory, and only segments and blocks at the end have the rounded sizes. The history is a ring:
+it begins at some event, with a level that follows from the blocks at its end. A block is allocated from `alloc` to
+`free_requested`, and active until `free_completed`, when no stream uses it any more. Memory is reserved from
+`segment_alloc` or `segment_map` to `segment_free` or `segment_unmap` (c10/cuda/CUDACachingAllocator.cpp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE
+from ...trace.memo import once_per_trace
+from ...trace.model import Trace
+
+Ints = NDArray[np.int64]
+
+HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_memory_history and _dump_snapshot."
+UNKNOWN_PLACE = "[no stack recorded]"
+BEFORE = "[allocated before the history]"
+_OF_TORCH = ("/torch/", "torch/", "??", "<frozen", "/site-packages/")
+_STARTS = ("segment_alloc", "segment_map")
+_ENDS = ("segment_free", "segment_unmap")
+
+
+@dataclass(frozen=True)
+class DeviceSnapshot:
+    """The history and the blocks of one device.
+
+    Args:
+        device: Its index.
+        events: Its events, in order.
+        allocated_bytes, active_bytes, reserved_bytes: The levels after each event; as many as events.
+        before: The three levels before the first event.
+        lives: A row per block: address, size, stack, `begin` and `end`: the events at which it became active and was
+            freed; begin is -1 if that was before the history, end is the number of events if it is alive at the end.
+        segments: The segments at the end.
+    """
+
+    device: int
+    events: pl.DataFrame
+    allocated_bytes: Ints
+    active_bytes: Ints
+    reserved_bytes: Ints
+    before: tuple[int, int, int]
+    lives: pl.DataFrame
+    segments: pl.DataFrame
+
+    @property
+    def peak(self) -> int:
+        """The event after which the most was allocated; -1 if that was before the first one."""
+        most = int(self.allocated_bytes.max(initial=0))
+        return -1 if not self.allocated_bytes.size or self.before[0] >= most else int(self.allocated_bytes.argmax())
+
+    @property
+    def times(self) -> Ints:
+        """When each event was, in ns; their numbers if the snapshot has no times."""
+        moment: Ints = self.events["moment"].to_numpy()
+        return np.arange(moment.size) if (moment < 0).any() else moment
+
+    def levels(self, event: int) -> tuple[int, int, int]:
+        """Allocated, active and reserved after an event; -1 is before the first one."""
+        if event < 0:
+            return self.before
+        return int(self.allocated_bytes[event]), int(self.active_bytes[event]), int(self.reserved_bytes[event])
+
+    @property
+    def failure(self) -> int | None:
+        """The last event at which an allocation failed; None if none did."""
+        oom_events = np.flatnonzero((self.events["action"] == "oom").to_numpy())
+        return int(oom_events[-1]) if oom_events.size else None
+
+    def alive(self, event: int) -> pl.DataFrame:
+        """The lives of the blocks that were active after an event."""
+        return self.lives.filter((pl.col("begin") <= event) & (pl.col("end") > event))
+
+
+@once_per_trace
+def device_snapshots(trace: Trace) -> tuple[DeviceSnapshot, ...]:
+    """Each device with segments or events."""
+    devices = {*trace.snapshot_events["device"].unique(), *trace.snapshot_segments["device"].unique()}
+    return tuple(_device(trace, device) for device in sorted(devices))
+
+
+def _device(trace: Trace, device: int) -> DeviceSnapshot:
+    events = trace.snapshot_events.filter(pl.col("device") == device)
+    segments = trace.snapshot_segments.with_row_index("row").filter(pl.col("device") == device)
+    size_of_request = pl.when(pl.col("requested_size") >= 0).then("requested_size").otherwise("size")
+    blocks = trace.snapshot_blocks.filter(pl.col("segment").is_in(segments["row"].to_list())).with_columns(
+        size=size_of_request
+    )
+    action, size = events["action"].cast(pl.String).to_numpy(), np.maximum(events["size"].to_numpy(), 0)
+    changes = [
+        np.where(action == "alloc", size, 0) - np.where(action == release, size, 0)
+        for release in ("free_requested", "free_completed")
+    ]
+    changes.append(np.where(np.isin(action, _STARTS), size, 0) - np.where(np.isin(action, _ENDS), size, 0))
+    is_allocated = blocks["state"] == "active_allocated"
+    is_active = is_allocated | (blocks["state"] == "active_pending_free")
+    ends = [int(blocks.filter(mask)["size"].sum()) for mask in (is_allocated, is_active)]
+    ends.append(int(segments["total_size"].sum()))
+    before = [end - int(change.sum()) for end, change in zip(ends, changes, strict=True)]
+    level_arrays = [start + np.cumsum(change) for start, change in zip(before, changes, strict=True)]
+    lives = _lives(events, blocks.filter(is_active))
+    start = before[0], before[1], before[2]
+    return DeviceSnapshot(device, events, level_arrays[0], level_arrays[1], level_arrays[2], start, lives, segments)
+
+
+def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
+    """The lives of all blocks that the history and the end know."""
+    count = events.height
+    rows = (
+        events.with_row_index("event")
+        .filter(pl.col("action").is_in(["alloc", "free_completed"]))
+        .select("event", "address", "size", "stack", is_alloc=pl.col("action") == "alloc")
+        .sort("address", "event")
+    )
+    next_event, behind = pl.col("event").shift(-1).over("address"), pl.col("is_alloc").shift(1).over("address")
+    is_freed_next = ~pl.col("is_alloc").shift(-1).over("address").fill_null(value=True)
+    rows = rows.with_columns(
+        next_event=next_event, is_freed_next=is_freed_next, follows_alloc=behind.fill_null(value=False)
+    )
+    from_history = rows.filter(pl.col("is_alloc")).select(
+        *("address", "size", "stack"),
+        begin=pl.col("event").cast(pl.Int64),
+        end=pl.when("is_freed_next")
+        .then("next_event")
+        .otherwise(pl.coalesce("next_event", pl.lit(count)))
+        .cast(pl.Int64),
+        is_last=pl.col("next_event").is_null(),
+    )
+    older_releases = rows.filter(~pl.col("is_alloc") & ~pl.col("follows_alloc")).select(
+        *("address", "size"),
+        stack=pl.lit(NONE, pl.Int32),
+        begin=pl.lit(-1, pl.Int64),
+        end=pl.col("event").cast(pl.Int64),
+    )
+    known_at_end = from_history.filter(pl.col("is_last") & (pl.col("end") == count))
+    older = active.join(known_at_end.select("address"), "address", "anti").select(
+        *("address", "size", "stack"), begin=pl.lit(-1, pl.Int64), end=pl.lit(count, pl.Int64)
+    )
+    return pl.concat([from_history.drop("is_last"), older_releases, older])
+
+
+@once_per_trace
+def stack_places(trace: Trace) -> pl.DataFrame:
+    """Of each stack: its text, one frame per line and the innermost first, and its place: the program's own line.
+
+    That is the innermost frame in Python that is neither torch's nor an installed package's, or else the innermost one
+    in Python, or else the innermost.
+    """
+    frames = trace.snapshot_frames.select(
+        file=pl.col("file").cast(pl.String).fill_null("??"),
+        line="line",
+        function=pl.col("function").cast(pl.String).fill_null("??"),
+    ).with_row_index("frame")
+    is_python = pl.col("file").str.ends_with(".py")
+    is_own = is_python & ~pl.any_horizontal(pl.col("file").str.contains(part, literal=True) for part in _OF_TORCH)
+    text = pl.format("{}:{}:{}", "file", "line", "function")
+    name = pl.col("file").str.split("/").list.tail(2).list.join("/")
+    line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function")).otherwise("function")
+    frames = frames.select(
+        "frame", text=text, place=line, rank=pl.when(is_own).then(0).when(is_python).then(1).otherwise(2)
+    )
+    rows = trace.snapshot_stacks.join(
+        frames.with_columns(pl.col("frame").cast(pl.Int32)), "frame", maintain_order="left"
+    )
+    return rows.group_by("stack", maintain_order=True).agg(
+        text=pl.col("text").str.join("\n"), place=pl.col("place").sort_by("rank", maintain_order=True).first()
+    )
+
+
+def with_places(trace: Trace, lives: pl.DataFrame) -> pl.DataFrame:
+    """Lives with the text and the place of their stack."""
+    of_stacks = stack_places(trace)
+    substitute = pl.when(pl.col("begin") < 0).then(pl.lit(BEFORE)).otherwise(pl.lit(UNKNOWN_PLACE))
+    rows = lives.join(of_stacks, "stack", "left", maintain_order="left")
+    return rows.with_columns(place=pl.coalesce("place", substitute), text=pl.col("text"))

@@ -1,0 +1,148 @@
+"""The pickle of a snapshot → records of its events, blocks, segments and annotations, in one compiled pass.
+
+torch 1.12 to 2.0 wrote a list of segments, later ones a dict (torch/csrc/cuda/memory_snapshot.cpp);
+CUDA, XPU and NPU use the same keys. A field that a version doesn't have is missing; a key that isn't known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import chain
+
+import numpy as np
+
+from ...errors import NotATrace
+from ...filesystem import begins_page
+from ...trace.model import Diagnostic
+from ..pickles.machine import Machine, PickleError, Schema, Words
+from .columns import SnapshotFrames, frames_of
+from .text import pickle_blocks
+
+
+class RecordKind(IntEnum):
+    """The dicts of a snapshot."""
+
+    FRAME = 0
+    EVENT = 1
+    ANNOTATION = 2
+    SEGMENT = 3
+    BLOCK = 4
+    HISTORY = 5
+
+
+FIELDS = {
+    RecordKind.FRAME: ("filename", "line", "name"),
+    RecordKind.EVENT: (
+        *("action", "addr", "size", "stream", "time_us", "frames", "device_free", "pool_id", "compile_context"),
+        "user_metadata",
+    ),
+    RecordKind.ANNOTATION: ("stage", "name", "device", "time_us"),
+    RecordKind.SEGMENT: (
+        *("device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream"),
+        *("segment_type", "segment_pool_id", "is_expandable", "frames", "blocks"),
+    ),
+    RecordKind.BLOCK: ("address", "size", "requested_size", "state", "frames", "history"),
+    RecordKind.HISTORY: ("addr", "real_size", "frames"),
+}
+_REQUIRED = {
+    RecordKind.FRAME: ("filename", "line"),
+    RecordKind.EVENT: ("action", "size"),
+    RecordKind.ANNOTATION: ("stage", "name"),
+    RecordKind.SEGMENT: ("total_size", "blocks"),
+    RecordKind.BLOCK: ("size", "state"),
+    RecordKind.HISTORY: ("addr", "real_size"),
+}
+SCHEMA = Schema(tuple(FIELDS.values()), tuple(_REQUIRED.values()))
+
+
+class RecordMachine(Machine):
+    """A machine whose records are taken out as they come, so that memory follows the columns."""
+
+    def __init__(self) -> None:
+        super().__init__(SCHEMA)
+        self._parts: dict[RecordKind, list[Words]] = {kind: [] for kind in RecordKind}
+
+    def make_room(self) -> None:
+        """Take the records."""
+        records = self.taken_records()
+        for kind in RecordKind:
+            rows = records[records[:, 0] == kind] if records.size else records
+            if len(rows):
+                self._parts[kind].append(rows[:, 1 : 1 + len(FIELDS[kind])])
+
+    def records(self, kind: RecordKind) -> dict[str, Words]:
+        """The columns of a kind of record, as words."""
+        self.make_room()
+        parts = self._parts[kind]
+        rows = np.concatenate(parts) if parts else np.empty((0, len(FIELDS[kind])), np.int64)
+        return dict(zip(FIELDS[kind], rows.T, strict=True))
+
+
+@dataclass
+class Snapshot:
+    """A snapshot as it was read.
+
+    Args:
+        frames: Its frames.
+        diagnostics: What is wrong with it.
+    """
+
+    frames: SnapshotFrames
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], None]) -> Snapshot:
+    """Read a snapshot.
+
+    Args:
+        blocks: Its text.
+        path: Its name in messages.
+        progress: Called after each block.
+
+    Raises:
+        NotATrace: It has no segments and no events.
+    """
+    stream = iter(blocks)
+    start = next(stream, b"")
+    machine, problem = RecordMachine(), ""
+    try:
+        for block in pickle_blocks(chain([start], stream), is_page=begins_page(start)):
+            machine.feed(block)
+            progress()
+            if machine.is_over:
+                break
+    except PickleError as error:
+        problem = str(error)
+    is_whole = machine.is_over
+    if not is_whole:
+        machine.end()
+    frames = frames_of(machine, {kind.name.lower(): machine.records(kind) for kind in RecordKind})
+    if frames.is_empty:
+        reason = f": {problem}" if problem else ", or it was truncated before them"
+        raise NotATrace(path, f"it is a pickle without segments and events of a memory snapshot{reason}.")
+    return Snapshot(frames, _diagnostics(machine, frames, problem, is_whole=is_whole))
+
+
+def _diagnostics(machine: Machine, frames: SnapshotFrames, problem: str, *, is_whole: bool) -> list[Diagnostic]:
+    diagnostics = []
+    if problem:
+        words = (
+            f"The snapshot was read up to a place that isn't plain data: {problem}. Nothing of the file was run. What "
+            "follows is missing; record the snapshot again."
+        )
+        diagnostics.append(Diagnostic("refused_pickle", 1, words, machine.read_bytes, level="loss"))
+    elif not is_whole:
+        words = (
+            f"The snapshot ends too early, at byte {machine.read_bytes}: what follows is missing, so its segments and "
+            "its events may not add up. Record it again, and let the job finish writing."
+        )
+        diagnostics.append(Diagnostic("truncated", 1, words, machine.read_bytes, level="loss"))
+    if machine.left_out_frames:
+        words = "Stacks of over 1,000 frames are shown with their innermost 1,000."
+        diagnostics.append(Diagnostic("cut_stacks", machine.left_out_frames, words, level="note"))
+    if frames.unread:
+        words = "Entries of the snapshot have another form than torch writes; they are left out."
+        diagnostics.append(Diagnostic("unread_entries", frames.unread, words))
+    return diagnostics

@@ -1,0 +1,52 @@
+"""Failures planted in a simulation of the allocator: the cause is right, or isn't said."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.views import VIEWS
+from support.snapshots import planted_failures
+
+
+@cache
+def answers():
+    """Of each failure: its cause, and what is said with and without the memory of the device."""
+    found = {}
+    for name, (cause, allocator) in planted_failures().items():
+        trace = read_blocks([allocator.dumped()], path="snapshot.pickle")
+        first = [
+            VIEWS["snapshot_failure"].run(trace, device_bytes=known).row(0, named=True)
+            for known in (allocator.device_bytes, None)
+        ]
+        found[name] = cause, *first
+    return found
+
+
+def test_failures_of_every_class_are_planted():
+    causes = Counter(cause for cause, _, _ in answers().values())
+    assert sum(causes.values()) >= 30
+    assert set(causes) == {
+        *("full", "leak", "fragmented", "other_stream", "private_pool", "outside", "limit", "too_large"),
+    }
+
+
+def test_with_the_memory_of_the_device_no_cause_is_wrong():
+    wrong = {name: row["cause"] for name, (cause, row, _) in answers().items() if row["cause"] != cause}
+    assert wrong == {}
+
+
+def test_without_it_only_memory_that_others_took_cant_be_told():
+    said = {name: (cause, row["cause"]) for name, (cause, _, row) in answers().items() if cause != "outside"}
+    wrong = {name: pair for name, pair in said.items() if pair[1] not in (pair[0], "full_or_outside")}
+    right = [name for name, (cause, answer) in said.items() if answer == cause]
+    assert wrong == {}
+    assert len(right) >= 28
+
+
+@pytest.mark.parametrize("name", ["leak 80", "full 80", "fragmented 80", "private pool 141"])
+def test_the_sentence_has_its_numbers_and_its_line(name):
+    _, row, _ = answers()[name]
+    assert "GiB" in row["sentence"] + row["evidence"]
+    assert "job/train.py:44 log_outputs" in row["sentence"] or "job/train.py:77 request" in row["sentence"]

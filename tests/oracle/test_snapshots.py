@@ -1,0 +1,96 @@
+"""Real memory snapshots: what must add up, and memory_viz's arithmetic by its documented rules."""
+
+import pickle
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from kinetoscope_tb.measures.memory.snapshots import device_snapshots
+from kinetoscope_tb.reader import read
+from kinetoscope_tb.views import VIEWS
+from support.real_traces import FOLDER
+
+SNAPSHOTS = sorted((FOLDER.parent / "snapshots").glob("*.pickle"))
+for_each_snapshot = pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.stem)
+
+
+def test_there_are_snapshots():
+    assert len(SNAPSHOTS) == 3
+
+
+@for_each_snapshot
+def test_blocks_add_up_to_their_segments(path):
+    trace = read(path)
+    state, size = pl.col("state"), pl.col("size")
+    is_allocated = state == "active_allocated"
+    sums = trace.snapshot_blocks.group_by("segment").agg(
+        total_size=size.sum(),
+        allocated_size=size.filter(is_allocated).sum(),
+        active_size=size.filter(state != "inactive").sum(),
+        requested_size=pl.col("requested_size").filter(is_allocated).sum(),
+    )
+    segments = trace.snapshot_segments.with_row_index("segment")
+    joined = segments.join(sums.with_columns(pl.col("segment").cast(pl.UInt32)), "segment", suffix="_of_blocks")
+    assert joined.height == segments.height
+    for name in ("total_size", "allocated_size", "active_size", "requested_size"):
+        assert joined[name].equals(joined[f"{name}_of_blocks"]), name
+    in_use = trace.snapshot_blocks.filter(state != "inactive")  # others keep the size of their last request
+    assert (in_use["requested_size"] <= in_use["size"]).all()
+
+
+@for_each_snapshot
+def test_the_replay_ends_with_the_blocks_and_begins_at_a_level_that_is_possible(path):
+    (snapshot,) = device_snapshots(read(path))
+    assert min(snapshot.before) >= 0
+    assert min(snapshot.allocated_bytes.min(), (snapshot.active_bytes - snapshot.allocated_bytes).min()) >= 0
+    assert (snapshot.reserved_bytes >= snapshot.active_bytes).all()
+    last = snapshot.events.height - 1
+    alive = snapshot.alive(last)
+    assert alive["size"].sum() == snapshot.active_bytes[-1]
+    with path.open("rb") as file:
+        blocks = [block for segment in pickle.load(file)["segments"] for block in segment["blocks"]]
+    active = {block["address"]: block["requested_size"] for block in blocks if block["state"] != "inactive"}
+    assert dict(alive.select("address", "size").rows()) == active
+    for event in {0, last // 3, last // 2, snapshot.peak, last}:
+        assert snapshot.alive(event)["size"].sum() == snapshot.active_bytes[event]
+
+
+@for_each_snapshot
+def test_levels_and_holders_equal_a_replay_event_by_event(path):
+    """The rules of memory_viz: alloc adds a block, free_completed removes it; at the end are the snapshot's blocks."""
+    with path.open("rb") as file:
+        written = pickle.load(file)
+    blocks = [block for segment in written["segments"] for block in segment["blocks"] if block["state"] != "inactive"]
+    alive = {block["address"]: (block["requested_size"], block["frames"]) for block in blocks}
+    levels, at_end = [], sum(size for size, _ in alive.values())
+    for event in reversed(written["device_traces"][0]):
+        levels.append(at_end)
+        at_end += {"alloc": -event["size"], "free_completed": event["size"]}.get(event["action"], 0)
+    levels.reverse()
+    trace = read(path)
+    (snapshot,) = device_snapshots(trace)
+    assert snapshot.active_bytes.tolist() == levels
+    begun, peak = {}, snapshot.peak
+    for event in written["device_traces"][0][: peak + 1]:
+        if event["action"] == "alloc":
+            begun[event["addr"]] = event["size"]
+        elif event["action"] == "free_completed":
+            begun.pop(event["addr"], None)
+    rows = VIEWS["snapshot_alive"].run(trace)
+    known = rows.filter(pl.col("place") != "[allocated before the history]")
+    assert known["alive_bytes"].sum() == sum(begun.values())
+    assert rows["alive_bytes"].sum() == levels[peak]
+    assert rows["blocks"].sum() >= len(begun)
+
+
+@for_each_snapshot
+def test_every_view_of_a_snapshot_answers(path):
+    trace = read(path)
+    actions = Counter(trace.snapshot_events["action"].to_list())
+    assert "unknown" not in actions
+    for name, view in VIEWS.items():
+        frame = view.frame(trace, {})
+        if name.startswith("snapshot_") and name != "snapshot_failure":
+            assert not frame.is_empty() or name == "snapshot_growth", name
+    assert VIEWS["snapshot_segments"].run(trace)["reserved_bytes"].sum() == trace.snapshot_segments["total_size"].sum()
