@@ -534,7 +534,8 @@ class Trace:
         A capture may have those of CAPTURED where the trace itself has none.
         """
         if part not in self._parts:  # looked up once: the page asks for each view with every state of the trace
-            self._parts[part] = self._has(part) or self._have_captures(part)
+            has = self._has_snapshot if part in OF_SNAPSHOT else self._has
+            self._parts[part] = has(part) or self._have_captures(part)
         return self._parts[part]
 
     def _have_captures(self, part: str) -> bool:
@@ -542,6 +543,12 @@ class Trace:
             notes = self.captures.node_notes
             return notes is not None and notes["mark"].null_count() < notes.height
         return part in CAPTURED and any(capture.holds(part) for capture in self.captures.traces)
+
+    def _has_snapshot(self, part: str) -> bool:
+        """Whether it has that part of a memory snapshot."""
+        if part == "snapshot":
+            return not (self.snapshot_events.is_empty() and self.snapshot_segments.is_empty())
+        return bool((self.snapshot_events["action"] == "oom").any())
 
     def _has(self, part: str) -> bool:
         """Whether it has that part itself."""
@@ -562,10 +569,6 @@ class Trace:
         if part == "memory_categories":
             has_addresses = bool((~self.memory["address"].is_in([0, -1])).any())
             return has_addresses or self.meta.top.get("memoryTimeline") is True
-        if part == "snapshot":
-            return not (self.snapshot_events.is_empty() and self.snapshot_segments.is_empty())
-        if part == "snapshot_failure":
-            return bool((self.snapshot_events["action"] == "oom").any())
         if part == "copies":
             return bool((self.device_events["kind"] != "kernel").any())
         if part == "matrix_work":
@@ -603,6 +606,9 @@ class Trace:
 
 CAPTURED = ("ops", "modules", "matrix_work", "marks")
 """The parts that a capture may have where the trace itself has none."""
+
+OF_SNAPSHOT = ("snapshot", "snapshot_failure")
+"""The parts of a memory snapshot."""
 
 _PARTS = {
     "ops": ("host_events", "operator"),

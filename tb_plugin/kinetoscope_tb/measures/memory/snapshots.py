@@ -16,10 +16,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...table import ID, Column, Table
 from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 
 Ints = NDArray[np.int64]
+
+
+class OfSnapshot(Table):
+    """Values of one device of a memory snapshot."""
+
+    device = Column(ID, "Index of the device.")
+
 
 HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_memory_history and _dump_snapshot."
 UNKNOWN_PLACE = "[no stack recorded]"

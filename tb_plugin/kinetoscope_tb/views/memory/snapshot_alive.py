@@ -6,12 +6,11 @@ from typing import Literal
 
 import polars as pl
 
-from ...measures.memory.snapshots import HINT, DeviceSnapshot, device_snapshots, with_places
+from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, STACK, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
-from .snapshot_levels import OfSnapshot
 
 MOST = 5000  # rows: stacks of a device
 

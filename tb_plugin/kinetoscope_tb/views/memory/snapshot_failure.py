@@ -5,12 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.memory.allocation_failure import Failure, failures
-from ...measures.memory.snapshots import DeviceSnapshot, device_snapshots, stack_places, with_places
+from ...measures.memory.snapshots import DeviceSnapshot, OfSnapshot, device_snapshots, stack_places, with_places
 from ...names.text import memory_size as size
 from ...table import BYTES, ID, INSTANT, PROSE, STACK, TEXT, Column
 from ...trace import Trace
 from ...view import Part, RowTime, View
-from .snapshot_levels import OfSnapshot
 
 MOST = 20  # failures of a device
 _HOLDERS = 3

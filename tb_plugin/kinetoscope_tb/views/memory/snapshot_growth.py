@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...measures.memory.snapshots import BEFORE, HINT, DeviceSnapshot, device_snapshots, with_places
+from ...measures.memory.snapshots import BEFORE, HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
-from .snapshot_levels import OfSnapshot
 
 PERIODS = 10  # parts of a history without steps
 _LEAST_STEPS = 3

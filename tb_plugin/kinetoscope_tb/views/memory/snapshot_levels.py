@@ -6,19 +6,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...measures.memory.snapshots import HINT, DeviceSnapshot, device_snapshots
+from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, device_snapshots
 from ...pictures import Lines
-from ...table import BYTES, ID, INSTANT, TEXT, Column, Table
+from ...table import BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...view import RowTime, Tab, View
 
 DRAWN = 600  # parts of the history of which the first, the last, the highest and the lowest levels are drawn
-
-
-class OfSnapshot(Table):
-    """Values of one device of a memory snapshot."""
-
-    device = Column(ID, "Index of the device.")
 
 
 class SnapshotLevels(OfSnapshot):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...measures.memory.snapshots import HINT
+from ...measures.memory.snapshots import HINT, OfSnapshot
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, ID, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
-from .snapshot_levels import OfSnapshot
 
 
 class SnapshotSegments(OfSnapshot):
