@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from ..names.regex import regex
 
-_PAGE = re.compile(rb"\s*<")
+_PAGE = regex(rb"\s*<")
 _VIEWER = b"MemoryViz.js"
 _PROTOCOLS = (2, 3, 4, 5)
 _SEARCHED = 1 << 12

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Iterable, Iterator
 
-_BASE64 = re.compile(rb'"base64"\s*:\s*"')
-_NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]")
+from ...names.regex import regex
+
+_BASE64 = regex(rb'"base64"\s*:\s*"')
+_NO_BASE64 = regex(rb"[^A-Za-z0-9+/=]")
 
 
 def pickle_blocks(blocks: Iterable[bytes], *, is_page: bool) -> Iterator[bytes]:
