@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from ...arrays.intervals import union
-from ...measures.graphs.marks import marks_of_work
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -30,7 +29,7 @@ class KernelMarks(Table):
 def kernel_marks(trace: Trace) -> pl.DataFrame:
     """The marks by total time, the longest first."""
     device = trace.device_events
-    work = device.select("start_ns", "dur_ns", "graph_node_id").with_columns(mark=marks_of_work(trace))
+    work = device.select("start_ns", "dur_ns", "graph_node_id").with_columns(mark=_marks_of_work(trace))
     whole = int(device["dur_ns"].sum())
     node = pl.col("graph_node_id")
     rows = work.filter(pl.col("mark").is_not_null()).group_by("mark").agg(
@@ -53,16 +52,26 @@ def _length_of_union(spans: pl.Series) -> int:
     return int((end - begin).sum())
 
 
+def _marks_of_work(trace: Trace) -> pl.Series:
+    """The mark of each row of device_events, by the recording itself, else by the files next to it; null without."""
+    device, notes = trace.device_events, trace.captures.node_notes
+    own = device["mark"].cast(pl.String)
+    if notes is None or notes.is_empty():
+        return own
+    of_node = device.select(node="graph_node_id").join(notes, "node", "left", maintain_order="left")
+    return own.zip_with(own.is_not_null(), of_node["mark"])
+
+
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The work with this mark."""
-    marks = marks_of_work(trace)
+    marks = _marks_of_work(trace)
     is_chosen = (marks.is_null() if key["mark"] is None else (marks == key["mark"]).fill_null(value=False)).to_numpy()
     return {"device_events": np.flatnonzero(is_chosen).astype(np.int32)}
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The mark of device work."""
-    mark = marks_of_work(trace)[row] if frame == "device_events" else None
+    mark = _marks_of_work(trace)[row] if frame == "device_events" else None
     return None if mark is None else {"mark": mark}
 
 
