@@ -1,7 +1,9 @@
 """Pipelines: which stage a rank runs, how long it waits for other stages, and how long the schedule makes it wait.
 
-Stages follow from sends and receives. The first stage begins a step with a send, all others with a receive; the stage
-after it is the one that it sends to first. Ranks of a ring all begin with a send, so a ring is no pipeline.
+Stages follow from sends and receives. The first transfer of the first stage is a send, that of all others a receive;
+the stage after it is the one that it sends to before that one sends back. Transfers are in the order of their ends: a
+receive may be posted long before. In a ring data goes on from the last rank to the first, and nothing goes back, so it
+is no pipeline.
 
 A stage's *bubble* is the time in which it waits for another stage's data and computes nothing. With p stages, m
 micro-batches in a step and v chunks of layers on each stage, equal stages have a bubble of (p − 1) ÷ (v·m + p − 1) of
@@ -49,6 +51,8 @@ class Pipeline:
         stages = pl.DataFrame(list(stage_of.items()), schema=STAGES, orient="row").sort("member")
         last = max(stage_of.values(), default=0)
         sends = _sends_per_step(pairs.join(stages, "member").join(stages.rename({"member": "other"}), "other"))
+        if sends.get((last, 0)) and not sends.get((1, 0)):
+            stages = stages.clear()
         forward = sends.get((0, 1), 0)
         again = sends.get((last, 0), 0) if last + 1 >= _FEWEST_FOR_CHUNKS else 0
         micro_batches = forward - again if forward > again else forward
@@ -73,7 +77,8 @@ def _stages(pairs: pl.DataFrame) -> dict[int, int]:
     Args:
         pairs: Matched sends and receives with the member at the `other` end.
     """
-    first = pairs.sort("start_ns").unique(["member", "other"], keep="first", maintain_order=True)
+    ends = pairs.sort(pl.col("start_ns") + pl.col("dur_ns").clip(0))
+    first = ends.unique(["member", "other"], keep="first", maintain_order=True)
     kinds = {(member, other): kind for member, other, kind in first.select("member", "other", "kind").rows()}
     after: dict[int, list[int]] = {}
     for (member, other), kind in kinds.items():
@@ -99,17 +104,27 @@ def _sends_per_step(pairs: pl.DataFrame) -> dict[tuple[int, int], int]:
     return {(stage, to): count for stage, to, count in typical.rows()}
 
 
-def bubbles(calls: pl.DataFrame, pipeline: Pipeline) -> pl.DataFrame:
-    """Per member and step (its row among the member's): `bubble_ns`, and for whom it waits longest, and how long.
+def bubbles(calls: pl.DataFrame, steps: pl.DataFrame, pipeline: Pipeline) -> pl.DataFrame:
+    """The steps of stages with `stage`, `bubble_ns`, and for whom it waits longest, and how long.
+
+    Several receives may wait at the same time; together they wait no longer than communication is exposed.
 
     Args:
         calls: CALLS with `member`, `match` and `exposed_wait_ns`.
+        steps: STEPS with `member`; rows of a member in order.
         pipeline: Their pipeline.
     """
     waits = calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(PEER_TO_PEER) & (pl.col("exposed_wait_ns") > 0))
     waits = waits.join(pipeline.stages, "member", "semi")
     by_peer = waits.group_by("member", "step", "peer").agg(wait_ns=pl.col("exposed_wait_ns").sum())
     longest = by_peer.sort("wait_ns", "peer", descending=[True, False])
-    return longest.group_by("member", "step").agg(
+    by_step = longest.group_by("member", index="step").agg(
         bubble_ns=pl.col("wait_ns").sum(), waits_for=pl.col("peer").first(), waits_for_ns=pl.col("wait_ns").first()
+    )
+    of_stages = steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
+    of_stages = of_stages.join(pipeline.stages, "member").join(by_step, ["member", "index"], "left")
+    most = pl.col("exposed_communication_ns")
+    return of_stages.with_columns(
+        bubble_ns=pl.min_horizontal(pl.col("bubble_ns").fill_null(0), most),
+        waits_for_ns=pl.when(pl.col("waits_for").is_not_null()).then(pl.min_horizontal("waits_for_ns", most)),
     )

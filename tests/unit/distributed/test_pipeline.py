@@ -108,6 +108,18 @@ def test_a_receive_that_lasts_longer_than_its_send_waits_for_the_stage_before():
     assert row["evidence"].endswith("2 equal stages with 1 micro-batch have bubbles of 50.0 %.")
 
 
+def test_receives_that_are_posted_long_before_show_the_same_stages_and_no_more_waiting_than_there_is():
+    """The first stage posts the receives of both gradients before it sends any activations."""
+    early = [("recv", 1, 20_000, 700_000), ("recv", 1, 30_000, 800_000)]
+    first = [*early, ("send", 1, 300_000, 301_000), ("send", 1, 400_000, 401_000)]
+    second = [("recv", 0, 10_000, 301_000), ("recv", 0, 301_000, 401_000), ("compute", 401_000, 600_000)]
+    second += [("send", 0, 699_000, 700_000), ("send", 0, 799_000, 800_000)]
+    run = run_of([first, second])
+    assert (run.stages["stage"].to_list(), run.pipeline.micro_batches) == ([0, 1], 2)
+    rows = RUN_VIEWS["pipeline"].run(run).filter(rank=0)
+    assert rows["bubble_ns"].to_list() == [780_000] * 3
+
+
 def test_the_stage_that_computes_longest_is_to_give_layers_away():
     (row,) = RUN_VIEWS["run_advice"].run(run_of(gpipe(3, 8, slow={1: 3}))).rows(named=True)
     assert row["action"] == "Move layers from stage 1, which computes longest, to the others."

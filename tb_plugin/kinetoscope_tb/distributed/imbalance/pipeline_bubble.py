@@ -16,21 +16,14 @@ _MORE_THAN_OTHERS = 1.1
 _MOST_LISTED = 8  # stages
 
 
-def pipeline_bubble(ranks: Ranks, rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """One sentence as a row of RunAdvice; none without a pipeline, or without complete steps.
-
-    Args:
-        ranks: The traces.
-        rows: Their `step_rows`.
-    """
+def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
+    """One sentence as a row of RunAdvice; none without a pipeline, or without complete steps."""
     pipeline = ranks.pipeline
-    waits = bubbles(ranks.calls, pipeline).rename({"step": "index"})
-    steps = rows.filter("is_complete").join(pipeline.stages, "member").join(waits, ["member", "index"], "left")
+    steps = bubbles(ranks.calls, ranks.steps, pipeline).filter("is_complete")
     if steps.is_empty():
         return []
     by_stage = (
-        steps.with_columns(pl.col("bubble_ns").fill_null(0))
-        .group_by("stage")
+        steps.group_by("stage")
         .agg(
             pl.col("bubble_ns").mean(),
             pl.col("total_ns").mean(),

@@ -22,7 +22,7 @@ class Pipeline(Table):
 
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
-    stage = Column(ID, "Its stage: 0 begins a step with a send, the next one is the one that it sends to.")
+    stage = Column(ID, "Its stage: 0 sends before it receives, the next one is the one that it sends to.")
     step = Column(TEXT, "Number of the step.")
     total_ns = Column(DURATION, "Length of the step on this rank.")
     computation_ns = Column(DURATION, "Time in which it computes.")
@@ -42,18 +42,15 @@ class Pipeline(Table):
 def pipeline(ranks: Ranks) -> pl.DataFrame:
     """Stage by stage, steps in order of time."""
     of_run = ranks.pipeline
-    steps = ranks.steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
     rows = (
-        steps.join(of_run.stages, "member")
-        .join(bubbles(ranks.calls, of_run).rename({"step": "index"}), ["member", "index"], "left")
+        bubbles(ranks.calls, ranks.steps, of_run)
         .join(ranks.workers.select("member", "worker", "rank"), "member")
         .with_columns(
-            bubble_ns=pl.col("bubble_ns").fill_null(0),
+            bubble_frac=fraction(pl.col("bubble_ns"), pl.col("total_ns")),
             ideal_frac=pl.lit(of_run.ideal_frac, pl.Float64),
             micro_batches=pl.lit(of_run.micro_batches or None, pl.Int64),
             chunks=pl.lit(of_run.chunks, pl.Int64),
         )
-        .with_columns(bubble_frac=fraction(pl.col("bubble_ns"), pl.col("total_ns")))
         .sort("stage", "rank", "worker", "start_ns")
     )
     return Pipeline.of(rows.select(Pipeline.schema().names()).cast(Pipeline.schema()))

@@ -80,7 +80,7 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     late = late.filter(~is_of_link)  # the link is slow, not the rank
-    bubble = pipeline_bubble(ranks, rows)
+    bubble = pipeline_bubble(ranks)
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
         results = [*bubble, *slow_links] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     else:
