@@ -66,7 +66,7 @@ class RunAdvice(Table):
 
 
 def run_advice(ranks: Ranks) -> pl.DataFrame:
-    """The most expensive rank first, then slow links."""
+    """The most expensive rank first, then slow links, which make the bubble of a pipeline longer."""
     rows = step_rows(ranks)
     complete = rows.filter("is_complete")
     step = float(complete.group_by("place", "step").agg(pl.col("total_ns").max())["total_ns"].mean() or 0)  # type: ignore[arg-type]
@@ -82,11 +82,11 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     late = late.filter(~is_of_link)  # the link is slow, not the rank
     bubble = pipeline_bubble(ranks)
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
-        results = [*bubble, *slow_links] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
+        results = [*slow_links, *bubble] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     else:
         spans = _spans_of(rows)
         results = [_named(row, rows, spans, ranks) for row in late.head(MOST_NAMED).iter_rows(named=True)]
-        results = [*results, *bubble, *slow_links] or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
+        results = [*results, *slow_links, *bubble] or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))
