@@ -12,6 +12,8 @@ from the first half the sums of both are sorted and joined (meet in the middle).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,10 +56,18 @@ def _sums_by_size(values: Floats) -> list[Floats]:
 
 def _random_share(values: Floats, members: int, least: float) -> float:
     """The same of random assignments, the observed one among them."""
-    generator = np.random.default_rng(_SEED)
-    hits, left = 1, _RANDOM
-    while left:
-        order = generator.random((min(left, _BLOCK), values.size)).argpartition(members - 1, axis=1)[:, :members]
-        hits += int((values[order].sum(axis=1) >= least).sum())
-        left -= len(order)
+    hits = 1
+    for is_member in np.array_split(_assignments(values.size, members), _RANDOM // _BLOCK):
+        hits += int((is_member.astype(np.float64) @ values >= least).sum())
     return hits / (_RANDOM + 1)
+
+
+@lru_cache(maxsize=2)
+def _assignments(size: int, members: int) -> NDArray[np.bool_]:
+    """Which of the values belong to the side with so many members: random assignments × values."""
+    generator = np.random.default_rng(_SEED)
+    is_member = np.zeros((_RANDOM, size), np.bool_)
+    for rows in np.array_split(is_member, _RANDOM // _BLOCK):  # views of it
+        columns = generator.random(rows.shape).argpartition(members - 1, axis=1)[:, :members]
+        np.put_along_axis(rows, columns, values=True, axis=1)
+    return is_member
