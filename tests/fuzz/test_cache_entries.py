@@ -14,7 +14,6 @@ from kinetoscope_tb.timeline.core.model import FRAMES, activity
 from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import duration_stats
-from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.slice_summary import slice_summary
 from kinetoscope_tb.timeline.search.search import search
 from kinetoscope_tb.views import VIEWS
@@ -104,9 +103,8 @@ def look_at_timeline(opened):
     area(opened, groups(TRACE, opened, "name"), 0, 300_000, everywhere)
     area_flames(opened, 0, 300_000, everywhere, is_device=False)
     search(TRACE, opened, '{"text":"mm"}', {}).histogram()
-    links = Links.of(TRACE)
     for number in {0, opened.size // 2, opened.size - 1}:
-        details(TRACE, opened, number, links)
+        details(TRACE, opened, number)
         slice_summary(opened, number)
         duration_stats(opened, number)
         assert 0 <= opened.track_of(number) < len(opened.tracks)

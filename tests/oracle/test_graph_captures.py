@@ -25,7 +25,6 @@ from kinetoscope_tb.names.kernel_families import FAMILIES, kernel_family
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, groups
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
-from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.row_links import filter_of
 from kinetoscope_tb.timeline.search.search import search
 from kinetoscope_tb.trace import Trace
@@ -129,11 +128,11 @@ def test_the_first_screen_names_the_operators_of_the_table(folder: str) -> None:
 @pytest.mark.parametrize("folder", PAIRS)
 def test_a_drawer_leads_to_the_row_of_the_operator(folder: str) -> None:
     trace = _trace(f"{folder}/{PAIRS[folder]}")
-    made, links = timeline(trace), Links.of(trace)
+    made = timeline(trace)
     rows = replays(trace).rows[:: max(1, replays(trace).rows.size // 20)]
     known = dict(each_replayed_kernel(trace).select("row", "op").rows())
     for row in rows.tolist():
-        facts = details(trace, made, int(made.slices_of("device_events", np.array([row]))[0]), links, VIEWS.values())
+        facts = details(trace, made, int(made.slices_of("device_events", np.array([row]))[0]), VIEWS.values())
         if known[row] is not None:
             links_to = [link["filter"] for link in facts["rows"] if link["view"] == "operators"]
             assert links_to == [filter_of(known[row])]

@@ -9,7 +9,7 @@ from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
-from kinetoscope_tb.timeline.details.links import Links, launched, open_at
+from kinetoscope_tb.timeline.details.links import launched, open_at
 from support.build import TraceBuilder
 from support.real_traces import FOLDER
 from support.strategies import builders
@@ -58,14 +58,14 @@ def test_what_was_launched_inside_a_slice_is_what_the_links_of_all_work_say(buil
 @given(builders())
 def test_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs(builder):
     trace = builder.build()
-    made, links = timeline(trace), Links.of(trace)
+    made = timeline(trace)
     start, end = made.start_ns.tolist(), (made.start_ns + made.dur_ns).tolist()
     parents = made.parent.tolist()
     for number in range(made.size):
         inner = [i for i in range(made.size) if parents[i] == number]
         instants = range(start[number], end[number])
         alone = sum(not any(start[i] <= at < end[i] for i in inner) for at in instants)
-        facts = details(trace, made, number, links)
+        facts = details(trace, made, number)
         assert facts["self_ns"] == alone
         same = sorted(made.dur_ns[made.label == made.label[number]].tolist())
         statistics = facts["same_name"]
@@ -121,11 +121,11 @@ def with_modules(calls):
 @given(CALLS)
 def test_work_belongs_to_the_module_that_the_table_of_modules_counts_it_for(calls):
     trace = with_modules(calls)
-    made, links, modules = timeline(trace), Links.of(trace), ModuleCalls.of(trace)
+    made, modules = timeline(trace), ModuleCalls.of(trace)
     nodes = modules.of_rows(modules.forest.launching(trace))[0].tolist()
     for row, node in enumerate(nodes):
         number = int(made.slices_of("device_events", np.array([row]))[0])
-        module = details(trace, made, number, links)["launched_by"]["module"]
+        module = details(trace, made, number)["launched_by"]["module"]
         name = module and module["name"].removeprefix("nn.Module: ").removeprefix("[pl][module]torch.nn.")
         assert name == (modules.names[node].shown.removeprefix("torch.nn.") if node >= 0 else None)
 
@@ -133,12 +133,12 @@ def test_work_belongs_to_the_module_that_the_table_of_modules_counts_it_for(call
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_slices_of_real_traces_can_be_asked_and_lead_to_each_other(path):
     trace = read(path)
-    made, links = timeline(trace), Links.of(trace)
+    made = timeline(trace)
     for number in range(0, made.size, max(1, made.size // 60)):
-        facts = details(trace, made, number, links)
+        facts = details(trace, made, number)
         assert 0 <= facts["self_ns"] <= facts["dur_ns"]
         for work in facts["launched"]["slices"] if facts["launched"] else []:
-            by = details(trace, made, work["slice"], links)["launched_by"]
+            by = details(trace, made, work["slice"])["launched_by"]
             frame, _ = made.source_of(number)
             if frame == "launches":
                 assert by["call"]["start_ns"] >= facts["start_ns"]

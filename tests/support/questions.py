@@ -49,7 +49,6 @@ from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces
 from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.details.details import details
-from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
@@ -204,11 +203,9 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
     made = drawn[0]
     yield "/timeline/tiles", lambda: _ask_tiles(made)
     yield "/timeline/counters", lambda: _ask_counters(trace, made)
-    links: list[Links] = []
-    yield "links", lambda: links.append(Links.of(trace))
-    if links and made.size:
+    if made.size:
         for number in numbers.sample(range(made.size), min(4, made.size)):
-            yield "/timeline/slice", lambda n=number: fail_if_unsound(details(trace, made, n, links[0]))
+            yield "/timeline/slice", lambda n=number: fail_if_unsound(details(trace, made, n))
     yield "/timeline/find", lambda: _find(trace, made, {"text": "aten -kernel"})
     for view in numbers.sample(sorted(name for name, view in VIEWS.items() if view.slices), 2):
         yield f"/timeline/find {view}", lambda view=view: _find_row(trace, made, view, numbers)

@@ -8,7 +8,6 @@ from kinetoscope_tb.table import TEXT, Column, Table
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.duration_stats import nearest_rank
-from kinetoscope_tb.timeline.details.links import Links
 from kinetoscope_tb.timeline.details.row_links import filter_of
 from kinetoscope_tb.view import Slices, View
 from kinetoscope_tb.views import VIEWS
@@ -22,9 +21,7 @@ def details_of(built, name, nth=0):
     made = timeline(trace)
     numbers = [number for number in range(made.size) if made.labels.texts[made.label[number]] == name]
     number = sorted(numbers, key=lambda number: made.start_ns[number])[nth]
-    return details(
-        trace, made, number, Links.of(trace), [view for view in VIEWS.values() if not view.is_missing(trace)]
-    )
+    return details(trace, made, number, [view for view in VIEWS.values() if not view.is_missing(trace)])
 
 
 def names(briefs):
@@ -230,7 +227,7 @@ def test_a_recorded_dependency_between_nodes_of_a_graph_is_an_arrow_and_no_launc
     made = timeline(trace)
     texts = made.labels.texts
     first = next(n for n in range(made.size) if texts[made.label[n]] == "EventRecord")
-    arrows = details(trace, made, first, Links.of(trace))["arrows"]
+    arrows = details(trace, made, first)["arrows"]
     assert {(a["kind"], a["from"]["name"].split("<")[0], a["to"]["name"].split("(")[0]) for a in arrows} == {
         ("dependency", "void cutlass::Kernel2", "EventRecord"),
         ("dependency", "EventRecord", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"),
@@ -277,7 +274,7 @@ def test_a_slice_leads_to_the_row_of_any_view_that_says_which_row_it_is():
     slices = Slices(lambda trace, key: {}, lambda trace, frame, row: {"thread": f"{frame} {row}"})
     view = View(threads, table=Threads, title="Threads", entry="Operators", slices=slices)
     first = int(made.slices_of("launches", np.array([0], np.int32))[0])
-    rows = details(trace, made, first, Links.of(trace), [view])["rows"]
+    rows = details(trace, made, first, [view])["rows"]
     assert rows[0] == {"view": "threads", "title": "Threads", "filter": r"re:launches 0"}
     assert len(rows) == 3  # its own, its operator's and its module's
 
@@ -290,9 +287,9 @@ def test_a_filter_shows_names_that_are_no_plain_words():
 
 def test_every_slice_of_a_trace_with_everything_can_be_asked():
     trace = a_step().memory(64, 170).event("user", "mark", 5, None, ph="i").build()
-    made, links = timeline(trace), Links.of(trace)
+    made = timeline(trace)
     for number in range(made.size):
-        assert details(trace, made, number, links)["slice"] == number
+        assert details(trace, made, number)["slice"] == number
     assert made.size == 12  # with the spans of the step and of the annotation on the stream
 
 
