@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from kinetoscope_tb.trace import Trace
 LOADER, REDUCTION, ACTIVATION = r"enumerate\(DataLoader\)", r"gloo:all_?reduce", r"aten::(gelu|mul|add|tanh)"
 READS, PRODUCTS = r"aten::(item|select|_local_scalar_dense)", r"aten::(matmul|mm)"
 CHANGE = 0.02  # of a step: less is noise, without a sign
+MOST_NOISE = 0.05  # of a step, between the two halves of a measurement: with more, it says nothing about predictions
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Steps in milliseconds, as measured and as predicted, and how the recorded step compares to the measured one."""
+    """Steps in milliseconds, as measured and as predicted; `noise`: the larger difference of a side's two halves."""
 
     pair: Pair
     before_ms: float
     after_ms: float
     predicted_ms: float
+    noise: float
 
     @property
     def error(self) -> float:
@@ -179,27 +182,38 @@ def predicted_frac(trace: Trace, target: str, percent: int) -> float:
 def prediction(pair: Pair, out: Path) -> Prediction:
     """What the graph says about a pair, beside what was measured."""
     times = json.loads((out / f"{pair.name}.times.json").read_text())
-    before, after = (typical_recording(out, f"{pair.name}.{side}", times[side] * 1e9) for side in ("before", "after"))
+    medians = {side: statistics.median(seconds) for side, seconds in times.items()}
+    before, after = (typical_recording(out, f"{pair.name}.{side}", medians[side] * 1e9) for side in ("before", "after"))
     spent = target_ns(before, pair.target)
     less = 1 - target_ns(after, pair.target) / spent if spent else 0
-    step_ms = times["before"] * 1000
+    step_ms = medians["before"] * 1000
     frac = predicted_frac(before, pair.target, round(100 * min(1, max(0, less))))
-    return Prediction(pair, step_ms, times["after"] * 1000, step_ms * frac)
+    noise = max(map(difference_of_halves, times.values()))
+    return Prediction(pair, step_ms, medians["after"] * 1000, step_ms * frac, noise)
+
+
+def difference_of_halves(seconds: Sequence[float]) -> float:
+    """How far the medians of the first and the second half are apart, as a share of the median."""
+    half = len(seconds) // 2
+    return abs(statistics.median(seconds[:half]) - statistics.median(seconds[half:])) / statistics.median(seconds)
 
 
 def table(predictions: Sequence[Prediction]) -> list[str]:
-    """Lines: each pair, and the errors of all."""
-    lines = [f"{'pair':<26} {'before':>9} {'after':>9} {'predicted':>10} {'error':>7}"]
+    """Lines: each pair, and the errors of those that could be measured."""
+    lines = [f"{'pair':<26} {'before':>9} {'after':>9} {'predicted':>10} {'error':>7} {'noise':>7}"]
     for item in predictions:
-        sign = " wrong sign" if item.has_wrong_sign else ""
-        lines.append(
-            f"{item.pair.name:<26} {item.before_ms:>6.1f} ms {item.after_ms:>6.1f} ms {item.predicted_ms:>7.1f} ms {item.error:>7.1%}{sign}"
-        )
-    errors = [item.error for item in predictions]
-    wrong = sum(item.has_wrong_sign for item in predictions)
+        note = " left out" if item.noise > MOST_NOISE else " wrong sign" if item.has_wrong_sign else ""
+        steps = f"{item.before_ms:>6.1f} ms {item.after_ms:>6.1f} ms {item.predicted_ms:>7.1f} ms"
+        lines.append(f"{item.pair.name:<26} {steps} {item.error:>7.1%} {item.noise:>7.1%}{note}")
+    measured = [item for item in predictions if item.noise <= MOST_NOISE]
     lines.append(
-        f"{len(errors)} pairs: median error {np.median(errors):.1%}, 95th percentile {np.quantile(errors, 0.95):.1%}, {wrong} wrong signs"
+        f"{len(measured)} pairs, and {len(predictions) - len(measured)} whose steps vary too much on this machine now"
     )
+    if measured:
+        errors, wrong = [item.error for item in measured], sum(item.has_wrong_sign for item in measured)
+        lines.append(
+            f"median error {np.median(errors):.1%}, 95th percentile {np.quantile(errors, 0.95):.1%}, {wrong} wrong signs"
+        )
     return lines
 
 
