@@ -17,6 +17,7 @@ from . import communication, compiled_code, cpu, device, experts, host, kernels,
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Result, Unknown
+from .witnesses import examine
 
 NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
@@ -85,12 +86,14 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
-    ranked = [s for s in results if isinstance(s, Advice)]
+    ranked = [examine(facts, s) for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
-    return [*given, faults.judge_rest(given, _rest(facts, results), [s for s in results if isinstance(s, Cleared)])]
+    rest = _rest(facts, results)
+    rest = rest if given else examine(facts, rest)
+    return [*given, faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])]
 
 
 def _about_foreign_file(writer: str) -> Advice:

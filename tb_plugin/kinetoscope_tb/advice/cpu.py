@@ -22,9 +22,8 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
-from .candidates import Candidate
 from .facts import Facts
-from .model import Advice, Cleared
+from .model import Advice, Candidate, Cleared
 
 _LARGE = 0.10  # of the step: a part that isn't explained is worth a word from here on
 _FULL = 0.9  # of all cores in use: then a thread that is ready waits for one

@@ -13,9 +13,8 @@ from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
-from .candidates import Candidate
 from .facts import Facts
-from .model import Advice, Cleared, Unknown
+from .model import Advice, Candidate, Cleared, Unknown
 
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _PAGEABLE = re.compile(r"Page?able")

@@ -30,12 +30,11 @@ from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from ..trace.steps import step_noun
-from .candidates import Candidate
-from .model import Cleared
-from .spread import Spread
-from .steady import warm_up_steps
+from .model import Candidate, Cleared
+from .spread import Spread, warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+_FEW_GAPS = 3  # per step
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 _OPTIMIZER = "Optimizer.step#"
@@ -379,6 +378,7 @@ class Late:
         rest: When the host is late for none of these reasons.
         gaps: How many gaps there are.
         longest_ns: The most that the host is late for in one of them.
+        in_longest_ns: How much it is late for in the three longest gaps per step.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
             from one; empty if there is none.
     """
@@ -411,6 +411,9 @@ class Late:
         self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
         self.gaps = late["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
+        _, gap = np.unique(late["gap"].to_numpy(), return_inverse=True)
+        of_gaps = np.sort(np.bincount(gap, rest))
+        self.in_longest_ns = int(of_gaps[-_FEW_GAPS * facts.count :].sum())
         others = without(merge([(start, end)]), ranges["setting_up"])
         self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)

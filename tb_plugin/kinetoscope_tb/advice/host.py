@@ -18,9 +18,8 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..measures.time.idle_culprits import culprit_pieces
 from ..names import text
 from ..names.kernels import is_data_loading
-from .candidates import DATA_LOADING, LAUNCHING, WAITING
 from .facts import Facts, host_shares, is_optimizer
-from .model import Advice, Cleared, Unknown
+from .model import DATA_LOADING, LAUNCHING, WAITING, Advice, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .warm_up import loads_code, slow_launches
 
@@ -206,9 +205,13 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
 
 
 def _is_launching(facts: Facts) -> bool:
-    """Whether the host is late again and again, before many short kernels: launching them is what takes long."""
+    """Whether the host is late again and again, before many short kernels: launching them is what takes long.
+
+    It isn't where a few long gaps are most of the time.
+    """
     is_many = facts.late.gaps > max(_MOSTLY * facts.kernels.height, _MANY * facts.count / 2)
-    return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many
+    in_few = facts.late.in_longest_ns > _HALF * facts.count * facts.mean(facts.late.host)
+    return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many and not in_few
 
 
 def _recurring(facts: Facts, waiting: int) -> str:

@@ -19,12 +19,11 @@ from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.time.breakdown import intervals_of
 from ..names import text
-from .candidates import Candidate
 from .facts import Facts
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_text import inputs_of, largest_groups, limit_in_words
 from .kernel_times import KernelTimes
-from .model import Advice, Cleared, Confidence, Unknown
+from .model import Advice, Candidate, Cleared, Confidence, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
 
 _LEAST = 0.10

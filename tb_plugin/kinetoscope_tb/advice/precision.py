@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -20,21 +21,23 @@ from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.kernel_labels import kernel_label
 from ..names.tensor_cores import is_matrix_op
-from .candidates import Candidate
 from .facts import Facts
-from .model import Advice, Cleared, Unknown
+from .model import Advice, Candidate, Cleared, Unknown
 
 FASTER = 3.0
 """Upper bound on the speedup of whole models by mixed precision (NVIDIA measured 1.5 to 5.5 on V100 and 1.3 to 2.5 on
 A100; pytorch.org/blog/accelerating-training-on-nvidia-gpus-with-pytorch-automatic-mixed-precision)."""
 
+_NEARLY_ALL = 0.99  # of the kernel time
 _MOST_UNKNOWN = 0.2  # of the kernel time: with more, too little is known
 _MATRIX_KERNEL = re.compile(
     r"Cijk_|gemm|matmul|scudnn|fprop|dgrad|wgrad|winograd|implicit_convolve|convolve_common|conv\w*_kernel|fmha",
     re.IGNORECASE,
 )
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE)
+_FLOAT, _OTHER_FORMATS = frozenset({"fp32"}), frozenset({"fp16", "bf16", "fp64", "fp8", "int8", "tf32"})
 _VOLTA, _AMPERE = (7, 0), (8, 0)  # compute capabilities: the first with tensor cores, the first with TF32
 _WITHOUT = re.compile(r"GTX 16|MX4|MX5|Intel")  # Turing without tensor cores; other numbers than NVIDIA's
 _AMD = re.compile(r"AMD|Radeon|Instinct")
@@ -99,7 +102,9 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
     outside = "" if units.is_slow_in_float else f" without {units.name}"
     matmuls = f"{facts.percent(facts.mean(running))} in float matmuls{outside}"
     if not facts.is_worth((running * (1 - 1 / FASTER)).astype(np.int64)):
-        yield Cleared("precision", matmuls)
+        share = 1 - max(unknown, hidden) / max(total, 1)
+        of_rated = f", of the {text.percent(share)} of the kernel time that can be rated" if share < _NEARLY_ALL else ""
+        yield Cleared("precision", f"{matmuls}{of_rated}")
         return
     yield _slow_matmuls(facts, units, in_float & is_free, running)
 
@@ -226,7 +231,9 @@ def _multiplies_matrices(kernel: str) -> bool:
 def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(kernels that multiply float matrices at a low rate, kernels that may do so: with unknown input types).
 
-    Without recorded types, a matmul outside tensor cores counts as float; on units that run floats it is unknown.
+    The input types of a matmul decide, then the kernel's own name, whichever operator launched it: compiled code and
+    custom operators have names of their own. Without either, a matmul outside tensor cores counts as float; on units
+    that run floats it is unknown.
     """
     host = facts.trace.all_host_events
     op = kernels["op"].to_numpy()
@@ -237,7 +244,18 @@ def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArr
     )
     is_typed = gather(host["input_types"].is_not_null().to_numpy() | (not units.is_slow_in_float), op, missing=False)
     is_slow = named & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)
-    return is_slow & could & is_float, is_slow & ~is_typed
+    floats, others = (
+        map_categories(kernels["name"], partial(_is_labelled, formats)) for formats in (_FLOAT, _OTHER_FORMATS)
+    )
+    has_types = could & gather(host["input_types"].is_not_null().to_numpy(), op, missing=False)
+    by_kernel = floats | (~others & could & is_float)
+    is_unknown = ~(floats | others) & ~(could & is_typed)
+    return is_slow & np.where(has_types, is_float, by_kernel), is_slow & is_unknown
+
+
+def _is_labelled(formats: frozenset[str], kernel: str) -> bool:
+    """Whether a kernel's label has one of these number formats."""
+    return not formats.isdisjoint(kernel_label(kernel).split())
 
 
 def _is_float(types: str) -> bool:

@@ -18,9 +18,8 @@ from ..arrays.intervals import Ints, length_within, merge
 from ..critical_path.classes import CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, OPERATOR, SYNCHRONIZATION
 from ..critical_path.explanation import Explanation, path_explanation
 from ..critical_path.what_if import WAITS
-from .candidates import Candidate
 from .facts import LEAST_SHARE, Facts
-from .model import Advice, Cleared, Result
+from .model import Advice, Candidate, Cleared, Result
 
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
 _ALL = 100  # percent

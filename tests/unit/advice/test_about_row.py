@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kinetoscope_tb.advice.about_row import advice_about
-from kinetoscope_tb.advice.candidates import Candidate
 from kinetoscope_tb.advice.given import Given
-from kinetoscope_tb.advice.model import Advice
+from kinetoscope_tb.advice.model import Advice, Candidate
 from support.build import TraceBuilder
 
 

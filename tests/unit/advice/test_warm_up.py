@@ -5,7 +5,7 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
-from kinetoscope_tb.advice.steady import warm_up_steps
+from kinetoscope_tb.advice.spread import warm_up_steps
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine
 

@@ -12,8 +12,8 @@ import re
 import numpy as np
 import polars as pl
 
-from ...advice.candidates import Candidate
 from ...advice.given import Given, given_advice
+from ...advice.model import Candidate
 from ...advice.savings import on_path, partly, percents
 from ...critical_path.explanation import path_explanation
 from ...diagnostics.diagnose import diagnose
