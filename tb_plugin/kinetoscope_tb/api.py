@@ -23,7 +23,7 @@ from .errors import BadParameter, MissingData, NotFound
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import parse_patterns
 from .names.text import visible
-from .summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
+from .summary import OF_RUN, WIDTH, environment_line, recording_lines, run_lines, views_of, waiting_for
 from .views import EVERY_VIEW, VIEWS
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Profile:
     def summary(self, width: int = WIDTH) -> str:
         """Return the first screen as text: whether a rank of the run is slow, then what this recording shows."""
         is_of_run = len(self._listing.runs[self.run]) > 1
-        answers = {name: compute(EVERY_VIEW[name], self._trace, {}) for name in OF_RECORDING}
+        answers = {name: compute(EVERY_VIEW[name], self._trace, {}) for name in views_of(self._trace)}
         if is_of_run:
             ranks = self._ranks("run")
             answers |= {name: compute(EVERY_VIEW[name], ranks, {}) for name in OF_RUN}

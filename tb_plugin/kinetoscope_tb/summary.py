@@ -16,6 +16,7 @@ from .trace.steps import step_noun
 
 OF_RUN = ("run_advice", "stragglers")
 OF_RECORDING = ("advice", "environment", "lanes", "overview", "phases", "top")
+OF_SNAPSHOT = ("environment", "snapshot_failure", "snapshot_levels", "snapshot_alive", "snapshot_growth")
 """The views that it is made of; what a recording doesn't have is left out."""
 
 MOST = 5  # kernels and operators
@@ -33,6 +34,11 @@ _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
 
 Frames = Mapping[str, pl.DataFrame]
+
+
+def views_of(trace: Trace) -> tuple[str, ...]:
+    """The views that the summary of a recording, or of a memory snapshot, is made of."""
+    return OF_SNAPSHOT if trace.holds("snapshot") else OF_RECORDING
 
 
 def run_lines(frames: Frames, width: int = WIDTH) -> Iterator[str]:
@@ -71,10 +77,13 @@ def recording_lines(
 
     Args:
         trace: The recording.
-        frames: Its views OF_RECORDING, as far as it has data for them.
+        frames: Its `views_of`, as far as it has data for them.
         width: Of a line, in characters.
         waiting: The slow rank that it waits for, and how long per step: communicating less doesn't shorten that.
     """
+    if trace.holds("snapshot"):
+        yield from _snapshot(frames, width)
+        return
     advice = [_after_slow_rank(row, *waiting) for row in _rows(frames, "advice")]
     if advice:
         yield from _paragraph(advice[0], "", width, has_action=advice[0]["rule"] != _NOTHING)
@@ -127,6 +136,30 @@ def _server(phases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     ]
     if said:
         yield from _wrapped(f"The server processes: {'; '.join(said)}.", width)
+
+
+def _snapshot(frames: Frames, width: int) -> Iterator[str]:
+    """Of a memory snapshot: why the last allocation failed, the peak, what was alive then, and what grew."""
+    for row in _rows(frames, "snapshot_failure")[:1]:
+        for sentence, before in ((row["sentence"], ""), (row["evidence"], "  "), (row["action"], "  → ")):
+            yield from _wrapped(sentence, width, before)
+        yield ""
+    for row in _rows(frames, "snapshot_levels"):
+        if row["what"] == "peak":
+            levels = [text.memory_size(row[f"{name}_bytes"]) for name in ("allocated", "active", "reserved")]
+            yield f"Peak of device {row['device']}: {levels[0]} allocated, {levels[1]} active, {levels[2]} reserved"
+    room = _room(width) + _NUMBERS - 26
+    for title, view, amount, count in (
+        ("Alive at the peak, by line", "snapshot_alive", "alive_bytes", "blocks"),
+        ("Growth from the first period to the last", "snapshot_growth", "growth_bytes", "grown_periods"),
+    ):
+        rows = _rows(frames, view)[:MOST]
+        if rows:
+            yield ""
+            yield f"{_cut(title, room + 2):<{room + 2}}{'memory':>14}{count.replace('grown_', ''):>10}"
+        for row in rows:
+            line = _cut(visible(row["place"]), room)
+            yield f"  {line:<{room}}{text.memory_size(row[amount]):>14}{row[count]:>10,}"
 
 
 def _breakdown(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

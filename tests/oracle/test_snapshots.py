@@ -6,6 +6,7 @@ from collections import Counter
 import polars as pl
 import pytest
 
+from kinetoscope_tb.api import opened
 from kinetoscope_tb.measures.memory.snapshots import device_snapshots
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
@@ -94,3 +95,11 @@ def test_every_view_of_a_snapshot_answers(path):
         if name.startswith("snapshot_") and name != "snapshot_failure":
             assert not frame.is_empty() or name == "snapshot_growth", name
     assert VIEWS["snapshot_segments"].run(trace)["reserved_bytes"].sum() == trace.snapshot_segments["total_size"].sum()
+
+
+@for_each_snapshot
+def test_the_summary_says_what_was_alive_at_the_peak(path):
+    summary = opened(str(path), None, None, None).summary()
+    largest = VIEWS["snapshot_alive"].run(read(path))["place"][0]
+    assert "Peak of device 0" in summary
+    assert largest in summary

@@ -12,7 +12,7 @@ import polars as pl
 from ..docstrings import docstring
 from ..engine.answers import compute
 from ..names.text import visible
-from ..summary import OF_RECORDING, OF_RUN, WIDTH, environment_line, recording_lines, run_lines, waiting_for
+from ..summary import OF_RUN, WIDTH, environment_line, recording_lines, run_lines, views_of, waiting_for
 from ..views import EVERY_VIEW
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
@@ -39,7 +39,7 @@ def _summary(
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
     run = _answers_of_run(listing, file) if is_of_run and len(listing.runs[file.run]) > 1 else {}
     with opened(file, device, captures) as trace:
-        own = _answers(trace, "recording")
+        own = _answers(trace, views_of(trace))
         if form == "json":
             click.echo(_json(file, {**run, **own}))
             return
@@ -50,12 +50,11 @@ def _summary(
 def _answers_of_run(listing: Listing, file: TraceFile) -> Answers:
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    return _answers(side_by_side(listing, file, "run"), "run")
+    return _answers(side_by_side(listing, file, "run"), OF_RUN)
 
 
-def _answers(recorded: Recorded, scope: str) -> dict[str, pl.DataFrame | Missing]:
+def _answers(recorded: Recorded, views: Sequence[str]) -> dict[str, pl.DataFrame | Missing]:
     """The answers of the views that the summary is made of, or why there is none."""
-    views = OF_RUN if scope == "run" else OF_RECORDING
     return {view: compute(EVERY_VIEW[view], recorded, {}) for view in views}
 
 

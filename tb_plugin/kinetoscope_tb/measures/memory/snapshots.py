@@ -33,6 +33,7 @@ HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_
 UNKNOWN_PLACE = "[no stack recorded]"
 BEFORE = "[allocated before the history]"
 _OF_TORCH = ("/torch/", "torch/", "??", "<frozen", "/site-packages/")
+_PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^c10::|^std::"
 _STARTS = ("segment_alloc", "segment_map")
 _ENDS = ("segment_free", "segment_unmap")
 
@@ -161,7 +162,7 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     """Of each stack: its text, one frame per line and the innermost first, and its place: the program's own line.
 
     That is the innermost frame in Python that is neither torch's nor an installed package's, or else the innermost one
-    in Python, or else the innermost.
+    in Python, or else the innermost that isn't the allocator's own.
     """
     frames = trace.snapshot_frames.select(
         file=pl.col("file").cast(pl.String).fill_null("??"),
@@ -170,11 +171,15 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     ).with_row_index("frame")
     is_python = pl.col("file").str.ends_with(".py")
     is_own = is_python & ~pl.any_horizontal(pl.col("file").str.contains(part, literal=True) for part in _OF_TORCH)
+    is_plumbing = pl.col("function").str.contains(_PLUMBING)
     text = pl.format("{}:{}:{}", "file", "line", "function")
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")
     line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function")).otherwise("function")
     frames = frames.select(
-        "frame", text=text, place=line, rank=pl.when(is_own).then(0).when(is_python).then(1).otherwise(2)
+        "frame",
+        text=text,
+        place=line,
+        rank=pl.when(is_own).then(0).when(is_python).then(1).when(~is_plumbing).then(2).otherwise(3),
     )
     rows = trace.snapshot_stacks.join(
         frames.with_columns(pl.col("frame").cast(pl.Int32)), "frame", maintain_order="left"
