@@ -8,7 +8,6 @@ files          a file as bytes
 regular_files  opens files, but no pipes and devices
 atomic_write   writes a file completely or not at all
 databases      SQLite databases: their tables, and rows of them
-snapshots      how a memory snapshot begins
 table_definitions  the columns of a table of SQLite
 prefetch       a remote file, fetched ahead of its reader
 """
@@ -17,9 +16,8 @@ from __future__ import annotations
 
 from .atomic_write import atomic_write
 from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_database, page_head
-from .files import StoredFile, file_identity, stored_bytes
+from .files import StoredFile, begins_page, begins_snapshot, file_identity, stored_bytes
 from .folders import Entry, Folder, entry_at, exists, folders, names_in
-from .snapshots import begins_page, begins_snapshot
 from .table_definitions import Table
 from .urls import is_url, last_part, printable, words
 

@@ -1,4 +1,4 @@
-"""Files as bytes."""
+"""Files as bytes, and how a memory snapshot begins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import os
 from typing import IO
 
 from ..errors import TraceError
+from ..names.regex import regex
 from .prefetch import PrefetchedFile, remote_bytes
 from .regular_files import NotAFile, open_regular
 from .urls import is_gone, is_url, words
+
+_PAGE = regex(rb"\s*<")
+_VIEWER = b"MemoryViz.js"
+_PROTOCOLS = (2, 3, 4, 5)
+_SEARCHED = 1 << 12
 
 
 class StoredFile:
@@ -102,3 +108,15 @@ def _unusable(path: str, error: Exception, what: str) -> TraceError:
     if isinstance(error, UnicodeError) or "\0" in path:
         return TraceError(path, "no file can have this name.")
     return TraceError(path, f"the file can't be {what}: {words(error, path)}.")
+
+
+def begins_snapshot(start: bytes) -> bool:
+    """Whether a text that begins like this is a memory snapshot."""
+    is_pickle = len(start) > 1 and start[0] == 0x80 and start[1] in _PROTOCOLS
+    is_dict = any(key in start[:64] for key in (b"segments", b"device_traces"))
+    return begins_page(start) or (is_pickle and (is_dict or b"total_size" in start[:_SEARCHED]))
+
+
+def begins_page(start: bytes) -> bool:
+    """Whether it is a page that `torch.cuda._memory_viz` wrote, with a snapshot in base64."""
+    return _PAGE.match(start) is not None and _VIEWER in start[:_SEARCHED]
