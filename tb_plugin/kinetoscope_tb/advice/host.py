@@ -15,7 +15,6 @@ from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.host_time import SMALL_OP_NS
-from ..measures.time.idle_culprits import culprit_pieces
 from ..names import text
 from ..names.kernels import is_data_loading
 from .facts import Facts, host_shares, is_optimizer
@@ -109,6 +108,8 @@ def _loading_function(facts: Facts) -> str:
     """The function that the host is in for most of the idle time that waits for data; empty without Python stacks."""
     if not facts.has_device or facts.trace.python_calls.is_empty():
         return ""
+    from ..measures.time.idle_culprits import culprit_pieces  # where the host was late alone
+
     by_function = culprit_pieces(facts.trace).by_function("data loading")
     host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
     share = longest / max(1, int(by_function["dur_ns"].sum()))
