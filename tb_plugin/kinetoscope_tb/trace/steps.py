@@ -18,6 +18,7 @@ from .model import STEPS
 
 Ints = NDArray[np.int64]
 _ROWS_AT_ONCE = 1 << 18
+_LEFT_OUT = 0.1  # of the steps' device time: the first step begins where less lies before it
 FEWEST_DEVICE_ROWS = 0.8  # × those of the previous step: with fewer, the last step's device work was cut off
 
 
@@ -117,17 +118,35 @@ def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
     """When the work that was launched before the first step ends.
 
     On each stream that is what precedes the first row that was launched later: rows that were launched before, or whose
-    launch isn't recorded. A copy on a stream of its own says nothing of what other streams still do.
+    launch isn't recorded. A copy on a stream of its own says nothing of what other streams still do, so the latest of
+    these ends counts. But where a stream held up another one, most work of the steps may be over by then: that would be
+    in no step. Then it is the end that has least device time on the wrong side.
     """
     later = (launched != NONE) & (launched >= begin)
     if later.all():
         return begin
-    rows = device.select("device", "stream", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")).with_columns(
-        later=pl.Series(later)
-    )
-    first = pl.col("start_ns").filter("later").min().over("device", "stream")
-    ends = rows.filter(~pl.col("later") & (pl.col("start_ns") < first))["end_ns"].to_numpy()
-    return int(ends.max(initial=begin))
+    rows = device.select("device", "stream", "start_ns", "step", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    rows = rows.with_columns(later=pl.Series(later))
+    streams = ("device", "stream")
+    first = pl.col("start_ns").filter("later").min().over(streams)
+    tails = rows.filter(~pl.col("later") & (pl.col("start_ns") < first))
+    ends = tails.group_by(streams).agg(pl.col("end_ns").max())["end_ns"].sort().unique(maintain_order=True).to_numpy()
+    if ends.size < 2:
+        return int(ends.max(initial=begin))
+    of_steps = rows.filter("later", pl.col("step") >= 0)
+    left_out = [_time_before(of_steps, end) for end in ends]
+    if left_out[-1] <= _LEFT_OUT * _time_after(of_steps, begin):
+        return max(begin, int(ends[-1]))
+    on_wrong_side = [before + _time_after(tails, end) for before, end in zip(left_out, ends, strict=True)]
+    return max(begin, int(ends[np.argmin(on_wrong_side)]))
+
+
+def _time_before(rows: pl.DataFrame, at: int) -> int:
+    return int((np.minimum(rows["end_ns"].to_numpy(), at) - rows["start_ns"].to_numpy()).clip(0).sum())
+
+
+def _time_after(rows: pl.DataFrame, at: int) -> int:
+    return int((rows["end_ns"].to_numpy() - np.maximum(rows["start_ns"].to_numpy(), at)).clip(0).sum())
 
 
 def _is_missing_device_work(rows: Ints) -> NDArray[np.bool_]:

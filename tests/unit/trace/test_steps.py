@@ -44,6 +44,17 @@ def test_an_early_row_of_another_stream_does_not_pull_the_tail_into_the_first_st
     assert trace.steps.select("start_ns", "end_ns").rows() == [(50, 100)]
 
 
+def test_work_of_a_step_that_held_up_another_stream_is_in_the_step():
+    """The tail of stream 7 waits until stream 9 has run the work of both steps."""
+    builder = TraceBuilder().launch(0, 1, 1).launch(2, 1, 2).step(1, 10, 20).step(2, 30, 20)
+    builder.kernel("tail", 40, 20, 2, stream=9).kernel("tail", 300, 5, 1)
+    for number, call, start in ((3, 12, 60), (4, 32, 160)):
+        builder.launch(call, 1, number).kernel("large", start, 100, number, stream=9)
+        builder.launch(call + 5, 1, number + 10).kernel("small", 305 + number, 1, number + 10)
+    trace = builder.build()
+    assert trace.steps.select("start_ns", "end_ns").rows() == [(60, 309), (309, 310)]
+
+
 def test_a_stream_on_which_no_launch_is_recorded_says_nothing_of_the_tail():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 10, 60, stream=8).launch(5, 1, 1).kernel("a", 20, 20, 1).build()
     assert trace.steps["start_ns"].to_list() == [0]
