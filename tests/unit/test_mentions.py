@@ -19,7 +19,7 @@ COMMENT = {  # by the ending of a file
 FOREIGN = {  # what comments and docs mention of other projects
     *("AZURE_STORAGE_SAS_TOKEN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CUDA_MEMCPY_KIND_PTOP"),
     *("CUDA_MEMOPR_MEMORY_KIND", "ConfigLoader", "ENABLE_PYTORCH_EXECUTION_TRACE", "HIP_VERSION"),
-    *("PIP_EXTRA_INDEX_URL", "STORAGE_EMULATOR_HOST", "SummaryWriter", "VLLM_TORCH_PROFILER_DIR", "WeakKeyDictionary"),
+    *("PIP_EXTRA_INDEX_URL", "STORAGE_EMULATOR_HOST", "SummaryWriter", "VLLM_TORCH_PROFILER_DIR"),
     *("_CATEGORY_TO_COLORS", "_CATEGORY_TO_INDEX", "_backward_impl", "_populate_cpu_children", "active_iterations"),
     *("backward_seq_id_uniqueness", "cuspy_async_export", "delay_iterations", "detailed_trace_annotation"),
     *("enable_cuda_sync_events", "gpu_kernel_causality", "gpu_model_runner.py", "ignore_frontend", "launch_dependents"),

@@ -19,7 +19,7 @@ def comment(outcome: str, answers: Sequence[str], rows: pl.DataFrame, image: str
     Args:
         outcome: Of all numbers together.
         answers: The sentences; the first one is the heading's.
-        rows: CHANGED_ROWS.
+        rows: The `ChangedRows`.
         image: Path of the picture, next to the comment.
     """
     body = [f"### {_SIGNS[outcome]} {outcome.capitalize()}", "", *(f"{plain(answer)}\n" for answer in answers)]

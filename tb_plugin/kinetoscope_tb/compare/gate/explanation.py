@@ -48,7 +48,7 @@ def explaining_rows(views: Mapping[str, View], trace: Trace) -> pl.DataFrame:
 
 
 def changed_rows(base: Sequence[pl.DataFrame], new: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """CHANGED_ROWS: the largest changes among the rows that take longest, each with its adjusted p-value."""
+    """`ChangedRows`: the largest changes among the rows that take longest, each with its adjusted p-value."""
     names, values = _matrix([*base, *new])
     if names.is_empty():
         return pl.DataFrame(schema=ChangedRows.schema())

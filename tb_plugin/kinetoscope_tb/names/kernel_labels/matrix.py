@@ -185,7 +185,8 @@ def _fused_attention(name: str) -> Label | None:
         arch, side, dtype, rest = hit.groups()
         tile = "".join(re.findall(r"\d+x\d+x\d+", rest)[:1])
         words = tuple(rest.split("_"))
-        return Label(f"attention {side}", ("cuDNN", f"sm{arch}", tile), _SHORT_FORMATS[dtype], more=words)
+        precision = "16-bit" if dtype == "f16" else dtype  # cuDNN 9 calls its kernels for bf16 f16, too
+        return Label(f"attention {side}", ("cuDNN", f"sm{arch}", tile), precision, more=words)
     return None
 
 
