@@ -44,7 +44,7 @@ CAUSES = {
     "precision": Words(r"precision|tf32|tensor cores|float32|fp32|matrix cores"),
     "poor_kernel": Words(r"roof|peak|below|efficien|\d+(\.\d+)? ?% of"),
     "falling_clocks": Words(r"clock|throttl|slow\w* (down|from|over|step)|gets? slower|longer from step|power|temperature"),
-    "two_speeds": Words(r"two speeds|clock|neighbo|shared|other (job|process|work)|throttl|varies|same (kernel|work)"),
+    "two_speeds": Words(r"two speeds|equal kernels take different times|clock|neighbo|shared|other (job|process|work)|throttl|varies|same (kernel|work)"),
     "small_collectives": Words(COMMUNICATION, r"bucket|small|coalesc|latency|fewer calls|larger"),
     "communication": Words(COMMUNICATION),
     "slow_link": Words(r"link|transfer|send|recv"),
