@@ -19,7 +19,8 @@ class SnapshotAlive(OfSnapshot):
     """Which lines of the program allocated the memory that was alive at the peak, at the end, or at a failure.
 
     The rows of a device add up to its active memory at that moment, in requested bytes. `[allocated before the
-    history]` was allocated before the oldest event that the snapshot has: a larger `max_entries` records more.
+    history]` was allocated before the oldest event that the snapshot has: a longer history
+    records more.
     """
 
     key, weight = ("device", "place", "frames"), "alive_bytes"
