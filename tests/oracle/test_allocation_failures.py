@@ -1,35 +1,51 @@
-"""Why allocations failed on a real H100, where the reason is known (`samples/h100_snapshots`)."""
+"""Failures planted in a simulation of the allocator: the cause is right, or isn't said."""
 
-from pathlib import Path
+from collections import Counter
+from functools import cache
 
 import pytest
 
-from kinetoscope_tb.reader import read
-from kinetoscope_tb.views.memory.snapshot_failure import snapshot_failure
-
-FOLDER = Path(__file__).parents[2] / "samples" / "h100_snapshots"
-H100_BYTES = 85_017_493_504
-CAUSES = {  # without the memory of the device, and with it
-    "full": ("full", "full"),
-    "fragmented": ("fragmented", "fragmented"),
-    "private_pool": ("private_pool", "private_pool"),
-    "other_stream": ("other_stream", "other_stream"),
-    "outside": ("full_or_outside", "outside"),
-    "too_large": ("too_large", "too_large"),
-    "leak": ("leak", "leak"),
-    "limit": ("limit", "limit"),
-    "expandable": ("full", "full"),
-}
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.views import VIEWS
+from support.snapshots import planted_failures
 
 
-@pytest.mark.parametrize("name", CAUSES)
-def test_the_cause_of_a_failure_is_named(name):
-    trace = read(FOLDER / f"{name}.pickle.gz")
-    for capacity, cause in zip((None, H100_BYTES), CAUSES[name], strict=True):
-        row = snapshot_failure(trace, device_bytes=capacity).row(0, named=True)
-        assert row["cause"] == cause
-        assert "how_made.py" in row["sentence"] or cause == "leak"
+@cache
+def answers():
+    """Of each failure: its cause, and what is said with and without the memory of the device."""
+    found = {}
+    for name, (cause, allocator) in planted_failures().items():
+        trace = read_blocks([allocator.dumped()], path="snapshot.pickle")
+        first = [
+            VIEWS["snapshot_failure"].run(trace, device_bytes=known).row(0, named=True)
+            for known in (allocator.device_bytes, None)
+        ]
+        found[name] = cause, *first
+    return found
 
 
-def test_a_training_without_a_failure_has_none():
-    assert snapshot_failure(read(FOLDER / "training_all.pickle.gz")).is_empty()
+def test_failures_of_every_class_are_planted():
+    causes = Counter(cause for cause, _, _ in answers().values())
+    assert sum(causes.values()) >= 30
+    assert set(causes) == {
+        *("full", "leak", "fragmented", "other_stream", "private_pool", "outside", "limit", "too_large"),
+    }
+
+
+def test_with_the_memory_of_the_device_no_cause_is_wrong():
+    wrong = {name: row["cause"] for name, (cause, row, _) in answers().items() if row["cause"] != cause}
+    assert wrong == {}
+
+
+def test_without_it_a_full_device_and_memory_that_others_took_cant_be_told_apart():
+    said = {name: (cause, row["cause"]) for name, (cause, _, row) in answers().items()}
+    undecided = {"full", "outside"}
+    assert {name: pair for name, pair in said.items() if pair[0] not in undecided and pair[1] != pair[0]} == {}
+    assert {answer for cause, answer in said.values() if cause in undecided} == {"full_or_outside"}
+
+
+@pytest.mark.parametrize("name", ["leak 80", "full 80", "fragmented 80", "private pool 141"])
+def test_the_sentence_has_its_numbers_and_its_line(name):
+    _, row, _ = answers()[name]
+    assert "GiB" in row["sentence"] + row["evidence"]
+    assert "job/train.py:44 log_outputs" in row["sentence"] or "job/train.py:77 request" in row["sentence"]

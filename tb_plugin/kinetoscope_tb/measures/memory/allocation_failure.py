@@ -37,9 +37,6 @@ _GIB = 1 << 30
 _SLACK = 1 << 26  # what the driver needs besides
 _OUTSIDE = 0.06  # of the device: more than CUDA's own context takes
 _LARGEST_DEVICE = 320 * _GIB
-_USABLE_GIB = (31.4, 39.5, 44.4, 47.5, 63.98, 79.2, 93.1, 95.0, 139.8, 178.4, 191.98, 255.98, 287.98)
-"""What drivers of larger devices report as their memory."""
-_CONTEXT_GIB = (0.15, 1.3)  # what CUDA's context and libraries take
 _LEAK_CYCLES, _LEAK_SHARE, _MOSTLY = 4, 0.3, 0.75
 _OF_TRAINING = r"torch/optim/|torch/autograd/|torch/_tensor\.py:\d+:backward"
 
@@ -151,18 +148,10 @@ def _cause(
     if own + other + private + free >= request:
         return max(by_kind, key=lambda kind: kind[0])[1]
     if device_bytes is None:
-        if leak is not None:
-            return "leak"
-        return "full" if _fills_a_device(free + reserved_bytes) else "full_or_outside"
+        return "leak" if leak is not None else "full_or_outside"
     if device_bytes - free - reserved_bytes > max(2 * _GIB, int(_OUTSIDE * device_bytes)):
         return "outside"
     return "leak" if leak is not None else "full"
-
-
-def _fills_a_device(torch_bytes: int) -> bool:
-    """Whether what torch has or could have is the memory of a device, less what CUDA's context takes."""
-    least, most = _CONTEXT_GIB
-    return any(least <= usable - torch_bytes / _GIB <= most for usable in _USABLE_GIB)
 
 
 @dataclass(frozen=True)
