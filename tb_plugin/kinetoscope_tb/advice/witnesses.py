@@ -79,6 +79,8 @@ def _less_copying(facts: Facts, claim: Advice) -> str:
 
 def _less_computation(facts: Facts, claim: Advice) -> str:
     """No kernels run for longer than all of them."""
+    if not facts.has_device:
+        return ""
     whole = facts.mean(facts.exposed["computation"])
     return f"all kernels run for {text.time(whole)}" if (claim.size_ns or 0) > _NEAR * whole else ""
 
