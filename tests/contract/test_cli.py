@@ -222,9 +222,18 @@ def test_a_missing_path_is_said_with_what_was_probably_meant(kinetoscope, trace,
 
 def test_what_a_folder_without_traces_is_told_is_true(kinetoscope, tmp_path):
     _, _, err = kinetoscope("summary", str(tmp_path))
-    for ending in (".json", ".json.gz", ".json.zst", ".pftrace", ".perfetto-trace.gz", ".sqlite"):
+    for ending in (
+        ".json",
+        ".json.gz",
+        ".json.zst",
+        ".pftrace",
+        ".perfetto-trace.gz",
+        ".sqlite",
+        ".pickle.gz",
+        ".html",
+    ):
         assert is_candidate(f"any{ending}")
-    assert ".json, .pftrace, .perfetto-trace (also with .gz or .zst) or .sqlite" in err
+    assert ".json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or .zst), .sqlite or .html" in err
     put(tmp_path, "t.json")
     assert kinetoscope("summary", str(tmp_path))[0] == 0
 

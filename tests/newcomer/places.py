@@ -13,6 +13,8 @@ import termios
 from dataclasses import dataclass
 from pathlib import Path
 
+from newcomer.installing import ROOT
+
 COLUMNS = 80
 RUNS = ("a", "b", "monday", "tuesday", "main", "branch", "ddp", "job", "resnet")  # that the documents name
 
@@ -80,6 +82,8 @@ def furnish(folder: Path, kind: str, recordings: list[Path]) -> Home:
     shutil.copyfile(recordings[0], folder / "out" / "profiles" / "rank0_trace.json.gz")
     for name in ("before.pt.trace.json.gz", "after.pt.trace.json.gz", "trace.json.gz", "elsewhere.json.gz"):
         shutil.copyfile(recordings[0], folder / name)
+    snapshot = ROOT / "samples" / "h100_snapshots" / "leak.pickle.gz"
+    (folder / "snapshot.pickle").write_bytes(gzip.decompress(snapshot.read_bytes()))
     text = gzip.decompress(recordings[0].read_bytes())
     (folder / "trace.json").write_bytes(text)
     (folder / "broken.json").write_bytes(text[: len(text) // 2])

@@ -153,8 +153,8 @@ def communication_of_ranks_on_the_host_is_that_of_the_steps_and_of_the_advice(tr
     facts, ranks = Facts(trace), summary(trace).steps
     assert ranks["communication_ns"].to_list() == tables["steps"]["communication_ns"].to_list()
     exposed = ranks.filter(facts.counted)["exposed_communication_ns"].mean()
-    savings = [row.saving_ns for row in communication(facts) if isinstance(row, Advice)]
-    assert all(saving == pytest.approx(exposed, abs=1) for saving in savings)
+    sizes = [row.size_ns for row in communication(facts) if isinstance(row, Advice)]
+    assert all(size == pytest.approx(exposed, abs=1) for size in sizes)
 
 
 @rule

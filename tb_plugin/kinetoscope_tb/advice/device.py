@@ -76,7 +76,8 @@ def uneven_devices(facts: Facts) -> Iterator[Advice]:
     shares = {device: facts.share(facts.mean(ns)) for device, ns in facts.computation_of_devices.items()}
     together = facts.share(facts.mean(facts.exposed["computation"]))
     noun = facts.noun_of_devices
-    is_idle = [device for device, share in shares.items() if share < _HARDLY * max(shares.values())]
+    least_busy = _HARDLY * max(shares.values())
+    is_idle = [device for device, share in shares.items() if share < least_busy]
     what = (
         f"{text.listed([f'{noun} {device}' for device in is_idle[:_LISTED]])} hardly compute"
         f"{'s' if len(is_idle) == 1 else ''}"

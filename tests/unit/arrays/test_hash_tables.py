@@ -1,13 +1,17 @@
 """The hash tables of the compiled library: keys that collide in one of them by construction spread like any others.
 
-Linear probing puts keys that collide into one run of occupied slots, as long as there are keys.
+Linear probing puts keys that collide into one run of occupied slots, as long as there are keys. The seed is drawn by
+chance, and of a hundred seeds one makes equidistant keys neighbors; so several are tried.
 """
+
+import os
+from statistics import median
 
 import numpy as np
 import pytest
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.arrays.native import SEED, Function
+from kinetoscope_tb.arrays.native import Function
 from kinetoscope_tb.reader.perfetto import wire
 from kinetoscope_tb.reader.scan.chunk import scan_chunk
 
@@ -36,24 +40,36 @@ HOSTILE = {
 }
 
 
+def seeds():
+    return [int.from_bytes(os.urandom(8), "little") >> 1 | 1 << 62 | 1 for _ in range(5)]
+
+
 @pytest.mark.parametrize("keys", HOSTILE.values(), ids=HOSTILE)
 def test_numbers_spread(keys):
-    table, first = np.full(SLOTS, NONE, np.int32), np.empty(KEYS, np.int64)
-    assert Function("number_values")(keys, SEED, table, first, np.empty(keys.size, np.int32)) == np.unique(keys).size
-    assert longest_run(table >= 0) < 64
+    runs = []
+    for seed in seeds():
+        table, first = np.full(SLOTS, NONE, np.int32), np.empty(KEYS, np.int64)
+        found = Function("number_values")(keys, seed, table, first, np.empty(keys.size, np.int32))
+        assert found == np.unique(keys).size
+        runs.append(longest_run(table >= 0))
+    assert median(runs) < 64
 
 
 @pytest.mark.parametrize("keys", HOSTILE.values(), ids=HOSTILE)
-def test_ids_of_perfetto_spread(keys):
-    slots = np.full(SLOTS, NONE, np.int32)
-    wire.place_ids(slots, keys, 0, keys.size)
-    assert longest_run(slots >= 0) < 64
-    rows = np.zeros((7, keys.size), np.int64)
-    for field in (wire.TEXT_SCOPE, wire.TEXT_FIELD, wire.TEXT_ID):
-        slots[:], rows[:] = NONE, 0
-        rows[field] = keys
-        wire.place_interned(slots, rows, 0, keys.size)
-        assert longest_run(slots >= 0) < 64
+def test_ids_of_perfetto_spread(keys, monkeypatch):
+    runs = {}
+    for seed in seeds():
+        monkeypatch.setattr(wire, "SEED", seed)
+        slots = np.full(SLOTS, NONE, np.int32)
+        wire.place_ids(slots, keys, 0, keys.size)
+        runs.setdefault("ids", []).append(longest_run(slots >= 0))
+        rows = np.zeros((7, keys.size), np.int64)
+        for field in (wire.TEXT_SCOPE, wire.TEXT_FIELD, wire.TEXT_ID):
+            slots[:], rows[:] = NONE, 0
+            rows[field] = keys
+            wire.place_interned(slots, rows, 0, keys.size)
+            runs.setdefault(field, []).append(longest_run(slots >= 0))
+    assert all(median(of_table) < 64 for of_table in runs.values())
 
 
 def test_texts_spread():

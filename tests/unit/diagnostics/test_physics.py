@@ -247,7 +247,7 @@ def test_nothing_stands_out_is_not_said_beside_a_kernel_that_cannot_be():
     longest = next(e for e in machine.builder.events if e["cat"] == "kernel")
     longest["dur"] = 3_400_000
     trace = machine.builder.build()
-    assert advice(Facts(trace))[-1].title.startswith("Nothing stands out: the GPU computes for 99.9 %")
+    assert advice(Facts(trace))[-1].title.startswith("What costs most can't be said: for 99.9 %")
     first, rest = advice(Facts(trace), diagnose(trace))
     assert first.rule == "recording_faults"
     assert "covers later ones of the same stream" in first.evidence

@@ -44,7 +44,7 @@ def test_every_view_of_memory_shows_it(torch_2_15, form):
     (peak,) = VIEWS["memory_devices"].run(trace)["peak_allocated_bytes"].to_list()
     assert VIEWS["memory_peak_categories"].run(trace)["alive_bytes"].sum() == peak == max(map(sum, sizes))
     for name, view in VIEWS.items():
-        if view.entry == "Memory":
+        if view.entry == "Memory" and not view.id.startswith("snapshot_"):  # of another kind of file
             assert view.run(trace).height > 0, name
     assert "Device" not in VIEWS["environment"].run(trace)["fact"]
     assert {d.level for d in trace.diagnostics} <= {"note"}

@@ -10,6 +10,7 @@ is open on any thread, only innermost operators count.
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
@@ -25,7 +26,8 @@ PARTS = ("computation", "exposed communication", "exposed copies", "idle")
 
 def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
     """Time of each of PARTS per window, and `communication`: all of it, hidden or not; for these device rows."""
-    device = trace.device_events.select("kind", "is_communication", "start_ns", "dur_ns")[rows]
+    names = ("kind", "is_communication", "start_ns", "dur_ns")
+    device = pl.DataFrame([trace.device_events[name].gather(rows) for name in names])
     communicates = device["is_communication"].to_numpy()
     computes = (device["kind"] == "kernel").to_numpy() & ~communicates
     computation, communication, copies = (
