@@ -45,7 +45,7 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
 OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
 
 
-FAST_CPU_SECONDS = 110  # of all fast tests, with the start of pytest's processes: other work adds up to a third
+FAST_CPU_SECONDS = 120  # of all fast tests, with the start of pytest's processes: other work adds up to a third
 
 
 def pytest_configure(config: pytest.Config) -> None:
