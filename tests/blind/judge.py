@@ -151,7 +151,7 @@ def shares(verdicts: Sequence[Verdict]) -> dict[str, float]:
         "first answer right": _share(caused, lambda verdict: verdict.first == "right"),
         "right among three": _share(caused, lambda verdict: verdict.is_among_three),
         "sure and wrong": _share(verdicts, lambda verdict: verdict.is_sure_and_wrong),
-        "healthy told otherwise": _share(healthy, lambda verdict: verdict.first == "wrong"),
+        "healthy misjudged": _share(healthy, lambda verdict: verdict.first == "wrong"),
         "withheld where it must be": _share(unknown, lambda verdict: verdict.first == "right"),
     }
 

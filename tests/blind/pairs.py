@@ -180,7 +180,7 @@ def predicted_frac(trace: Trace, target: str, percent: int) -> float:
 
 
 def prediction(pair: Pair, out: Path) -> Prediction:
-    """What the graph says about a pair, beside what was measured."""
+    """What the graph says about a pair, next to what was measured."""
     times = json.loads((out / f"{pair.name}.times.json").read_text())
     medians = {side: statistics.median(seconds) for side, seconds in times.items()}
     before, after = (typical_recording(out, f"{pair.name}.{side}", medians[side] * 1e9) for side in ("before", "after"))

@@ -104,7 +104,7 @@ def test_shares_count_each_case_once():
         "first answer right": 1 / 2,
         "right among three": 1 / 2,
         "sure and wrong": 1 / 3,
-        "healthy told otherwise": 0,
+        "healthy misjudged": 0,
         "withheld where it must be": 0,
     }
 

@@ -24,7 +24,7 @@ REACHED = {  # on 2026-11-26
     "right among three": 14 / 16,
     "withheld where it must be": 3 / 4,
 }
-NOT_ABOVE = {"sure and wrong": 2 / 23, "healthy told otherwise": 0.0}  # on 2026-11-26
+NOT_ABOVE = {"sure and wrong": 2 / 23, "healthy misjudged": 0.0}  # on 2026-11-26
 
 
 def test_first_answers_are_as_good_as_they_were():

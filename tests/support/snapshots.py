@@ -230,9 +230,9 @@ def _segment_entry(segment: Segment) -> dict[str, Any]:
 
 
 def trained(
-    allocator: Allocator, steps: int, activation: int = 256 * MIB, layers: int = 4, kept: int = 0
+    allocator: Allocator, steps: int, activation: int = 256 * MIB, layers: int = 4, leak_bytes: int = 0
 ) -> list[Block]:
-    """Train: activations are freed in the backward pass, gradients after the optimizer; `kept` bytes stay each step.
+    """Train: activations are freed in the backward pass, gradients after the optimizer; `leak_bytes` stay each step.
 
     Returns:
         The blocks that stay.
@@ -241,8 +241,8 @@ def trained(
     for step in range(steps):
         allocator.annotate(f"ProfilerStep#{step}")
         activations = [allocator.allocate(activation, f"/job/model.py:{20 + n}:forward") for n in range(layers)]
-        if kept:
-            leaked.append(allocator.allocate(kept, "/job/train.py:44:log_outputs"))
+        if leak_bytes:
+            leaked.append(allocator.allocate(leak_bytes, "/job/train.py:44:log_outputs"))
         gradients = []
         for block in reversed(activations):
             gradients.append(allocator.allocate(activation // 4, BACKWARD))
@@ -312,7 +312,7 @@ def planted_failures() -> dict[str, tuple[str, Allocator]]:
         found[f"too large {gib}"] = "too_large", failing(large, 400 * GIB, "/job/attention.py:5:scores")
         leak = Allocator(usable)
         try:
-            trained(leak, 10_000, kept=gib * 16 * MIB)
+            trained(leak, 10_000, leak_bytes=gib * 16 * MIB)
         except OutOfMemory:
             found[f"leak {gib}"] = "leak", leak
         limited = Allocator(usable, limit=usable // 4)
@@ -329,7 +329,7 @@ def planted_failures() -> dict[str, tuple[str, Allocator]]:
 def small_snapshot() -> Allocator:
     """A short training whose memory grows, and then a failure: every view of a snapshot has rows."""
     allocator = Allocator(2 * GIB)
-    trained(allocator, 5, activation=64 * MIB, kept=16 * MIB)
+    trained(allocator, 5, activation=64 * MIB, leak_bytes=16 * MIB)
     return failing(allocator, 3 * GIB)
 
 

@@ -24,7 +24,7 @@ from .statistics import Spread, margin
 ID = "changes"  # what the command line and HTTP call it, where they name a view
 MOST = 20
 _LEAST_FRAC = 0.01  # of the largest change of its unit: smaller ones are left out
-_KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
+KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
 _ALWAYS_DIFFER = ("Recorded", "Events", "File", "Trace id")
 _NO_CAUSES = ("window_ns", "idle_ns", "longest_ns", "busy_ns", "host_late_ns")  # host late is split into its parts
 
@@ -75,8 +75,8 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
         base: The trace to compare with.
         new: The trace that may have changed.
     """
-    of_views = {name: compare(views[name], base, new) for name in _KINDS if not _lacks(views[name], base, new)}
-    rows = [_rows(_KINDS[name], one.frame, one.columns[0]) for name, one in of_views.items()]
+    of_views = {name: compare(views[name], base, new) for name in KINDS if not _lacks(views[name], base, new)}
+    rows = [_rows(KINDS[name], one.frame, one.columns[0]) for name, one in of_views.items()]
     basis = of_views["overview"].basis
     rows += _idle_causes(views["idle"], base, new, basis)
     timed = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")

@@ -8,7 +8,7 @@ is no pipeline.
 A stage's *bubble* is the time in which it waits for another stage's data and computes nothing. With p stages, m
 micro-batches in a step and v chunks of layers on each stage, equal stages have a bubble of (p − 1) ÷ (v·m + p − 1) of
 the step in GPipe, 1F1B (v = 1) and interleaved schedules (Narayanan et al., SC'21). With chunks, the last stage passes
-activations on to the first one, m·(v − 1) times; between two stages, these can't be told from gradients.
+activations on to the first one, m·(v − 1) times; between two stages, these look like gradients.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class Results:
     ) -> Future[Any]:
         """The result of a function of the object and of hashable arguments, computed at the first call.
 
-        It is computed by whoever comes first: the thread that needs it now, or the one that it was submitted to.
+        The first of two threads computes it: the one that needs it now, or the one that it was submitted to.
 
         Args:
             function: The function; with the arguments it is the key of the result.

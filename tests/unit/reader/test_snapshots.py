@@ -151,7 +151,7 @@ def test_hostile_values_in_a_snapshot_are_refused_or_left_out():
 
 def test_identities_hold_in_the_simulation():
     allocator = Allocator()
-    trained(allocator, 3, kept=MIB)
+    trained(allocator, 3, leak_bytes=MIB)
     pending = allocator.allocate(5 * MIB)
     allocator.request_free(pending)
     trace = read_blocks([allocator.dumped()], path="snapshot.pickle")

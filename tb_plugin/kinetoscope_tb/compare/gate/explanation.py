@@ -10,11 +10,11 @@ import polars as pl
 from ...table import DURATION, NUMBER, TEXT, Column, Table
 from ...trace import Trace
 from ...view import View
+from ..changes import KINDS
 from .corrections import benjamini_hochberg
 from .numbers import named_values
 from .permutation import p_value
 
-KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
 FALSE_SHARE = 0.05  # of the rows that are called real, at most so many aren't, on average
 _MOST_TESTED, _MOST_SHOWN = 60, 12
 

@@ -83,7 +83,7 @@ def why_uncertain(base: Sequence[Recording], new: Sequence[Recording]) -> str:
 
 
 def _why_one_machine(base: Sequence[Recording], new: Sequence[Recording]) -> str:
-    """Machines that only one side ran on can't be told from its code, unless each recording had its own."""
+    """Machines that only one side ran on can't be distinguished from its code, unless each recording had its own."""
     hosts = [[recording.work.host for recording in side if recording.work.host] for side in (base, new)]
     is_shared = any(len(set(side)) < len(side) for side in hosts)
     if is_shared and all(hosts) and not set(hosts[0]) & set(hosts[1]):

@@ -116,7 +116,7 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
         share, usual_share = _idle_shares(times, cost * start.size)
         affected_ns = round((share - usual_share) * times.steps_ns)
         consequence = (
-            "Host times include it, and devices wait for it: they are idle for "
+            "Host times include it, and devices wait for it: nothing runs on any of them for "
             f"{text.percent(share)} of the recorded steps, and for about {text.percent(usual_share)} of the others."
         )
     yield Diagnostic(
