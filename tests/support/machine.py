@@ -47,6 +47,12 @@ class Machine:
         body()
         self.builder.annotation(name, start, self.now - start)
 
+    def function(self, name: str, body: Callable[[], None]) -> None:
+        """The host is in a Python function, of which stacks are recorded."""
+        start = self.now
+        body()
+        self.builder.python(name, start, self.now - start)
+
     def kernel(
         self, dur: int, name: str = ON_TENSOR_CORES, op: str = "aten::mm", host: int = 10 * US, **args: Any
     ) -> None:

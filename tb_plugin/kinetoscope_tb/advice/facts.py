@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories
+from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.calls.kernel_work import KERNEL_COLUMNS
 from ..measures.recording.server import inference_server
@@ -35,6 +35,8 @@ from .spread import Spread, warm_up_steps
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _FEW_GAPS = 3  # per step
+_LONG_NS = 1_000_000
+"""Between two calls of the host: launching takes µs, so the host does something else for that long."""
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 _OPTIMIZER = "Optimizer.step#"
@@ -366,17 +368,21 @@ class Late:
     that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
     garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
     without steps), `breaking` (a compiled frame is between its graphs), `synchronizing` (the gap began while a call
-    waited for the device, and lasted no longer than that call had held the host up: without it the host would have been
-    that much further on), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the rest).
+    waited for the device, and lasted no longer than that call had held the host up, or than the operator around it
+    lasts: without it the host would have been that much further on; launch latency included), `optimizer` (inside
+    Optimizer.step, launch latency included) and `host` (the rest). What the host does for long after a wait, without a
+    call, isn't the wait's: it is the rest, except for servers, which could do it earlier.
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
             the costliest call (a row of launches); the most first.
         activity: What the host did in the rest, as shares of it.
-        latency: Launch latency of the gaps that the host was late in, per step: fewer launches save it too.
+        latency: Launch latency of the gaps that the host was late in, but for those that began in a wait, per step:
+            fewer launches save it too.
         spans: When launching threads do what each part but the last two is named after.
         rest: When the host is late for none of these reasons.
-        gaps: How many gaps there are.
+        reads: The calls (rows of launches) that waited when gaps began.
+        gaps: How many gaps there are that began in no wait.
         longest_ns: The most that the host is late for in one of them.
         in_longest_ns: How much it is late for in the three longest gaps per step.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
@@ -391,7 +397,9 @@ class Late:
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         waited, blocker = _blocked_for(trace, start)
-        synchronizing = np.minimum(rest + optimizer, waited)
+        self.reads = np.unique(blocker[blocker != NONE])
+        own = length_within(_long_stretches(facts, self.rest), start, end)
+        synchronizing = np.minimum(np.maximum(rest + optimizer - own, 0), waited)
         from_rest = np.minimum(rest, synchronizing)
         optimizer, rest = optimizer - (synchronizing - from_rest), rest - from_rest
 
@@ -404,12 +412,14 @@ class Late:
         self.starting, self.setting_up, self.breaking = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
-        times = [latency[side].to_numpy() for side in ("start_ns", "end_ns")]
-        steps = latency["window"].to_numpy()
-        is_behind = latency["gap"].is_in(late["gap"].implode()).to_numpy()
-        self.latency = per_step((times[1] - times[0]) * is_behind, steps)
-        self.optimizer += per_step(length_within(ranges["optimizer"], *times), steps)
-        self.gaps = late["gap"].n_unique()
+        first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
+        waits = late["gap"].filter(pl.Series(blocker != NONE)).implode()
+        after_wait = latency["gap"].is_in(waits).to_numpy()
+        is_behind = latency["gap"].is_in(late["gap"].implode()).to_numpy() & ~after_wait
+        self.latency = per_step((last - first) * is_behind, steps)
+        self.synchronizing += per_step((last - first) * after_wait, steps)
+        self.optimizer += per_step(length_within(ranges["optimizer"], first, last) * ~after_wait, steps)
+        self.gaps = late.filter(~pl.col("gap").is_in(waits))["gap"].n_unique()
         self.longest_ns = int(rest.max(initial=0))
         _, gap = np.unique(late["gap"].to_numpy(), return_inverse=True)
         of_gaps = np.sort(np.bincount(gap, rest))
@@ -417,11 +427,24 @@ class Late:
         others = without(merge([(start, end)]), ranges["setting_up"])
         self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
-        spent = np.array(
-            [part.sum() for part in host_activity(trace, pl.DataFrame(others, ["start_ns", "end_ns"])).values()], float
-        )
-        spent[: HOST_ACTIVITIES.index("runtime call")] = 0
-        self.activity = dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+        self.activity = _activity(trace, others)
+
+
+def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:
+    """What the host did during some spans, but for what `late` names by itself, as shares of it."""
+    lengths = host_activity(trace, pl.DataFrame(spans, ["start_ns", "end_ns"])).values()
+    spent = np.array([part.sum() for part in lengths], float)
+    spent[: HOST_ACTIVITIES.index("runtime call")] = 0
+    return dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+
+
+def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
+    """The parts of some spans in which launching threads make no call for long; none of a server's, see Late."""
+    calls = facts.trace.launches
+    on_calls = launching_threads(facts.trace)[calls["thread"].to_numpy()]
+    start, end = without(spans, intervals_of(calls, on_calls))
+    is_long = (end - start >= _LONG_NS) & (not facts.server)
+    return start[is_long], end[is_long]
 
 
 def _host_ranges(trace: Trace) -> dict[str, Intervals]:
@@ -490,7 +513,10 @@ def is_optimizer(name: str) -> bool:
 
 
 def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
-    """How long a call that waits for the device had held its thread up at each instant, and which call it is."""
+    """How long a call that waits for the device had held its thread up at each instant, and which call it is.
+
+    With the operators of ATen around it, all of which go where nothing is read, it is as long as these last.
+    """
     launches = trace.launches
     on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
     rows = np.flatnonzero(on_calls & map_categories(launches["name"], synchronizes))
@@ -502,7 +528,26 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     if not rows.size:
         return np.zeros(at.size, np.int64), np.full(at.size, NONE)
     is_open = (place >= 0) & (end[place] >= at)
-    return np.where(is_open, at - start[place], 0), np.where(is_open, rows[place], NONE)
+    op = reading_operators(trace, rows)
+    around = gather(trace.host_events["dur_ns"].to_numpy(), op, missing=0)
+    waited = np.maximum(at - start[place], around[place])
+    return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
+
+
+def reading_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
+    """For each of some calls (rows of launches) the outermost operator of ATen that makes it; or NONE."""
+    host = trace.host_events
+    is_aten = (
+        map_categories(host["name"], lambda name: name.startswith("aten::")) & (host["kind"] == "operator").to_numpy()
+    )
+    parent, row = host["parent"].to_numpy(), trace.launches["op"].to_numpy()[calls].astype(np.int32)
+    row = np.where(gather(is_aten, row, missing=False), row, np.int32(NONE))
+    while True:
+        around = gather(parent, row)
+        is_inside = gather(is_aten, around, missing=False)
+        if not is_inside.any():
+            return row
+        row = np.where(is_inside, around, row)
 
 
 def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int, int]]:

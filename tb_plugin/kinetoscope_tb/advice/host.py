@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints, without
+from ..arrays.intervals import Ints, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
+from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.kernels import is_data_loading
-from .facts import Facts, host_shares, is_optimizer
-from .model import DATA_LOADING, LAUNCHING, WAITING, Advice, Cleared, Unknown
+from .culprit import culprit
+from .facts import Facts, host_shares, is_optimizer, reading_operators
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .warm_up import loads_code, slow_launches
 
@@ -143,8 +146,19 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         "gaps",
         "host late",
         saving,
-        WAITING,
+        _reads(facts),
     )
+
+
+def _reads(facts: Facts) -> Candidate:
+    """The waits, with the operators around them and what these launch: nothing is read."""
+    trace, calls = facts.trace, facts.late.reads
+    op = reading_operators(trace, calls)
+    ranges = np.zeros(trace.host_events.height, bool)
+    ranges[op[op != NONE]] = True
+    inside = gather(nearest(ranges, trace.host_events["parent"].to_numpy()), trace.device_events["op"].to_numpy())
+    candidate = facts.host_candidate("the host's waits for the device", intervals_of(trace.host_events, ranges))
+    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True)
 
 
 def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
@@ -175,6 +189,8 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
     """That the host is late for so long in each step."""
     kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(facts.late.host)
     is_launching = _is_launching(facts)
+    who = None if is_launching else culprit(facts, facts.late.rest)
+    spans = merge([facts.late.rest, who.spans]) if who else facts.late.rest
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
@@ -189,7 +205,8 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
         "launch_bound" if is_launching else "host_bound",
         f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}."
         if is_launching
-        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}.",
+        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}"
+        + (f", most of it in {who.words}." if who else "."),
         f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}{facts.recurs(lengths, _HOST_BOUND)}"
         + (f"; meanwhile the host spent {doing}. " if doing else ". ")
         + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
@@ -199,9 +216,7 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
         "gaps",
         "host late",
         waiting + latency,
-        LAUNCHING
-        if is_launching
-        else facts.host_candidate("what the host does while no work is queued", facts.late.rest),
+        LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
     )
 
 

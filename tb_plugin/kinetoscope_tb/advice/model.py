@@ -43,7 +43,6 @@ class Candidate:
 DATA_LOADING = Candidate("data loading", ("data loading",))
 COMMUNICATING = Candidate("communication", ("device communication", "host communication"))
 LAUNCHING = Candidate("all host code and launches", ("operator", "between operators", "runtime call", "launch latency"))
-WAITING = Candidate("the host's waits for the device", waits=True)
 
 
 @dataclass(frozen=True)

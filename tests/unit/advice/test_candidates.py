@@ -23,7 +23,7 @@ def reading(machine):
         for _ in range(5):
             machine.kernel(2 * MS)
             machine.wait()
-            machine.work(MS)
+            machine.work(500 * US)
 
     return machine.steps(step)
 
@@ -32,7 +32,7 @@ def test_a_claim_saves_what_its_slider_shows():
     trace = reading(Machine())
     row = rows(trace)["synchronizing"]
     assert saved(trace, "synchronizing", 100) == [row.saving_ns]
-    assert row.saving_ns == pytest.approx(5 * MS, rel=0.02)  # the host goes on while the device works
+    assert row.saving_ns == pytest.approx(2.5 * MS, rel=0.05)  # the host goes on while the device works
     half = saved(trace, "synchronizing", 50)[0]
     assert 0 < half <= row.saving_ns
 

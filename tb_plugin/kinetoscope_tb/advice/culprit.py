@@ -1,0 +1,88 @@
+"""Who takes the host's time: the function, operator or annotation that most of some time lies in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..arrays.gather import NONE, map_categories, texts
+from ..arrays.intervals import Intervals, length_within, merge
+from ..measures.time.breakdown import intervals_of
+from ..measures.time.host_activity import launching_threads
+from ..measures.time.threads import main_thread
+from ..names.kernels import step_number
+from ..names.python_frames import is_of_library, without_address
+from .facts import Facts
+
+_MOST = 0.5  # of the time, or of the kernels
+_HARDLY = 0.02  # of the kernels
+_LONG_NS = 1_000_000
+
+
+class Culprit(NamedTuple):
+    """Who takes some of the host's time.
+
+    Attributes:
+        words: What it is, as in: most of it in `train.py(12): log`.
+        spans: When it runs, hidden behind the device's work or not; empty if that isn't known, or if it launches work,
+            which must remain.
+    """
+
+    words: str
+    spans: Intervals
+
+
+def culprit(facts: Facts, spans: Intervals) -> Culprit | None:
+    """The innermost function of the program that most of the time lies in; without stacks an operator or annotation.
+
+    Without any of these, code that wasn't recorded, by the operator that it follows. None if there is no such.
+    """
+    frames = _candidates(facts, facts.trace.python_calls, spans, is_of_library)
+    ranges = _candidates(facts, facts.trace.host_events, spans, lambda name: step_number(name) is not None)
+    return next(frames, None) or next(ranges, None) or _code_after(facts, spans)
+
+
+def _candidates(
+    facts: Facts, rows: pl.DataFrame, spans: Intervals, is_left_out: Callable[[str], bool]
+) -> Iterator[Culprit]:
+    """Those that most of the time lies in, the shortest first; not the training loop, which launches the work."""
+    threads = launching_threads(facts.trace).copy()
+    threads[main_thread(facts.trace)] = True
+    rows = rows.select("name", "thread", "start_ns", "dur_ns")
+    rows = rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
+    start = rows["start_ns"].to_numpy()
+    inside = length_within(spans, start, start + rows["dur_ns"].to_numpy())
+    sums = rows.with_columns(inside=pl.Series(inside)).group_by("name").agg(pl.col("dur_ns", "inside").sum())
+    most = sums.filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
+    for name in most.sort("dur_ns", pl.col("name").cast(pl.String))["name"].cast(pl.String).to_list():
+        own = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
+        share = _share_of_launches(facts, own)
+        if share <= _MOST:
+            yield Culprit(f"`{without_address(name)}`", own if share <= _HARDLY else merge([]))
+
+
+def _share_of_launches(facts: Facts, spans: Intervals) -> float:
+    """The share of the kernels of the steps that is launched then."""
+    launch = facts.trace.device_events["launch"].gather(facts.kernel_rows).to_numpy()
+    at = facts.trace.launches["start_ns"].to_numpy()[launch[launch != NONE]]
+    inside = np.searchsorted(spans[0], at, "right") > np.searchsorted(spans[1], at, "right")
+    return float(inside.mean()) if at.size else 0.0
+
+
+def _code_after(facts: Facts, spans: Intervals) -> Culprit | None:
+    """Code that wasn't recorded, if most of the time lies in long stretches of it behind one operator."""
+    host, (start, end) = facts.trace.host_events, spans
+    is_long = end - start >= _LONG_NS
+    middle, length = (start + end)[is_long] // 2, (end - start)[is_long]
+    operators = host.filter(pl.col("kind") == "operator").select("name", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+    operators = operators.sort("end_ns", maintain_order=True)
+    last = np.searchsorted(operators["end_ns"].to_numpy(), middle, "right") - 1
+    before = pl.DataFrame({"name": texts(operators["name"], last), "length": length}).drop_nulls()
+    sums = before.group_by("name").agg(pl.col("length").sum()).sort("length", "name")
+    if sums.is_empty() or sums["length"][-1] < _MOST * int((end - spans[0]).sum()):
+        return None
+    suffix = " that wasn't recorded" if facts.trace.python_calls.is_empty() else ""
+    return Culprit(f"code after `{sums['name'][-1]}`{suffix}", merge([]))

@@ -1,0 +1,102 @@
+"""Who is named: what the host does after a wait, or the wait; the function, the operator, and the steps."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import MS, US, Machine
+
+PRODUCTS = 8
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace))}
+
+
+def first(trace):
+    return advice(Facts(trace))[0]
+
+
+def compute(machine, count=PRODUCTS):
+    for _ in range(count):
+        machine.kernel(MS)
+
+
+def logging(function=None, steps=10, logs=lambda number: True):
+    """The loss is read in each step; then in some steps the host writes for 6 ms, in a function if stacks are recorded."""
+    machine = Machine()
+
+    def write():
+        machine.work(6 * MS)
+
+    def step(number):
+        compute(machine)
+        machine.wait()
+        if logs(number):
+            machine.function(function, write) if function else write()
+
+    return machine.steps(step, steps)
+
+
+def test_what_the_host_does_after_a_wait_is_not_the_waits():
+    claim = first(logging("logger.py(31): write_scalars"))
+    assert claim.rule == "host_bound"
+    assert claim.title.endswith("of every step, most of it in `logger.py(31): write_scalars`.")
+    assert claim.saving_ns == pytest.approx(6 * MS, rel=0.05)
+    assert "synchronizing" not in rows(logging("logger.py(31): write_scalars"))
+
+
+def test_code_that_was_not_recorded_is_named_by_what_it_follows():
+    claim = first(logging())
+    assert claim.title.endswith("most of it in code after `aten::_local_scalar_dense` that wasn't recorded.")
+
+
+def test_a_function_of_few_steps_is_named_with_them():
+    claim = first(logging("logger.py(31): write_scalars", 12, lambda number: number in (3, 7)))
+    assert claim.title.endswith("of steps 3 and 7, most of it in `logger.py(31): write_scalars`.")
+    assert claim.saving_ns == pytest.approx(MS, rel=0.05)
+
+
+def test_the_function_around_the_whole_step_is_no_culprit():
+    machine = Machine()
+
+    def work():
+        compute(machine)
+        machine.wait()
+        machine.function("metrics.py(8): update", lambda: machine.work(6 * MS))
+
+    claim = first(machine.steps(lambda _: machine.function("train.py(5): train_step", work)))
+    assert claim.title.endswith("most of it in `metrics.py(8): update`.")
+
+
+def test_a_function_is_gone_with_what_of_it_is_hidden():
+    """Half of it runs while the device still works: the host could launch that much earlier in the next step."""
+    machine = Machine()
+
+    def step(_):
+        compute(machine)
+        machine.function("tokenizer.py(3): encode", lambda: machine.work(12 * MS))
+
+    assert first(machine.steps(step, 20)).saving_ns == pytest.approx(4 * MS, rel=0.1)
+
+
+@pytest.mark.parametrize("operator", ["aten::_local_scalar_dense", "aten::nonzero"])
+def test_reads_in_a_loop_save_what_the_host_could_launch_meanwhile(operator):
+    """60 kernels of 12 µs, each of which the host waits for; an operator takes it 10 µs, and the read 20 µs."""
+    machine = Machine()
+
+    def read():
+        machine.work(10 * US)
+        machine.call("cudaStreamSynchronize", max(machine.free - machine.now, 0) + 2 * US)
+        machine.work(10 * US)
+
+    def step(_):
+        compute(machine, 2)
+        for _ in range(60):
+            machine.kernel(12 * US, op="aten::mean")
+            machine.op(operator, read)
+
+    claim = first(machine.steps(step, 8))
+    assert claim.rule == "synchronizing"
+    assert f"`{operator}`" in claim.evidence
+    assert claim.saving_ns == pytest.approx(60 * 20 * US, rel=0.25)
