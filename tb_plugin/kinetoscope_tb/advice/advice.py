@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic
-from . import communication, compiled_code, cpu, device, experts, host, kernels, recording, repetition, warm_up
+from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Result, Unknown
@@ -51,7 +51,8 @@ _RULES = (
     cpu.host_threads,
     cpu.outside_operators,
     cpu.host_operator,
-    device.copies,
+    copies.copies,
+    copies.device_copies,
     communication.communication,
     device.uneven_devices,
     device.data_parallel,

@@ -1,4 +1,4 @@
-"""What devices spend on copies that nothing hides, and how full they are while they compute."""
+"""How evenly devices work, how full they are while they compute, and how full their memory is."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 import polars as pl
 
 from ..arrays.gather import map_categories
-from ..arrays.intervals import Ints, capped_integrals, exclusive_lengths, length_within
+from ..arrays.intervals import capped_integrals, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from .facts import Facts
-from .model import Advice, Candidate, Cleared, Unknown
+from .model import Advice, Cleared, Unknown
 
-_BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
-_PAGEABLE = re.compile(r"Page?able")
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
 _LEAST_KNOWN = 0.8  # of the kernel time
 _UNEVEN = 0.10  # of the step
@@ -25,45 +23,6 @@ _HARDLY = 0.1  # of what the busiest device computes
 _TURNS = 0.8  # of the time of all devices: then two of them rarely compute at the same time
 _LISTED = 4
 _NEARLY_FULL = 0.9  # of a device's memory
-
-
-def copies(facts: Facts) -> Iterator[Advice | Cleared]:
-    """Copies between host and device that no kernel hides."""
-    if not facts.has_device:
-        return
-    device = facts.trace.device_events
-    is_copy = (device["kind"] == "memcpy").to_numpy()
-    between = is_copy & map_categories(device["name"], lambda n: bool(_BETWEEN.search(n)))
-    pageable = between & map_categories(device["name"], lambda n: bool(_PAGEABLE.search(n)))
-    groups = [intervals_of(device, where) for where in (~is_copy, pageable, between)]
-    _, from_pages, pinned, _ = exclusive_lengths(groups, facts.windows.start, facts.windows.end)
-    lengths: Ints = np.asarray(from_pages + pinned)
-    if cleared := facts.cleared("copies", lengths, "copying between host and device"):
-        yield cleared
-        return
-    saving = facts.mean(lengths)
-    pageable_part = facts.mean(np.asarray(from_pages)) / saving
-    is_pageable = pageable_part > 0.5
-    of = device.filter(pl.Series(between) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
-    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
-    moved = f", {text.digits(size / 1e6)} MB {facts.per}" if size else ""
-    share = "all of it" if pageable_part >= 1 else f"{text.percent(pageable_part)} of it"
-    kind = f"; {share} to or from pageable memory"
-    yield Advice(
-        "copies",
-        f"Copies between host and device that nothing hides take {facts.of_steps(lengths)}.",
-        f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
-        f"{moved}{kind if is_pageable else ''}.",
-        "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
-        if is_pageable
-        else "Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device.",
-        None,
-        "high",
-        "copies",
-        "",
-        saving,
-        Candidate("copies between host and device", rows=np.flatnonzero(between)),
-    )
 
 
 def uneven_devices(facts: Facts) -> Iterator[Advice]:

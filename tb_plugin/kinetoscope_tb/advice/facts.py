@@ -528,13 +528,13 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     if not rows.size:
         return np.zeros(at.size, np.int64), np.full(at.size, NONE)
     is_open = (place >= 0) & (end[place] >= at)
-    op = reading_operators(trace, rows)
+    op = aten_operators(trace, rows)
     around = gather(trace.host_events["dur_ns"].to_numpy(), op, missing=0)
     waited = np.maximum(at - start[place], around[place])
     return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
 
 
-def reading_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
+def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
     """For each of some calls (rows of launches) the outermost operator of ATen that makes it; or NONE."""
     host = trace.host_events
     is_aten = (

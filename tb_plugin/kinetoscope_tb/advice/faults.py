@@ -50,7 +50,7 @@ RESTS_ON: dict[str, _Numbers] = {
         ),
         _KERNELS,
     ),
-    **dict.fromkeys(("copies", "communication", "uneven_devices"), _DEVICES),
+    **dict.fromkeys(("copies", "device_copies", "communication", "uneven_devices"), _DEVICES),
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),

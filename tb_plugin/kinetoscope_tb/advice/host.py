@@ -20,7 +20,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.kernels import is_data_loading
 from .culprit import culprit
-from .facts import Facts, host_shares, is_optimizer, reading_operators
+from .facts import Facts, aten_operators, host_shares, is_optimizer
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .warm_up import loads_code, slow_launches
@@ -153,7 +153,7 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
 def _reads(facts: Facts) -> Candidate:
     """The waits, with the operators around them and what these launch: nothing is read."""
     trace, calls = facts.trace, facts.late.reads
-    op = reading_operators(trace, calls)
+    op = aten_operators(trace, calls)
     ranges = np.zeros(trace.host_events.height, bool)
     ranges[op[op != NONE]] = True
     inside = gather(nearest(ranges, trace.host_events["parent"].to_numpy()), trace.device_events["op"].to_numpy())

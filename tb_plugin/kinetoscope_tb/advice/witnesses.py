@@ -128,7 +128,8 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
     "optimizer": (_STEPS, _IDLE),
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),
-    "copies": (_STEPS, Witness("exposed_time", _less_copying)),
+    **dict.fromkeys(("copies", "device_copies"), (_STEPS, Witness("exposed_time", _less_copying))),
+    "small_copies": (_STEPS,),
     "uneven_devices": (_STEPS,),
     "nothing_to_fix": (Witness("gpus", _some_device_is_idle), Witness("steps", _some_step_is_longer)),
 }

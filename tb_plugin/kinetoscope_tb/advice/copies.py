@@ -1,0 +1,189 @@
+"""What devices spend on copies that nothing hides: between host and device, and within a device's memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE, map_categories, texts
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths
+from ..measures.python.whereabouts import caller_of
+from ..measures.time.breakdown import intervals_of
+from ..names import text
+from .facts import Facts, aten_operators
+from .model import Advice, Candidate, Cleared
+
+_BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
+_TO_HOST = re.compile(r"DtoH|DeviceToHost|D2H")
+_WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
+_PAGEABLE = re.compile(r"Page?able")
+_NEARLY_ALL = 0.9  # of their time
+_MOSTLY = 0.5
+_MANY = 50  # per step
+_SMALL_NS = 25_000  # a copy that takes less time than the host takes to launch it
+
+
+def copies(facts: Facts) -> Iterator[Advice | Cleared]:
+    """Copies between host and device that no kernel hides."""
+    if not facts.has_device:
+        return
+    between = _copies(facts, _BETWEEN)
+    is_small = _are_small(facts, between)
+    lengths, pageable = _lengths(facts, between, with_host=is_small)
+    if verdict := facts.cleared("copies", lengths, "copying between host and device"):
+        yield verdict
+        return
+    saving = facts.mean(lengths)
+    pageable_part = facts.mean(pageable) / saving
+    is_pageable = pageable_part > _MOSTLY
+    of = _of_steps(facts, between)
+    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
+    amount = f", {text.digits(size / 1e6)} MB {facts.per}" if size else ""
+    share = "all of it" if pageable_part >= 1 else f"{text.percent(pageable_part)} of it"
+    kind = f"; {share} to or from pageable memory"
+    if is_small:
+        yield _small(facts, lengths, of, f"{amount}{kind if is_pageable else ''}", between)
+        return
+    yield Advice(
+        "copies",
+        f"Copies {_direction(of)} that nothing hides take {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
+        f"{amount}{kind if is_pageable else ''}.{_who(facts, of)}",
+        _remedy(of, is_pageable=is_pageable),
+        None,
+        "high",
+        "copies",
+        "",
+        saving,
+        Candidate("copies between host and device", rows=np.flatnonzero(between)),
+    )
+
+
+def _small(facts: Facts, lengths: Ints, of: pl.DataFrame, amount: str, which: NDArray[np.bool_]) -> Advice:
+    """That copies are so many and so small that launching them is what takes long."""
+    often = text.often(of.height / facts.count)
+    candidate = facts.host_candidate("small copies to the device", _launch_spans(facts, which))
+    return Advice(
+        "small_copies",
+        f"Many small copies {_direction(of)} take {facts.of_steps(lengths)}.",
+        f"{often} copies {facts.per} of {text.time(float(of['dur_ns'].mean() or 0))} each{amount}; with the host that "  # type: ignore[arg-type]
+        f"launches them, no kernel runs for {facts.part_of(lengths)}{facts.recurs(lengths)}.{_who(facts, of)}",
+        "Copy at once what is small: collate or concatenate it on the host, pin it, and cut it on the device; or make "
+        "it on the device (`device=`).",
+        None,
+        "high",
+        "copies",
+        "",
+        facts.mean(lengths),
+        replace(candidate, rows=np.flatnonzero(which)),
+    )
+
+
+def device_copies(facts: Facts) -> Iterator[Advice]:
+    """Copies within a device's memory that no kernel hides."""
+    if not facts.has_device:
+        return
+    within = _copies(facts, _WITHIN)
+    lengths, _ = _lengths(facts, within, with_host=False)
+    if not facts.is_worth(lengths):
+        return
+    of = _of_steps(facts, within)
+    yield Advice(
+        "device_copies",
+        f"Copies within the device's memory take {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} copies from device to device run and no kernel does{facts.recurs(lengths)}; "
+        f"{text.often(of.height / facts.count)} {facts.per}.{_who(facts, of)}",
+        "Copy less on the device: no `.contiguous()` or `.clone()` where views do, layouts that the next kernel reads, "
+        "results written into their place (`out=`), or `torch.compile`, which fuses copies.",
+        None,
+        "high",
+        "copies",
+        "",
+        facts.mean(lengths),
+        Candidate("copies within the device's memory", rows=np.flatnonzero(within)),
+    )
+
+
+def _copies(facts: Facts, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    """Which rows of device_events are copies whose name matches."""
+    device = facts.trace.device_events
+    is_copy = (device["kind"] == "memcpy").to_numpy() & ~device["is_communication"].to_numpy()
+    return np.asarray(is_copy & map_categories(device["name"], lambda name: bool(pattern.search(name))))
+
+
+def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
+    """The copies among these in the steps that count, with the number of each as `row`."""
+    rows = facts.trace.device_events.select("name", "dur_ns", "bytes", "launch", "step").with_row_index("row")
+    return rows.filter(pl.Series(which) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
+
+
+def _lengths(facts: Facts, which: NDArray[np.bool_], *, with_host: bool) -> tuple[Ints, Ints]:
+    """How long these copies run while no other row does, of each step; and how long of this those of pageable memory.
+
+    `with_host`: with the time that the host takes to launch them while the device is idle.
+    """
+    device, windows = facts.trace.device_events, facts.windows
+    pageable = which & map_categories(device["name"], lambda name: bool(_PAGEABLE.search(name)))
+    is_copy = (device["kind"] == "memcpy").to_numpy()
+    groups = [intervals_of(device, where) for where in (~is_copy, pageable, which)]
+    groups += [_launch_spans(facts, which)] if with_host else []
+    _, from_pages, *others, _ = exclusive_lengths(groups, windows.start, windows.end)
+    return np.sum([from_pages, *others], axis=0), np.asarray(from_pages)
+
+
+def _launch_spans(facts: Facts, which: NDArray[np.bool_]) -> Intervals:
+    """When the host is in the operators that launch these copies."""
+    trace = facts.trace
+    launch = trace.device_events["launch"].to_numpy()[which]
+    op = aten_operators(trace, launch[launch != NONE])
+    ranges = np.zeros(trace.host_events.height, bool)
+    ranges[op[op != NONE]] = True
+    return intervals_of(trace.host_events, ranges)
+
+
+def _are_small(facts: Facts, which: NDArray[np.bool_]) -> bool:
+    """Whether these copies go to the device, are many, and take less time than the host takes to launch them."""
+    of = _of_steps(facts, which)
+    is_many = of.height >= _MANY * facts.count
+    return is_many and _to_host_share(of) < _MOSTLY and float(of["dur_ns"].median()) < _SMALL_NS  # type: ignore[arg-type]
+
+
+def _to_host_share(of: pl.DataFrame) -> float:
+    to_host = pl.Series(map_categories(of["name"], lambda name: bool(_TO_HOST.search(name))), dtype=pl.Boolean)
+    return int(of["dur_ns"].filter(to_host).sum()) / max(1, int(of["dur_ns"].sum()))
+
+
+def _direction(of: pl.DataFrame) -> str:
+    share = _to_host_share(of)
+    if share > _NEARLY_ALL:
+        return "from the device to the host"
+    return "between host and device" if share > 1 - _NEARLY_ALL else "from the host to the device"
+
+
+def _remedy(of: pl.DataFrame, *, is_pageable: bool) -> str:
+    """What to do about copies between host and device."""
+    if _to_host_share(of) > _NEARLY_ALL:
+        return (
+            "Copy less to the host, and less often: reduce or sample on the device first. Copy with "
+            "`non_blocking=True` into pinned memory, and read it a step later."
+        )
+    if is_pageable:
+        return "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
+    return "Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device."
+
+
+def _who(facts: Facts, of: pl.DataFrame) -> str:
+    """The operator that launches most of the time of copies, and the function that calls it, as a sentence."""
+    launches = of.filter(pl.col("launch") != NONE)
+    names = texts(facts.trace.host_events["name"], aten_operators(facts.trace, launches["launch"].to_numpy()))
+    by_op = launches.with_columns(op=names).drop_nulls("op").group_by("op")
+    sums = by_op.agg(pl.col("dur_ns").sum(), pl.col("launch").sort_by("dur_ns").last()).sort("dur_ns", "op")
+    if sums.is_empty() or sums["dur_ns"][-1] < _MOSTLY * int(of["dur_ns"].sum()):
+        return ""
+    caller = caller_of(facts.trace, int(sums["launch"][-1]))
+    return f" `{sums['op'][-1]}` makes most of them{f', the longest at `{caller}`' if caller else ''}."

@@ -1,0 +1,70 @@
+"""Copies: their direction, who makes them, small ones, and those within a device's memory."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import MS, US, Machine
+
+
+def first(trace):
+    return advice(Facts(trace))[0]
+
+
+def steps(body, count=6):
+    machine = Machine()
+
+    def step(_):
+        for _ in range(10):
+            machine.kernel(MS)
+        body(machine)
+
+    return machine.steps(step, count)
+
+
+@pytest.mark.parametrize(
+    ("names", "direction"),
+    [
+        (["Memcpy HtoD (Pinned -> Device)"], "from the host to the device"),
+        (["Memcpy DtoH (Device -> Pinned)"], "from the device to the host"),
+        (["Memcpy HtoD (Pinned -> Device)", "Memcpy DtoH (Device -> Pinned)"], "between host and device"),
+    ],
+)
+def test_copies_have_a_direction_and_an_operator(names, direction):
+    claim = first(steps(lambda machine: [machine.copy(2 * MS, name) for name in names]))
+    assert claim.rule == "copies"
+    assert claim.title.startswith(f"Copies {direction} that nothing hides take")
+    assert "`aten::copy_` makes most of them" in claim.evidence
+
+
+def test_the_function_that_copies_is_named():
+    trace = steps(lambda machine: machine.function("eval.py(7): collect_outputs", lambda: machine.copy(3 * MS)))
+    assert "the longest at `eval.py(7): collect_outputs`." in first(trace).evidence
+
+
+def test_many_small_copies_cost_what_the_host_takes_to_launch_them():
+    """200 copies of 2 µs, each of which takes the host 15 µs, while no kernel is queued."""
+
+    def copy(machine):
+        machine.wait()
+        for _ in range(200):
+            machine.copy(2 * US)
+
+    claim = first(steps(copy))
+    assert claim.rule == "small_copies"
+    assert claim.title.startswith("Many small copies from the host to the device take")
+    assert claim.evidence.startswith("200 copies per step of 2 µs each")
+    assert claim.saving_ns == pytest.approx(200 * 10 * US, rel=0.25)
+
+
+def test_few_small_copies_are_nothing():
+    assert first(steps(lambda machine: [machine.copy(2 * US) for _ in range(5)])).rule == "nothing_to_fix"
+
+
+def test_copies_within_the_device_are_a_cost_of_their_own():
+    name = "Memcpy DtoD (Device -> Device)"
+    claim = first(steps(lambda machine: [machine.copy(MS, name) for _ in range(4)]))
+    assert claim.rule == "device_copies"
+    assert claim.title.startswith("Copies within the device's memory take 28")
+    assert "`aten::copy_` makes most of them" in claim.evidence
+    assert claim.saving_ns == pytest.approx(4 * MS, rel=0.02)
