@@ -16,7 +16,9 @@ from ..trace import Diagnostic
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
+from .host_optimizer import host_optimizer
 from .model import Advice, Cleared, Confidence, Result, Unknown
+from .repeated_work import recomputation
 from .witnesses import examine
 
 NOTHING = "nothing_to_fix"
@@ -46,6 +48,7 @@ _RULES = (
     host.unexplained_idle,
     host.small_operators,
     host.optimizer,
+    host_optimizer,
     host.allocation,
     cpu.main_thread_waits,
     cpu.host_threads,
@@ -59,6 +62,7 @@ _RULES = (
     device.filling,
     device.memory,
     kernels.kernels,
+    recomputation,
     experts.expert_imbalance,
     recording.profiler,
     recording.pauses,

@@ -150,7 +150,7 @@ def _are_small(facts: Facts, which: NDArray[np.bool_]) -> bool:
     """Whether these copies go to the device, are many, and take less time than the host takes to launch them."""
     of = _of_steps(facts, which)
     is_many = of.height >= _MANY * facts.count
-    return is_many and _to_host_share(of) < _MOSTLY and float(of["dur_ns"].median()) < _SMALL_NS  # type: ignore[arg-type]
+    return is_many and _to_host_share(of) < _MOSTLY and float(of["dur_ns"].mean()) < _SMALL_NS  # type: ignore[arg-type]
 
 
 def _to_host_share(of: pl.DataFrame) -> float:

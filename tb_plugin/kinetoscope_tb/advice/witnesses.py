@@ -120,7 +120,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
         (
             *("unfused_attention", "matmul_below_roof", "convolution_below_roof", "attention_below_roof"),
             *("elementwise_below_roof", "elementwise", "casts", "layout_changes", "mixed_precision", "channels_last"),
-            *("kernel_times_vary", "small_kernels", "expert_imbalance"),
+            *("kernel_times_vary", "small_kernels", "expert_imbalance", "recomputation"),
         ),
         _KERNELS,
     ),
@@ -129,7 +129,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),
     **dict.fromkeys(("copies", "device_copies"), (_STEPS, Witness("exposed_time", _less_copying))),
-    "small_copies": (_STEPS,),
+    **dict.fromkeys(("small_copies", "host_optimizer"), (_STEPS,)),
     "uneven_devices": (_STEPS,),
     "nothing_to_fix": (Witness("gpus", _some_device_is_idle), Witness("steps", _some_step_is_longer)),
 }

@@ -1,0 +1,90 @@
+"""Activations that the backward pass computes again, and optimizers on the host."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import MS, Machine
+
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace))}
+
+
+def with_checkpoints(machine):
+    """Forward, and a backward pass that computes 3 ms of the forward pass again before its own 8 ms."""
+
+    def backward():
+        machine.op(ENGINE + "MmBackward0", lambda: machine.kernel(8 * MS, op="aten::mm"))
+
+    def checkpoint():
+        machine.kernel(3 * MS, op="aten::linear")
+        backward()
+
+    def step(_):
+        machine.kernel(4 * MS)
+        machine.op(ENGINE + "CheckpointFunctionBackward", lambda: machine.op("CheckpointFunctionBackward", checkpoint))
+        machine.kernel(2 * MS, op="aten::_fused_adamw_")
+
+    return machine.steps(step, 6)
+
+
+def test_forward_operators_in_the_backward_pass_are_recomputation():
+    claim = rows(with_checkpoints(Machine()))["recomputation"]
+    assert claim.title.startswith("Recomputing activations in the backward pass takes 17")
+    assert claim.saving_ns == pytest.approx(3 * MS, rel=0.02)
+    assert claim.confidence == "high"
+
+
+def test_without_reentrance_stacks_show_it():
+    machine = Machine()
+    hook = "torch/utils/checkpoint.py(1115): unpack_hook"
+
+    def backward():
+        machine.function(hook, lambda: machine.kernel(3 * MS, op="aten::linear"))
+        machine.kernel(8 * MS, op="aten::mm")
+
+    def step(_):
+        machine.kernel(4 * MS)
+        machine.op(ENGINE + "MmBackward0", backward)
+
+    assert rows(machine.steps(step, 6))["recomputation"].saving_ns == pytest.approx(3 * MS, rel=0.02)
+
+
+def test_a_backward_pass_without_checkpoints_recomputes_nothing():
+    machine = Machine()
+    trace = machine.steps(lambda _: machine.op(ENGINE + "MmBackward0", lambda: machine.kernel(8 * MS)), 6)
+    assert "recomputation" not in rows(trace)
+
+
+def training(update, name="Optimizer.step#DeepSpeedCPUAdam.step"):
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(10 * MS)
+        machine.annotation(name, lambda: update(machine))
+        machine.wait()
+
+    return machine.steps(step, 6)
+
+
+def on_the_host(machine):
+    machine.copy(2 * MS, "Memcpy DtoH (Device -> Pageable)")
+    machine.wait(op="aten::copy_")
+    machine.op("aten::_fused_adamw_", lambda: machine.work(6 * MS))
+    machine.copy(2 * MS, "Memcpy HtoD (Pinned -> Device)")
+    machine.wait(op="aten::copy_")
+
+
+def test_an_optimizer_on_the_host_costs_its_copies_and_its_update():
+    claim = advice(Facts(training(on_the_host)))[0]
+    assert claim.rule == "host_optimizer"
+    assert claim.title.startswith("The optimizer (DeepSpeedCPUAdam) runs on the host for ")
+    assert claim.saving_ns == pytest.approx(10 * MS, rel=0.05)
+
+
+def test_an_optimizer_that_launches_kernels_is_on_the_device():
+    trace = training(lambda machine: machine.kernel(2 * MS, op="aten::_fused_adamw_"), "Optimizer.step#AdamW.step")
+    assert "host_optimizer" not in rows(trace)
