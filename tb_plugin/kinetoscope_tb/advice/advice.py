@@ -17,6 +17,7 @@ from . import communication, compiled_code, copies, cpu, device, experts, host, 
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .host_optimizer import host_optimizer
+from .longer_steps import longer_steps
 from .model import Advice, Cleared, Confidence, Result, Unknown
 from .repeated_work import recomputation
 from .witnesses import examine
@@ -26,6 +27,7 @@ CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loadin
 """Rules about a whole category of slices, and that category."""
 _MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
+_LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
@@ -63,6 +65,7 @@ _RULES = (
     device.memory,
     kernels.kernels,
     recomputation,
+    longer_steps,
     experts.expert_imbalance,
     recording.profiler,
     recording.pauses,
@@ -179,7 +182,8 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
     unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)
-    if unknown and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
+    is_much = unknown is not None and facts.share(unknown.size_ns) > _LITTLE
+    if unknown and is_much and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
         title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
         return f"{title} {unknown.topic}.", "cannot_tell"
     if part < _MOSTLY:

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import NONE, map_categories, texts
+from ..arrays.gather import map_categories, texts
 from ..arrays.intervals import Intervals, length_within, merge
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_activity import launching_threads
 from ..measures.time.threads import main_thread
 from ..names.kernels import step_number
 from ..names.python_frames import is_of_library, without_address
-from .facts import Facts
+from .facts import Facts, launched_within
 
 _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
@@ -59,17 +59,9 @@ def _candidates(
     most = sums.filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
     for name in most.sort("dur_ns", pl.col("name").cast(pl.String))["name"].cast(pl.String).to_list():
         own = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
-        share = _share_of_launches(facts, own)
+        share = float(launched_within(facts.trace, own)[facts.kernel_rows].mean()) if facts.kernel_rows.size else 0.0
         if share <= _MOST:
             yield Culprit(f"`{without_address(name)}`", own if share <= _HARDLY else merge([]))
-
-
-def _share_of_launches(facts: Facts, spans: Intervals) -> float:
-    """The share of the kernels of the steps that is launched then."""
-    launch = facts.trace.device_events["launch"].gather(facts.kernel_rows).to_numpy()
-    at = facts.trace.launches["start_ns"].to_numpy()[launch[launch != NONE]]
-    inside = np.searchsorted(spans[0], at, "right") > np.searchsorted(spans[1], at, "right")
-    return float(inside.mean()) if at.size else 0.0
 
 
 def _code_after(facts: Facts, spans: Intervals) -> Culprit | None:

@@ -534,6 +534,14 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
 
 
+def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:
+    """Which rows of device_events are launched during some spans."""
+    launch = trace.device_events["launch"].to_numpy()
+    at = gather(trace.launches["start_ns"].to_numpy(), launch)
+    inside = np.searchsorted(spans[0], at, "right") > np.searchsorted(spans[1], at, "right")
+    return np.asarray(inside & (launch != NONE))
+
+
 def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
     """For each of some calls (rows of launches) the outermost operator of ATen that makes it; or NONE."""
     host = trace.host_events

@@ -46,7 +46,15 @@ RESTS_ON: dict[str, _Numbers] = {
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
             *("convolution_below_roof", "attention_below_roof", "elementwise_below_roof", "elementwise", "casts"),
-            *("layout_changes", "kernel_times_vary", "expert_imbalance", "recomputation", "SM efficiency", "precision"),
+            *(
+                "layout_changes",
+                "kernel_times_vary",
+                "expert_imbalance",
+                "recomputation",
+                "longer_steps",
+                "SM efficiency",
+                "precision",
+            ),
         ),
         _KERNELS,
     ),

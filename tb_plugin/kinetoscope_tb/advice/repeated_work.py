@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import length_within
 from ..arrays.nesting import nearest
 from ..measures.time.breakdown import intervals_of
-from .facts import Facts
+from .facts import Facts, launched_within
 from .model import Advice, Candidate
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
@@ -60,15 +60,5 @@ def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:
     backward = map_categories(host["name"], lambda name: bool(_BACKWARD.search(name)))
     inner = gather(nearest(recomputes | backward, parent), op)
     by_function: NDArray[np.bool_] = gather(recomputes, inner, missing=False)
-    return by_function | _in_hook(facts)
-
-
-def _in_hook(facts: Facts) -> NDArray[np.bool_]:
-    """Which rows are launched inside the hook that computes saved tensors again."""
-    trace = facts.trace
-    python, launch = trace.python_calls, trace.device_events["launch"].to_numpy()
-    hooks = map_categories(python["name"], lambda name: bool(_FRAME.search(name)))
-    start, end = intervals_of(python, hooks)
-    at = gather(trace.launches["start_ns"].to_numpy(), launch)
-    inside = np.searchsorted(start, at, "right") > np.searchsorted(end, at, "right")
-    return np.asarray(inside & (launch != NONE))
+    hooks = map_categories(trace.python_calls["name"], lambda name: bool(_FRAME.search(name)))
+    return by_function | launched_within(trace, intervals_of(trace.python_calls, hooks))

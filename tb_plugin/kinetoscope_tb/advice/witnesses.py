@@ -120,7 +120,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
         (
             *("unfused_attention", "matmul_below_roof", "convolution_below_roof", "attention_below_roof"),
             *("elementwise_below_roof", "elementwise", "casts", "layout_changes", "mixed_precision", "channels_last"),
-            *("kernel_times_vary", "small_kernels", "expert_imbalance", "recomputation"),
+            *("kernel_times_vary", "small_kernels", "expert_imbalance", "recomputation", "longer_steps"),
         ),
         _KERNELS,
     ),

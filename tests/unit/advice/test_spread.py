@@ -147,3 +147,20 @@ def test_work_that_cannot_be_judged_counts_against_nothing_stands_out():
     first = advice(Facts(trace))[0]
     assert first.confidence == "cannot_tell"
     assert "unknown how close kernels come" in first.title
+
+
+@pytest.mark.parametrize(("others", "confidence"), [(2, "medium"), (4, "cannot_tell")])
+def test_a_small_part_that_cannot_be_rated_keeps_nobody_from_saying_that_all_is_well(others, confidence):
+    """9 products of 97 % of the roof, and kernels of which no model exists: 18 or 31 % of the step."""
+    machine = Machine()
+    dims = {"shapes": [[2304, 2304], [2304, 2304]], "types": ["c10::BFloat16", "c10::BFloat16"]}
+
+    def step(_):
+        for _ in range(90):
+            machine.kernel(100 * US, **dims)
+        for _ in range(10 * others):
+            machine.kernel(100 * US, op="my::thing", name="thing")
+
+    last = advice(Facts(machine.steps(step, 6)))[-1]
+    assert (last.rule, last.confidence) == ("nothing_to_fix", confidence)
+    assert last.title.startswith("Nothing stands out") == (confidence == "medium")

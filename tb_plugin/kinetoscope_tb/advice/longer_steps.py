@@ -1,0 +1,101 @@
+"""Few steps in which devices do more work than in the others: an evaluation, samples for a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import map_categories
+from ..arrays.intervals import Intervals, Ints
+from ..measures.time.breakdown import intervals_of
+from ..names import text
+from ..names.kernels import step_number
+from ..names.python_frames import is_of_library, without_address
+from .facts import Facts, launched_within
+from .model import Advice, Candidate
+
+_LONGER = 1.5  # times the median step
+_MORE_KERNELS = 1.25  # times the median step's: else the same kernels were slower
+_TRIED = 30  # names, the longest
+_MOST = 0.5  # of the steps, of what they take longer, or of their kernels
+
+
+def longer_steps(facts: Facts) -> Iterator[Advice]:
+    """Some steps take longer, since devices compute more in them."""
+    if not facts.has_device or facts.has_iterations or facts.count < 3:
+        return
+    lengths = _extra_computation(facts)
+    if not facts.is_worth(lengths):
+        return
+    which = lengths > 0
+    median = float(np.median(facts.length[facts.counted]))
+    times = text.digits(float(facts.length[which].mean()) / median)
+    who = _caller(facts, which)
+    by_whom = f", most of it in {who[0]}" if who else ""
+    takes, does = ("takes", "it does") if which.sum() == 1 else ("take", "they do")
+    steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
+    yield Advice(
+        "longer_steps",
+        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
+        f"{does} more work{by_whom}.",
+        f"{facts.subject} {computes} {text.time(float(lengths[which].mean()))} longer "
+        f"than in the median {facts.noun} of {text.time(median)}, with more kernels{facts.recurs(lengths)}.",
+        "Do it less often or on less data, without gradients and in larger batches; judge the averages without it.",
+        None if who else facts.mean(lengths),
+        "high" if who else "medium",
+        "steps",
+        "",
+        facts.mean(lengths),
+        _candidate(facts, who[1]) if who else None,
+    )
+
+
+def _candidate(facts: Facts, spans: Intervals) -> Candidate:
+    host = facts.host_candidate("what only some steps do", spans)
+    return replace(host, rows=np.flatnonzero(launched_within(facts.trace, spans)))
+
+
+def _extra_computation(facts: Facts) -> Ints:
+    """How much longer devices compute in each step than in the median one, where that is why the step is longer."""
+    counts, kernels = facts.counted, _kernels(facts)
+    usual, usual_computation = (float(np.median(values[counts])) for values in (facts.length, facts.computation))
+    more = facts.computation - usual_computation
+    is_longer = counts & (facts.length >= _LONGER * usual) & (more >= _MOST * (facts.length - usual))
+    is_longer &= kernels >= _MORE_KERNELS * np.median(kernels[counts])
+    is_exception = is_longer.sum() < _MOST * counts.sum()
+    return np.where(is_longer & is_exception, more, 0).astype(np.int64)
+
+
+def _kernels(facts: Facts) -> NDArray[np.int64]:
+    """How many kernels each step has."""
+    step = facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy()
+    return np.bincount(step, minlength=facts.counted.size)
+
+
+def _caller(facts: Facts, which: NDArray[np.bool_]) -> tuple[str, Intervals] | None:
+    """The innermost function, annotation or operator of only these steps that launches most of what they do more."""
+    trace, kernels = facts.trace, _kernels(facts)
+    extra = kernels[which].sum() - which.sum() * np.median(kernels[facts.counted & ~which])
+    begin = trace.steps["host_start_ns"].to_numpy()
+    for frame, is_left_out in ((trace.python_calls, is_of_library), (trace.host_events, _is_step)):
+        rows = frame.select("name", "start_ns", "dur_ns")
+        rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
+        step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
+        is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
+        by_name = rows.with_columns(is_inside=is_inside).group_by("name")
+        names = (
+            by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
+        )
+        for name in names["name"].tail(_TRIED).to_list():
+            spans = intervals_of(rows.filter(pl.col("name") == name))
+            if launched_within(trace, spans)[facts.kernel_rows].sum() >= _MOST * extra:
+                return f"`{without_address(str(name))}`", spans
+    return None
+
+
+def _is_step(name: str) -> bool:
+    return step_number(name) is not None

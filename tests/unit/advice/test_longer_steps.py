@@ -1,0 +1,59 @@
+"""Few steps in which the device does more work than in the others."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import MS, US, Machine
+
+DIMS = {"shapes": [[2304, 2304], [2304, 2304]], "types": ["c10::BFloat16", "c10::BFloat16"]}
+
+
+def first(trace):
+    return advice(Facts(trace))[0]
+
+
+def products(machine, count):
+    for _ in range(count):
+        machine.kernel(100 * US, **DIMS)
+
+
+def steps(extra, rare, count=10):
+    machine = Machine()
+
+    def step(number):
+        products(machine, 50)
+        if number in rare:
+            extra(machine)
+        machine.wait()
+
+    return machine.steps(step, count)
+
+
+def validate(machine):
+    machine.function("eval.py(21): validate", lambda: products(machine, 150))
+
+
+def test_an_evaluation_is_a_claim_about_its_step_and_function():
+    claim = first(steps(validate, [4]))
+    assert claim.rule == "longer_steps"
+    assert claim.title == (
+        "Step 4 takes 3.99 times as long as the median step: it does more work, most of it in `eval.py(21): validate`."
+    )
+    assert claim.saving_ns == pytest.approx(1.5 * MS, rel=0.05)
+
+
+def test_several_steps_are_named_together():
+    claim = first(steps(validate, [3, 8]))
+    assert claim.title.startswith("Steps 3 and 8 take 3.99 times as long as the median step: they do more work")
+
+
+def test_an_annotation_is_a_name_too_and_without_one_the_steps_are():
+    by_annotation = steps(lambda machine: machine.annotation("sample images", lambda: products(machine, 150)), [4])
+    assert first(by_annotation).title.endswith("most of it in `sample images`.")
+    claim = first(steps(lambda machine: products(machine, 150), [4]))
+    assert (claim.title.endswith("it does more work."), claim.confidence) == (True, "medium")
+
+
+def test_steps_that_alternate_are_no_exception():
+    assert first(steps(validate, range(0, 10, 2))).rule != "longer_steps"
