@@ -39,6 +39,7 @@ _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
+SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -377,12 +378,13 @@ class Late:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
             the costliest call (a row of launches); the most first.
         activity: What the host did in the rest, as shares of it.
-        latency: Launch latency of the gaps that the host was late in, but for those that began in a wait, per step:
-            fewer launches save it too.
+        latency: Launch latency, but for that of slow calls and of gaps that began in a wait, per step: fewer launches
+            save it too.
         spans: When launching threads do what each part but the last two is named after.
         rest: When the host is late for none of these reasons.
         reads: The calls (rows of launches) that waited when gaps began.
-        gaps: How many gaps there are that began in no wait.
+        gaps: How many gaps there are with either, that began in no wait.
+        ends: The GPU events that ended these (rows of device_events), and how long each was late.
         longest_ns: The most that the host is late for in one of them.
         in_longest_ns: How much it is late for in the three longest gaps per step.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
@@ -415,19 +417,33 @@ class Late:
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
         waits = late["gap"].filter(pl.Series(blocker != NONE)).implode()
         after_wait = latency["gap"].is_in(waits).to_numpy()
-        is_behind = latency["gap"].is_in(late["gap"].implode()).to_numpy() & ~after_wait
-        self.latency = per_step((last - first) * is_behind, steps)
+        of_optimizer = length_within(ranges["optimizer"], first, last) * ~after_wait
+        is_launch = ~after_wait & (last - first < SLOW_LAUNCH_NS)
+        self.latency = per_step((last - first - of_optimizer) * is_launch, steps)
         self.synchronizing += per_step((last - first) * after_wait, steps)
-        self.optimizer += per_step(length_within(ranges["optimizer"], first, last) * ~after_wait, steps)
-        self.gaps = late.filter(~pl.col("gap").is_in(waits))["gap"].n_unique()
+        self.optimizer += per_step(of_optimizer, steps)
+        pieces = pl.concat([late, latency.filter(pl.Series(is_launch))]).filter(~pl.col("gap").is_in(waits))
+        self.gaps = pieces["gap"].n_unique()
+        self.ends = _ends_of(facts, pieces)
         self.longest_ns = int(rest.max(initial=0))
-        _, gap = np.unique(late["gap"].to_numpy(), return_inverse=True)
-        of_gaps = np.sort(np.bincount(gap, rest))
-        self.in_longest_ns = int(of_gaps[-_FEW_GAPS * facts.count :].sum())
+        self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
         others = without(merge([(start, end)]), ranges["setting_up"])
         self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
         self.activity = _activity(trace, others)
+
+
+def _in_longest(gaps: pl.Series, lengths: Ints, number: int) -> int:
+    """How much of some lengths lies in so many gaps that have most of it."""
+    _, gap = np.unique(gaps.to_numpy(), return_inverse=True)
+    return int(np.sort(np.bincount(gap, lengths))[-number:].sum())
+
+
+def _ends_of(facts: Facts, parts: pl.DataFrame) -> pl.DataFrame:
+    """The row of device_events `after` each gap that has some of these parts, and the length of these."""
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    sums = parts.group_by("gap").agg(length=length).join(facts.gap_edges, "gap")
+    return sums.filter(pl.col("after") != NONE).select("after", "length").sort("after")
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather, map_categories, texts
 from ..arrays.intervals import Ints, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
@@ -173,22 +173,22 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Devices wait since their work is launched too late, for no reason that another rule names."""
     if not facts.has_device:
         return
-    lengths = facts.late.host
     if (facts.trace.device_events["launch"] == NONE).all():
         return
     if facts.is_worth(facts.capturing):
         yield _of_capture(facts)
         return
+    is_launching = _is_launching(facts)
+    lengths = facts.late.host + (facts.late.latency if is_launching else 0)
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
-    yield _late_host(facts, lengths)
+    yield _late_host(facts, facts.late.host, is_launching=is_launching)
 
 
-def _late_host(facts: Facts, lengths: Ints) -> Advice:
+def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     """That the host is late for so long in each step."""
     kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(facts.late.host)
-    is_launching = _is_launching(facts)
     who = None if is_launching else culprit(facts, facts.late.rest)
     spans = merge([facts.late.rest, who.spans]) if who else facts.late.rest
     doing = host_shares(facts.late)
@@ -203,11 +203,12 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}."
+        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{_in_loop(facts)}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}"
         + (f", most of it in {who.words}." if who else "."),
-        f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}{facts.recurs(lengths, _HOST_BOUND)}"
+        f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
+        + facts.recurs(lengths + added_ns, _HOST_BOUND)
         + (f"; meanwhile the host spent {doing}. " if doing else ". ")
         + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
         _remedy(facts, is_launching=is_launching),
@@ -220,13 +221,32 @@ def _late_host(facts: Facts, lengths: Ints) -> Advice:
     )
 
 
+def _in_loop(facts: Facts) -> str:
+    """The operator whose kernels the device waits for most of the time that launching takes, as the end of a sentence.
+
+    It is one that is called many times: others launch what a model consists of.
+    """
+    ends, trace = facts.late.ends, facts.trace
+    launch = trace.device_events["launch"].gather(ends["after"]).to_numpy()
+    is_launch = launch != NONE
+    names = texts(trace.host_events["name"], aten_operators(trace, launch[is_launch]))
+    sums = ends.filter(pl.Series(is_launch)).with_columns(name=names).drop_nulls("name").group_by("name")
+    by_name = sums.agg(pl.col("length").sum(), pl.len()).sort("length", "name")
+    if by_name.is_empty() or by_name["length"][-1] < _HALF * int(ends["length"].sum()):
+        return ""
+    name, _, calls = by_name.row(-1)
+    if calls < _MANY * facts.count:
+        return ""
+    return f", most of it before kernels of `{name}` ({text.often(calls / facts.count)} times {facts.per})"
+
+
 def _is_launching(facts: Facts) -> bool:
     """Whether the host is late again and again, before many short kernels: launching them is what takes long.
 
     It isn't where a few long gaps are most of the time.
     """
     is_many = facts.late.gaps > max(_MOSTLY * facts.kernels.height, _MANY * facts.count / 2)
-    in_few = facts.late.in_longest_ns > _HALF * facts.count * facts.mean(facts.late.host)
+    in_few = facts.late.in_longest_ns > _HALF * facts.count * facts.mean(facts.late.host + facts.late.latency)
     return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many and not in_few
 
 
@@ -270,7 +290,7 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
     np.add.at(lengths, slow["window"].to_numpy(), slow["length"].to_numpy())
-    is_launch_bound = facts.is_worth(facts.late.host, _HOST_BOUND) and _is_launching(facts)
+    is_launch_bound = _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
     for cause in ("launch latency", "dependency", "graph launch")[is_launch_bound:]:
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:

@@ -16,14 +16,13 @@ from ..names import text
 from ..names.calls import allocates
 from ..names.compiled_code import is_compilation
 from .compiled_code import compilations
-from .facts import LEAST_SHARE, LOADING_NS, Facts
+from .facts import LEAST_SHARE, LOADING_NS, SLOW_LAUNCH_NS, Facts
 from .model import Advice
 
 _LOADS = re.compile(
     r"Module(?:Load|GetFunction)|LibraryLoad|GetModule|Lazy Function Loading|hipModuleLoad|FuncGetAttributes"
 )
 _EXPLAINS = 0.3  # of what warm-up takes beyond a steady step
-_SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _MOST = 0.8  # of the time of slow launches
 
 
@@ -136,7 +135,7 @@ def _first_compilations(facts: Facts) -> Iterator[_Part]:
 def slow_launches(facts: Facts) -> pl.DataFrame:
     """The parts of gaps in which a single call takes long to launch work, with their `length`."""
     parts = facts.idle_parts.with_columns(length=pl.col("end_ns") - pl.col("start_ns"))
-    return parts.filter((pl.col("cause") == "launch latency") & (pl.col("length") >= _SLOW_LAUNCH_NS))
+    return parts.filter((pl.col("cause") == "launch latency") & (pl.col("length") >= SLOW_LAUNCH_NS))
 
 
 def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:

@@ -100,3 +100,19 @@ def test_reads_in_a_loop_save_what_the_host_could_launch_meanwhile(operator):
     assert claim.rule == "synchronizing"
     assert f"`{operator}`" in claim.evidence
     assert claim.saving_ns == pytest.approx(60 * 20 * US, rel=0.25)
+
+
+def test_a_loop_of_tiny_kernels_names_its_operator():
+    """400 kernels of 3 µs, each of which takes the host 10 µs, and the device 1 µs to begin."""
+    machine = Machine()
+
+    def step(_):
+        compute(machine, 2)
+        machine.wait()
+        for _ in range(400):
+            machine.kernel(3 * US, op="aten::roll")
+
+    claim = first(machine.steps(step, 6))
+    assert claim.rule == "launch_bound"
+    assert claim.title.endswith("most of it before kernels of `aten::roll` (399 times per step).")
+    assert claim.saving_ns == pytest.approx(400 * 6 * US, rel=0.05)
