@@ -14,12 +14,10 @@ from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_
 from ..names import text
 from ..trace import Diagnostic
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
+from .extra_work import longer_steps, recomputation
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
-from .host_optimizer import host_optimizer
-from .longer_steps import longer_steps
 from .model import Advice, Cleared, Confidence, Result, Unknown
-from .repeated_work import recomputation
 from .witnesses import examine
 
 NOTHING = "nothing_to_fix"
@@ -50,7 +48,7 @@ _RULES = (
     host.unexplained_idle,
     host.small_operators,
     host.optimizer,
-    host_optimizer,
+    host.host_optimizer,
     host.allocation,
     cpu.main_thread_waits,
     cpu.host_threads,
