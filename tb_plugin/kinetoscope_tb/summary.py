@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from .measures.calls.kernel_names import labels_of_kernels
+from .measures.recording.contents import has_snapshot
 from .names import text
 from .names.text import visible
 from .trace import Trace
@@ -38,7 +39,7 @@ Frames = Mapping[str, pl.DataFrame]
 
 def views_of(trace: Trace) -> tuple[str, ...]:
     """The views that the summary of a recording, or of a memory snapshot, is made of."""
-    return OF_SNAPSHOT if trace.holds("snapshot") else OF_RECORDING
+    return OF_SNAPSHOT if has_snapshot(trace) else OF_RECORDING
 
 
 def run_lines(frames: Frames, width: int = WIDTH) -> Iterator[str]:
@@ -81,7 +82,7 @@ def recording_lines(
         width: Of a line, in characters.
         waiting: The slow rank that it waits for, and how long per step: communicating less doesn't shorten that.
     """
-    if trace.holds("snapshot"):
+    if has_snapshot(trace):
         yield from _snapshot(frames, width)
         return
     advice = [_after_slow_rank(row, *waiting) for row in _rows(frames, "advice")]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import polars as pl
 
@@ -41,11 +41,8 @@ _RESTS_ON: dict[EntryTitle, frozenset[Undermined]] = {
 """The numbers that views of an entry rest on."""
 
 
-class Recorded(Protocol):
-    """The input of a view: a Trace, or the Ranks of a run."""
-
-    def holds(self, part: str, /) -> bool:
-        """Whether that part isn't empty."""
+Recorded = Any
+"""The input of a view: a Trace, or the Ranks of a run."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +205,7 @@ class View:
         table: The frame's schema and definitions.
         title: Its title on the page.
         entry: The entry of the page's panel that it belongs to.
-        needs: The part of the trace that must not be empty; None if any trace will do.
+        needs: Whether a trace, or the Ranks of a run, has what the view shows; None if any will do.
         hint: The message for an empty view: usually the recording option that would have filled it.
         place: Where the page shows it in that entry.
         within: How it is restricted to some steps, for comparisons: to the `rows` that belong to them, or to
@@ -233,7 +230,7 @@ class View:
     table: type[Table]
     title: str
     entry: EntryTitle
-    needs: str | None = None
+    needs: Callable[[Any], bool] | None = None
     hint: str = ""
     place: Place = Tab()
     within: Within = "rows"
@@ -301,7 +298,7 @@ class View:
 
     def is_missing(self, recorded: Recorded) -> bool:
         """Whether the trace, or the run, lacks the data that the view needs."""
-        return self.needs is not None and not recorded.holds(self.needs)
+        return self.needs is not None and not self.needs(recorded)
 
     def part_of(self, recorded: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the view is computed from, and its own arguments: without `phase` and `step`, which choose the part.

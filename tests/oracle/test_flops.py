@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from kinetoscope_tb.names.matrix_work import FORMULAS, Inputs, Unknown
+from kinetoscope_tb.measures.calls.matrix_work import FORMULAS, Inputs, Unknown
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
 

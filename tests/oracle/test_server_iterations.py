@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kinetoscope_tb.measures.recording.contents import has_iterations
 from kinetoscope_tb.measures.serving.iterations import iterations, server_engine
 from kinetoscope_tb.names.kernel_families import kernel_family
 from kinetoscope_tb.reader import read
@@ -152,7 +153,7 @@ def test_no_other_recording_has_iterations(traces):
     for file in files:
         if file.resolve() not in servers:
             trace = read(file)
-            assert not trace.holds("iterations"), file
+            assert not has_iterations(trace), file
             assert not server_engine(trace)
 
 
@@ -184,7 +185,7 @@ def test_one_iteration_of_diffusion_without_its_annotation_stays_one_step(path):
     """Nothing bounds an iteration: what repeats are the passes inside it. The profiler's step has all its work."""
     true, trace = iterations(read(path(DIFFUSION))), stripped(document(path(DIFFUSION)), python=False)
     assert true.frame.height == 1
-    assert not trace.holds("iterations")
+    assert not has_iterations(trace)
     assert trace.steps.height == 1
     assert (trace.device_events["step"].to_numpy()[true.device == 0] == 0).all()
 

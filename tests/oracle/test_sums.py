@@ -10,8 +10,10 @@ from kinetoscope_tb.advice.communication import communication
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice
 from kinetoscope_tb.discovery import list_path
+from kinetoscope_tb.distributed.contents import has_several_workers
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
+from kinetoscope_tb.measures.recording.contents import has_device_events
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.pictures import parent_column
@@ -70,7 +72,7 @@ def lasting(frame):
 def device_time_is_whole_in_every_view_that_splits_it(trace, tables):
     work = lasting(trace.device_events)
     for name, table in tables.items():
-        if "device_self_ns" in table.columns and trace.holds("device_events"):
+        if "device_self_ns" in table.columns and has_device_events(trace):
             outside = 0  # of all functions
             if name == "python_functions":
                 outside = tables["python_calls"].filter(kind="rest")["device_self_ns"].sum()
@@ -217,7 +219,7 @@ def test_no_row_of_a_path_across_ranks_saves_more_than_its_share(folder):
     for workers in list_path(str(folder)).runs.values():
         files = [next(iter(spans.values())) for spans in workers.values()]
         ranks = Ranks("run", tuple(Member(file.worker, file.span, 0, summary(read(file.path))) for file in files))
-        for by in ("part", "rank and part", "collective") if ranks.holds("several") else ():
+        for by in ("part", "rank and part", "collective") if has_several_workers(ranks) else ():
             for per, percent in (("recording", 100), ("step", 50), ("step", 10)):
                 table = RUN_VIEWS["path_across_ranks"].run(ranks, by=by, per=per, percent=str(percent))
                 rows = table.drop_nulls("saved_ns")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.memory.levels import device_memories
+from kinetoscope_tb.measures.recording.contents import has_kernels
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.counters.counters import Counter, counters
 from kinetoscope_tb.views import VIEWS
@@ -77,7 +78,7 @@ def test_counters_of_real_traces_agree_with_the_views(path):
     for memory in device_memories(trace):
         (curve,) = [c for c in curves if (c.name, c.device) == ("Allocated memory", memory.name)]
         assert curve.curve[1].max() == memory.level_before(memory.peak() + 1)
-    if trace.holds("kernels"):
+    if has_kernels(trace):
         for row in (
             VIEWS["gpu_activity"]
             .run(trace, from_ns=trace.window[0])

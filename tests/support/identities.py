@@ -23,12 +23,13 @@ from kinetoscope_tb.compare.headline import lengths
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.engine.answers import Missing, compute
+from kinetoscope_tb.measures.calls.matrix_work import FORMULAS
+from kinetoscope_tb.measures.recording.contents import has_device_events
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.measures.time.idle import MOST_GAPS
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
 from kinetoscope_tb.names.kernel_families import FAMILIES
-from kinetoscope_tb.names.matrix_work import FORMULAS
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
@@ -404,7 +405,7 @@ def whole_kernels(answers: Answers) -> Amounts | None:
 def whole_operators(answers: Answers) -> Amounts | None:
     """The device time, or the host time where no device was recorded, of all operators of the counted steps, per step."""
     operators = answers.in_counted_steps.table("operators")
-    of = "device_self_ns" if answers.in_counted_steps.trace.holds("device_events") else "host_self_ns"
+    of = "device_self_ns" if has_device_events(answers.in_counted_steps.trace) else "host_self_ns"
     return None if operators.is_empty() else {(): round(int(operators[of].sum()) / len(counted_steps(answers.trace)))}
 
 
@@ -828,7 +829,7 @@ QUANTITIES = (
             Source(
                 "operators of the counted steps",
                 lambda a: per_counted_step(
-                    "operators", "device_self_ns" if a.trace.holds("device_events") else "host_self_ns", "operator"
+                    "operators", "device_self_ns" if has_device_events(a.trace) else "host_self_ns", "operator"
                 ).amounts(a),
             ),
         ),

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 
 import polars as pl
 import pytest
@@ -72,6 +73,13 @@ def test_the_id_is_the_name_of_module_and_function(view):
     assert VIEWS[view.id] is view
     assert view.run.__module__.startswith("kinetoscope_tb.views.")
     assert view.run.__module__.endswith(f".{view.id}")
+
+
+@for_each_view
+def test_it_needs_what_its_own_input_can_have(view):
+    if view.needs is not None:
+        (parameter,) = signature(view.needs).parameters.values()
+        assert parameter.annotation == ("Trace" if view.scope == "recording" else "Ranks")
 
 
 @for_each_view

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ..measures.recording.contents import has_snapshot
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic
@@ -80,7 +81,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     """
     faults = Faults(facts, diagnostics)
     if facts.trace.meta.foreign_writer is not None:
-        is_snapshot = facts.trace.holds("snapshot")
+        is_snapshot = has_snapshot(facts.trace)
         return [] if is_snapshot else [_about_foreign_file(facts.trace.meta.foreign_writer)]
     device = unrecorded_device(facts.trace)
     if device is not None:

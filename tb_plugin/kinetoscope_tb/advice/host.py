@@ -13,6 +13,7 @@ from ..arrays.gather import NONE, gather, map_categories, texts
 from ..arrays.intervals import Ints, exclusive_lengths, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
+from ..measures.recording.contents import has_graphs
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of
@@ -276,7 +277,7 @@ def _of_capture(facts: Facts) -> Unknown:
 
 def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
-        return _MORE_IN_GRAPHS if facts.trace.holds("graphs") else _FEWER.format(graphs=facts.terms.graphs)
+        return _MORE_IN_GRAPHS if has_graphs(facts.trace) else _FEWER.format(graphs=facts.terms.graphs)
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
         return f"Look at what the host does between iterations: the view Limits names it.{more}"

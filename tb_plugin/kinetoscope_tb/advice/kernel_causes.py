@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..measures.calls.kernel_work import Group
+from ..measures.calls.matrix_work import ProductSizes, product_sizes
 from ..measures.calls.roofline import Limits
 from ..names.kernel_kinds import alignment, output_tile, written_for
-from ..names.matrix_work import ProductSizes, product_sizes
 
 TINY_NS = 5_000
 """A kernel's start and end alone take 2 to 5 µs: below that a device never reaches its roof."""

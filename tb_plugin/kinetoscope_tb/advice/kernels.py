@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
+from ..measures.recording.contents import has_modules
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from .facts import Facts
@@ -172,7 +173,7 @@ def _use_fused(attention: UnfusedAttention) -> str:
 
 def _module(facts: Facts, attention: UnfusedAttention) -> str:
     """The class of the module that most of the operators are in; empty if no modules were recorded."""
-    if not facts.trace.holds("modules"):
+    if not has_modules(facts.trace):
         return ""
     from ..measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
 

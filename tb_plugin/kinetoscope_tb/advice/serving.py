@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ..measures.recording.contents import has_graphs
 from ..measures.serving.costs import NOT_SHOWN, QUEUED
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
@@ -143,7 +144,7 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
     part = first["part"]
     if part == f"{IDLE}{QUEUED}":
         return "", "Look at the longest gaps, and at what else used the device."
-    if part == f"{IDLE}launching" and facts.trace.holds("graphs"):
+    if part == f"{IDLE}launching" and has_graphs(facts.trace):
         return _IN_GRAPHS
     computes = first["bound_by"] == "compute" if _is_bound_known(first) else first["phase"] == "prefill"
     if part in ("gemm", "moe", "attention") and computes:

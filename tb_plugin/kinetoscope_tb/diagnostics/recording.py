@@ -9,6 +9,7 @@ import polars as pl
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
+from ..measures.recording.contents import has_stacks
 from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
 from ..trace import Diagnostic, Trace
@@ -105,7 +106,7 @@ def _options(trace: Trace) -> Iterator[Diagnostic]:
     options = (
         ("shapes_off", "record_shapes", "Input shapes", has_shapes or not is_op.any(), ""),
         ("memory_off", "profile_memory", "Allocations", trace.memory.height > 0, ""),
-        ("stacks_off", "with_stack", "Python stacks", trace.holds("stacks"), ", at a cost in time and size"),
+        ("stacks_off", "with_stack", "Python stacks", has_stacks(trace), ", at a cost in time and size"),
     )
     for rule, option, what, is_there, cost in options:
         if is_there:

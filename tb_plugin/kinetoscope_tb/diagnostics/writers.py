@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..measures.recording.contents import has_snapshot
 from ..trace import Diagnostic, Trace
 
 FOREIGN = "foreign_writer"
@@ -11,7 +12,7 @@ FOREIGN = "foreign_writer"
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """That another program wrote the file, and what can be said of it nevertheless."""
-    if trace.meta.foreign_writer is None or trace.holds("snapshot"):
+    if trace.meta.foreign_writer is None or has_snapshot(trace):
         return
     by_name = " Kernels and copies are recognized by their names and lanes." if trace.device_events.height else ""
     yield Diagnostic(

@@ -68,13 +68,6 @@ class Ranks:
     place: int = 0
     notes: tuple[str, ...] = ()
 
-    def holds(self, part: str) -> bool:
-        """Whether `steps`, `calls`, `matches`, `stages` or `traffic` has rows; `several`: two workers are readable."""
-        if part == "several":
-            return len({self.members[i].worker for i, _ in self.readable}) > 1
-        frame: pl.DataFrame = getattr(self, part)
-        return not frame.is_empty()
-
     @cached_property
     def readable(self) -> tuple[tuple[int, Summary], ...]:
         """The members with a summary, with their indices."""

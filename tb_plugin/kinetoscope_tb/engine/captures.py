@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LogdirError, TraceError
 from ..filesystem import entry_at
+from ..measures.recording.contents import has_graphs
 from .files import open_or_read, read_traces, what_is_read, write_to_cache
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
     """Where a trace's captures are searched; nothing is read for that. None: it has no graphs."""
     from ..discovery import captures_beside, spans_beside
 
-    if not trace.holds("graphs"):
+    if not has_graphs(trace):
         return None
     if file.captures is not None:
         return CapturePlaces(file.captures, are_chosen=True)

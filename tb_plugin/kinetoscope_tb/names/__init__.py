@@ -10,7 +10,6 @@ python_frames     which Python frames wait, collect garbage, or belong to a libr
 compiled_code     what torch.compile writes: compilation, compiled regions and graphs
 collectives       kinds of collectives, their message sizes and bus factors
 tensor_cores      which kernels use tensor cores, and which operators could
-matrix_work       FLOPs and bytes of an operator's call, from its shapes
 device_peaks      peak FLOPS and memory bandwidth of devices
 regex             regular expressions, compiled at their first use
 text              numbers in sentences: few digits, with a unit

@@ -19,9 +19,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..errors import KinetoscopeError
-from ..names.iterations import show_iterations
-from ..names.matrix_work import FORMULAS
 from .meta import Meta
 from .results import Results
 
@@ -459,7 +456,6 @@ class Trace:
     captures: CaptureFiles = NO_CAPTURES
     replayed: ReplayedCalls | None = None
     _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
-    _parts: dict[str, bool] = field(default_factory=dict, init=False, repr=False, compare=False)
     results: Results = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -515,103 +511,3 @@ class Trace:
     def kernels(self) -> pl.DataFrame:
         """The device events that are kernels, including communication: a copy, which may be large."""
         return self.device_events.filter(pl.col("kind") == "kernel")
-
-    def holds(self, part: str) -> bool:
-        """Whether a frame, or `ops`, `annotations` or `kernels`, has any row.
-
-        `communication`: device or host communication with other ranks;
-        `stacks`: Python calls around operators; `modules`: calls of modules;
-        `lanes`: any event with a duration;
-        `work`: any host range, call or device row; `copies`: any device row that isn't a kernel;
-        `launching`: any device row, or any call that launches work;
-        `graphs`: any launch of a CUDA or HIP graph;
-        `iterations`: any iteration of a server, marked or not; `device_iterations`: with any work of a device;
-        `memory_categories`: any allocation whose category is known: with an address, or in a memory timeline;
-        `matrix_work`: any operator whose FLOPs can be counted; `gpu_counters`: any counter of a device;
-        `marks`: any mark of a graph's node;
-        `snapshot`: any event or segment of a memory snapshot; `snapshot_failure`: any allocation in it that failed.
-
-        A capture may have those of CAPTURED where the trace itself has none.
-        """
-        if part not in self._parts:  # looked up once: the page asks for each view with every state of the trace
-            has = self._has_snapshot if part in OF_SNAPSHOT else self._has
-            self._parts[part] = has(part) or self._have_captures(part)
-        return self._parts[part]
-
-    def _have_captures(self, part: str) -> bool:
-        if part == "marks":
-            notes = self.captures.node_notes
-            return notes is not None and notes["mark"].null_count() < notes.height
-        return part in CAPTURED and any(capture.holds(part) for capture in self.captures.traces)
-
-    def _has_snapshot(self, part: str) -> bool:
-        """Whether it has that part of a memory snapshot."""
-        if part == "snapshot":
-            return not (self.snapshot_events.is_empty() and self.snapshot_segments.is_empty())
-        return bool((self.snapshot_events["action"] == "oom").any())
-
-    def _has(self, part: str) -> bool:
-        """Whether it has that part itself."""
-        if part == "communication":
-            return any(bool(rows["is_communication"].any()) for rows in (self.device_events, self.host_events))
-        if part == "stacks":
-            written = self.host_events["call_stack"].unique().cast(pl.String)
-            return bool(self.python_calls.height) or bool((written.drop_nulls() != "").any())
-        if part == "modules":
-            names = self.host_events["name"].unique().cast(pl.String)
-            return bool((self.python_calls["module_id"] >= 0).any() or names.str.starts_with(LIGHTNING).any())
-        if part == "work":
-            return any(frame.height for frame in (self.host_events, self.launches, self.device_events))
-        if part == "lanes":
-            ranges = (self.host_events, self.launches, self.device_events, self.python_calls)
-            is_others = self.meta.foreign_writer is not None and bool((self.others["dur_ns"] >= 0).any())
-            return is_others or any(frame.height for frame in ranges)
-        if part == "memory_categories":
-            has_addresses = bool((~self.memory["address"].is_in([0, -1])).any())
-            return has_addresses or self.meta.top.get("memoryTimeline") is True
-        if part == "copies":
-            return bool((self.device_events["kind"] != "kernel").any())
-        if part == "matrix_work":
-            return bool(self.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
-        if part == "launching":
-            return not self.device_events.is_empty() or any(map(self._calls, ("Launch", "Memcpy", "Memset")))
-        if part == "graphs":
-            return bool((self.device_events["graph_id"] >= 0).any() or self._calls("GraphLaunch"))
-        if part == "iterations":
-            return self._shows_iterations()
-        if part == "device_iterations":
-            return not self.device_events.is_empty() and self._shows_iterations()
-        if part == "gpu_counters":
-            processes = self.counters["process"].unique().cast(pl.String)
-            return bool(processes.str.contains(r"^GPU \d+ Counters$").any())
-        if part == "marks":
-            return self.device_events["mark"].null_count() < self.device_events.height
-        frame, kind = _PARTS.get(part, (part, None))
-        rows: pl.DataFrame = getattr(self, frame)
-        return not rows.is_empty() if kind is None else bool((rows["kind"] == kind).any())
-
-    def _shows_iterations(self) -> bool:
-        annotations = self.host_events.select("name", "kind").filter(pl.col("kind") == "annotation")
-        frames = (annotations, self.python_calls, self.host_events, self.device_events)
-        names = [frame["name"].unique().cast(pl.String).drop_nulls().to_list() for frame in frames]
-        try:
-            return show_iterations(*names, graphs=self._calls("GraphLaunch"))
-        except ValueError as error:  # of the user's own pattern
-            raise KinetoscopeError(str(error)) from error
-
-    def _calls(self, function: str) -> bool:
-        names = self.launches["name"].unique().cast(pl.String)
-        return bool(names.str.contains(function, literal=True).any())
-
-
-CAPTURED = ("ops", "modules", "matrix_work", "marks")
-"""The parts that a capture may have where the trace itself has none."""
-
-OF_SNAPSHOT = ("snapshot", "snapshot_failure")
-"""The parts of a memory snapshot."""
-
-_PARTS = {
-    "ops": ("host_events", "operator"),
-    "kernels": ("device_events", "kernel"),
-    "annotations": ("host_events", "annotation"),
-}

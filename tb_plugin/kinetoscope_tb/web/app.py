@@ -16,6 +16,7 @@ from ..engine.cache import configured
 from ..engine.engine import Engine
 from ..errors import NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
+from ..measures.recording.contents import has_communication, has_graphs
 from ..names.roles import is_frontend
 from ..view import catalogue
 from ..views import EVERY_VIEW
@@ -95,7 +96,7 @@ def _state(engine: Engine, request: Request) -> object:
     moved = known if (known.run, known.worker, known.span) != tuple(query[name] for name in NAMES) else None
     file = file if moved is None else moved
     is_alone = not _has_other_ranks(engine, file, trace)
-    captures = list(engine.capture_choices(file)) if trace.holds("graphs") else []
+    captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
     state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
     return state if moved is None else {**state, "moved": {name: getattr(moved, name) for name in NAMES}}
 
@@ -107,7 +108,7 @@ def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
-    return trace.meta.rank is not None or trace.holds("communication") or not is_process_name(file.worker)
+    return trace.meta.rank is not None or has_communication(trace) or not is_process_name(file.worker)
 
 
 def _view(engine: Engine, request: Request) -> object:

@@ -13,8 +13,9 @@ import polars as pl
 from ..discovery import newest_span, run_labels, span_labels
 from ..engine.answers import LoadingProgress, Missing, Partial
 from ..measures.calls.kernel_names import labels_of_kernels
+from ..measures.recording.contents import MAY_BE_IN_CAPTURES, has_communication, has_graphs
 from ..measures.recording.vendor import vendor_terms
-from ..trace.model import CAPTURED, NO_CAPTURES
+from ..trace.model import NO_CAPTURES
 from ..trace.steps import step_noun
 from ..view import column_descriptions
 from ..views.overview.environment import job_facts
@@ -119,14 +120,16 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
         return None
     if trace.meta.world_size == 1:
         return _ONLY_RANK
-    if view.needs == "several":
+    from ..distributed.contents import has_several_workers  # of a run of many ranks
+
+    if view.needs is has_several_workers:
         return view.hint
-    return None if trace.holds("communication") else _ONE_RANK
+    return None if has_communication(trace) else _ONE_RANK
 
 
 def _is_missing(view: View, trace: Trace) -> bool:
     """Whether the trace lacks what the view needs; not while a capture that may have it is searched."""
-    may_come = view.needs in CAPTURED and trace.captures is NO_CAPTURES and trace.holds("graphs")
+    may_come = view.needs in MAY_BE_IN_CAPTURES and trace.captures is NO_CAPTURES and has_graphs(trace)
     return not may_come and view.is_missing(trace)
 
 

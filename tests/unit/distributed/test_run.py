@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.diagnostics.run import diagnose_run
 from kinetoscope_tb.discovery import list_path
+from kinetoscope_tb.distributed.contents import has_calls
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
@@ -278,7 +279,7 @@ def test_nothing_at_all_is_a_run_too():
     assert run.matches.is_empty()
     assert run.clocks.is_empty()
     assert run.steps.is_empty()
-    assert not run.holds("calls")
+    assert not has_calls(run)
 
 
 REAL = FOLDER / "runs" / "dlrm_8gpu_nccl"

@@ -55,8 +55,13 @@ class Columns:
     def recording(self):
         return self
 
-    def holds(self, part):
-        return part in vars(self) and not getattr(self, part).is_empty()
+    @property
+    def device_events(self):
+        return pl.DataFrame({"graph_id": pl.Series([], dtype=pl.Int64)})
+
+    @property
+    def launches(self):
+        return pl.DataFrame({"name": pl.Series([], dtype=pl.String)})
 
 
 class Counted(Table):
@@ -69,7 +74,14 @@ def counted(trace):
     return pl.DataFrame({"rows": [trace.rows.height]})
 
 
-VIEW = View(counted, table=Counted, title="Counted", entry="Operators", needs="rows", hint="Record rows.")
+VIEW = View(
+    counted,
+    table=Counted,
+    title="Counted",
+    entry="Operators",
+    needs=lambda trace: trace.rows.height > 0,
+    hint="Record rows.",
+)
 
 
 def file(path="a", stamp=1, size=100):

@@ -4,7 +4,6 @@ import gzip
 import threading
 import time
 
-import polars as pl
 import pytest
 
 from kinetoscope_tb.discovery import Logdir, TraceFile
@@ -15,19 +14,11 @@ from kinetoscope_tb.engine.trace_cache import LOOKS_EVERY_S, POLLED_WITHIN_S, PO
 from kinetoscope_tb.engine.workers import Workers
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress, read
-from kinetoscope_tb.trace.meta import Meta
-from kinetoscope_tb.trace.results import Results
+from kinetoscope_tb.trace import Trace
+from support.build import TraceBuilder
 from support.reading import one_process
 
 LONG_WAIT_S = 30
-
-
-class Trace:
-    def __init__(self):
-        self.rows, self.meta, self.results = pl.DataFrame(), Meta(), Results(self)
-
-    def holds(self, part):
-        return False
 
 
 class Reader:
@@ -46,7 +37,7 @@ class Reader:
                 progress(Progress("reading", 1, 100))
                 with self.changed:
                     if path in self.free or self.changed.wait_for(lambda: path in self.free, 0.002):
-                        return Trace()
+                        return TraceBuilder().build()
         finally:
             with self.changed:
                 self.ended.append(path)

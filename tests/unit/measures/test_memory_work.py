@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from kinetoscope_tb.measures.calls.matrix_work import Unknown
 from kinetoscope_tb.measures.calls.memory_work import memory_work
-from kinetoscope_tb.names.matrix_work import Unknown
 
 BF16, FLOAT, LONG = "c10::BFloat16", "float", "long int"
 CAT = (

@@ -3,6 +3,7 @@
 import pytest
 
 from kinetoscope_tb.distributed.activity import transferring
+from kinetoscope_tb.measures.recording.contents import has_communication
 from kinetoscope_tb.measures.time.breakdown import activities
 from kinetoscope_tb.names.communication_patterns import CommunicationPatterns, parse_patterns
 from kinetoscope_tb.reader import read
@@ -46,7 +47,7 @@ def test_a_range_counts_with_the_kernels_that_it_launches():
     trace = patterned(a_trace(), "range: ^mylib::")
     assert rules(trace) == {"gemm": None, "move": "launched by a collective"}
     assert trace.host_events["is_communication"].to_list() == [False, True]
-    assert trace.holds("communication")
+    assert has_communication(trace)
     assert activities(a_trace())["Communication"][0].size == 0
     starts, ends = activities(trace)["Communication"]
     assert (ends - starts).tolist() == [30, 10]

@@ -19,6 +19,7 @@ from isal import isal_zlib
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...measures.recording.contents import has_memory
 from ...timeline.core.model import Timeline, Track
 from ...timeline.counters.user_counters import user_counters
 from ...trace import Trace
@@ -184,7 +185,7 @@ class _Writer:
         for track in recorded_tracks(self._timeline):
             yield from self._track(track)
         trace, window = self._source.trace, self._window
-        if "memory" in self._extras and trace.holds("memory"):
+        if "memory" in self._extras and has_memory(trace):
             yield from self._process("memory")
             pid = self._processes["memory"]
             yield from memory_counters(trace, (window.from_ns, window.to_ns), pid, self._shift_ns)

@@ -18,10 +18,10 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...names.calls import launches_graph
 from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
-from ...names.matrix_work import FORMULAS, Unknown, matrix_work
 from ...names.regex import regex
 from ...trace.model import Trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
+from .matrix_work import FORMULAS, Unknown, matrix_work
 from .memory_work import NO_MODEL, memory_work
 from .roofline import Limits, roof
 

@@ -13,9 +13,9 @@ import polars as pl
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.native import Function
 from ...arrays.nesting import nearest
-from ...names.matrix_work import FORMULAS
 from ...trace.model import Trace
 from ..graphs.attribution import provenance_of_calls
+from .matrix_work import FORMULAS
 
 _inherit = Function("inherit")
 

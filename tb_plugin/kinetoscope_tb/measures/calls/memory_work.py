@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...names.collectives import element_bytes
-from ...names.matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
 from ...names.regex import regex
+from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
 
 NO_MODEL = "No model of its work exists."
 NO_TYPE = "The number format of its tensors isn't recorded."

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from ...names.device_peaks import DevicePeaks, architecture_of, architecture_peaks, device_peaks
-from ...names.matrix_work import MatrixWork
 from ...trace.model import Trace
 from ..recording.device_properties import Devices
+from .matrix_work import MatrixWork
 
 NO_DEVICE_NAME = "The trace doesn't name the device."
 WHICH_UNIT = "Whether its kernels use tensor cores is unknown from their names, so the applicable peak is unknown."

@@ -18,8 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
-from ...names.matrix_work import DTYPES, product_sizes
 from ...trace.model import Trace
+from .matrix_work import DTYPES, product_sizes
 
 _NEIGHBORS = 12  # operators with kernels on either side: scale, bias, mask, casts and dropout are about half as many
 _SOFTMAX = (

@@ -18,13 +18,14 @@ from ...arrays.intervals import Ints
 from ...arrays.nesting import innermost, nearest
 from ...trace.model import CaptureFiles, ReplayedCalls, Trace
 from ..calls.call_tree import Rows
+from ..recording.contents import has_graphs
 from .join import Join, join
 from .replays import Replays, replays
 
 
 def join_captures(trace: Trace, captures: CaptureFiles) -> Trace:
     """The finished trace: with its captures, and the calls that its graphs replay; without graphs the trace itself."""
-    if not trace.holds("graphs"):
+    if not has_graphs(trace):
         return trace
     before = trace.with_captures(captures)
     replays_of_calls = _replayed_calls(before)

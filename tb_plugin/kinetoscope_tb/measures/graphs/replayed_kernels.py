@@ -12,6 +12,7 @@ from ...trace.memo import once_per_trace
 from ...trace.model import Trace
 from ..calls.call_tree import Rows
 from ..calls.module_calls import ModuleCalls
+from ..recording.contents import has_graphs, has_modules
 from .attribution import RECORDED, SOURCES, provenance
 from .join import CONFIDENCE, LOW, Join, join
 from .layers import inferred_layers
@@ -68,7 +69,7 @@ def replayed_kernels(trace: Trace) -> pl.DataFrame:
 
 def replayed_kernel(trace: Trace, row: int) -> dict[str, str | None] | None:
     """What is known of a row of device_events that a graph replayed, as texts; None for any other row."""
-    if not trace.holds("graphs"):
+    if not has_graphs(trace):
         return None
     known = each_replayed_kernel(trace).filter(pl.col("row") == row)
     if known.is_empty():
@@ -130,7 +131,7 @@ def _is_joined(trace: Trace) -> NDArray[np.bool_]:
 
 def _modules(trace: Trace, rows: Ints) -> pl.Series:
     """The path of the module of each row."""
-    if not trace.holds("modules"):
+    if not has_modules(trace):
         return pl.Series([None] * rows.size, dtype=pl.String)
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_rows(modules.forest.launching(trace)[rows])

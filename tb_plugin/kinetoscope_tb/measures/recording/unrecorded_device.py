@@ -12,6 +12,7 @@ from ...names.calls import launches_graph, launches_kernel
 from ...names.regex import regex
 from ...trace import Trace
 from ...trace.memo import once_per_recording
+from ..recording.contents import has_work
 from .vendor import HUAWEI, INTEL, vendor_terms
 
 _CPU = 0  # c10's number of that type of device
@@ -48,7 +49,7 @@ def unrecorded_device(trace: Trace) -> UnrecordedDevice | None:
 
     A machine with a GPU names it in the recordings of trainings on the CPU, too: operators that only a CPU has tell.
     """
-    if trace.device_events.height or trace.meta.foreign_writer is not None or not trace.holds("work"):
+    if trace.device_events.height or trace.meta.foreign_writer is not None or not has_work(trace):
         return None
     name = device_names(trace)
     evidence = _of_calls(trace) or _of_operators(trace) or _of_memory(trace) or _of_backend(trace)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories, scatter_add
 from ...arrays.intervals import Ints
 from ...arrays.nesting import nearest
+from ...measures.calls.matrix_work import DTYPES
 from ...names.device_peaks import DevicePeaks
 from ...names.iterations import SequenceLengths, sequence_lengths
 from ...names.kernel_families import kernel_family
-from ...names.matrix_work import DTYPES
 from ...trace.model import Trace
 from ..calls.roofline import Limits
 from .iterations import Iterations

@@ -18,8 +18,8 @@ import polars as pl
 
 from ...arrays.gather import NONE, gather, map_categories, scatter_add
 from ...arrays.nesting import nearest
+from ...measures.calls.matrix_work import DTYPES
 from ...names.kernel_families import kernel_family
-from ...names.matrix_work import DTYPES
 from ...trace.model import Trace
 from .attention import iteration_of, only_peaks
 from .iterations import Iterations

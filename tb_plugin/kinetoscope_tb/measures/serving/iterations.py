@@ -25,6 +25,7 @@ from ...names.kernel_families import attention_phase
 from ...trace.memo import once_per_recording
 from ...trace.model import Trace
 from ...trace.steps import HostSteps, step_windows
+from ..recording.contents import has_iterations
 from .inference import inferred_extents
 from .steadiness import parts
 
@@ -79,7 +80,7 @@ def host_cycles(frame: pl.DataFrame) -> HostSteps:
 @once_per_recording
 def iterations(trace: Trace) -> Iterations:
     """The iterations of a recording; none if it has neither marks nor the structure of a server."""
-    marks = _marks(trace) if trace.holds("iterations") else pl.DataFrame(schema=_MARKS)
+    marks = _marks(trace) if has_iterations(trace) else pl.DataFrame(schema=_MARKS)
     cycles = host_cycles(marks)
     device, graphs = _device_work(trace, cycles)
     frame = _with_windows(trace, marks, cycles, device, graphs)

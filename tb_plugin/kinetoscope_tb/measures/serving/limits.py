@@ -16,6 +16,7 @@ from ...arrays.intervals import Ints
 from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
+from ..recording.contents import has_graphs
 from .attention import attention_work, request_lengths
 from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
 from .experts import expert_work
@@ -99,7 +100,7 @@ def _bandwidth(trace: Trace) -> float | None:
 
 def _reason(trace: Trace, made: Iterations) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
-    needs_capture = trace.holds("graphs") and trace.replayed is None
+    needs_capture = has_graphs(trace) and trace.replayed is None
     reasons = {
         "moe": NO_EXPERTS,
         "gemm": _NO_CALLS if needs_capture else _NO_SHAPES,

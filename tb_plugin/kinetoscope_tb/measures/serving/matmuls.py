@@ -2,7 +2,7 @@
 
 Bytes are the minimum: each input and the output once. The second matrix of a product counts as weights: a server's
 model multiplies its activations with them. Matmuls in graphs, and of libraries whose operators have no formula
-(names/matrix_work.py), aren't known.
+(measures/calls/matrix_work.py), aren't known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import Ints
-from ...names.matrix_work import DTYPES, Unknown, matrix_work, product_sizes
+from ...measures.calls.matrix_work import DTYPES, Unknown, matrix_work, product_sizes
 from ...trace.model import Trace
 from ..calls.matrix_calls import ARGUMENTS, each_matrix_call
 from ..calls.roofline import Limits, roof

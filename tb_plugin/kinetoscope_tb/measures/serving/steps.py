@@ -12,6 +12,7 @@ from ...errors import KinetoscopeError
 from ...names.iterations import iteration_name
 from ...trace.model import STEPS, Trace
 from ...trace.steps import with_step_numbers
+from ..recording.contents import has_iterations
 from .iterations import host_cycles, iterations
 from .steadiness import STEADY
 
@@ -23,7 +24,7 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
     around each iteration if it records with a schedule (vllm/profiler/wrapper.py); then the iteration says more.
     """
     has_steps = trace.steps["name"].to_list() != ["all"]
-    if not (_has_marked_iterations(trace) if has_steps else trace.holds("iterations")):
+    if not (_has_marked_iterations(trace) if has_steps else has_iterations(trace)):
         return trace
     of_trace = iterations(trace)
     frame = of_trace.frame

@@ -19,11 +19,11 @@ from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Rows
 from ...measures.calls.kernel_work import KernelWork
+from ...measures.calls.matrix_work import DTYPES
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.graphs.attribution import recorded_events
 from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
-from ...names.matrix_work import DTYPES
 from ...names.python_frames import is_of_library
 from ...trace import Trace
 from ...trace.memo import once_per_trace

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...measures.recording.contents import has_copies
 from ...pictures import Bars
 from ...table import BOOL, BYTE_RATE, BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -112,7 +113,7 @@ VIEW = View(
     table=Copies,
     title="Copies",
     entry="Kernels",
-    needs="copies",
+    needs=has_copies,
     hint="No copies or fills were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import NONE, texts
+from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import Windows, gaps
 from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
@@ -67,7 +68,7 @@ VIEW = View(
     title="Its gaps",
     entry="Idle",
     within="moments",
-    needs="device_events",
+    needs=has_device_events,
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("idle_culprits"),
     shares=culprit_pieces,

@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...measures.recording.contents import has_device_events
 from ...measures.time.exposure import exposure
 from ...measures.time.idle import Windows, axes
 from ...pictures import Stacked
@@ -70,7 +71,7 @@ VIEW = View(
     entry="Idle",
     place=Tab("Overlap"),
     within="recording",
-    needs="device_events",
+    needs=has_device_events,
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(device_work, "Work is in several rows: of its device, and of each step."),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import MOST_GAPS, Windows, gaps
 from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
@@ -77,7 +78,7 @@ VIEW = View(
     title="What the host was doing",
     entry="Idle",
     within="moments",
-    needs="device_events",
+    needs=has_device_events,
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Detail("gaps"),
     shares=culprit_pieces,

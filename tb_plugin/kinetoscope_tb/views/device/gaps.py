@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
+from ...measures.recording.contents import has_device_events
 from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
@@ -126,7 +127,7 @@ VIEW = View(
     entry="Idle",
     place=Part("idle"),
     within="moments",
-    needs="device_events",
+    needs=has_device_events,
     hint="The device was never idle here.",
     shares=split_gaps_of_devices,
     slices=Slices(events_of_row, "Work may end one gap and begin another.", are_highlighted=False, panel="gaps"),

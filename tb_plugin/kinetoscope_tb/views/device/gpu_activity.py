@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.intervals import Ints, capped_integrals, length_within
+from ...measures.recording.contents import has_kernels
 from ...measures.time.breakdown import intervals_of
 from ...pictures import Lines
 from ...table import DURATION, FRACTION, ID, INSTANT, Column, Table
@@ -86,7 +87,7 @@ VIEW = View(
     table=GpuActivity,
     title="Over time",
     entry="Kernels",
-    needs="kernels",
+    needs=has_kernels,
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="moments",
     time=RowTime("time_ns", length="dur_ns"),

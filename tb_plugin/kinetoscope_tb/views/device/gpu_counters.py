@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.intervals import cut
+from ...measures.recording.contents import has_gpu_counters
 from ...measures.recording.hardware_counters import HardwareCounter, hardware_counters
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.idle import Windows
@@ -90,7 +91,7 @@ VIEW = View(
     title="GPU counters",
     entry="Kernels",
     place=Tab("Counters"),
-    needs="gpu_counters",
+    needs=has_gpu_counters,
     hint="No counters of a GPU were sampled. torch 2.15 samples clocks and power with CuspyConfig("
     "enable_environment_counters=True), and metrics with PerformanceMetricsConfig.",
 )

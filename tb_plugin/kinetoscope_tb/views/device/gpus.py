@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.intervals import capped_integral
+from ...measures.recording.contents import has_device_events
 from ...measures.recording.device_properties import DeviceFacts, Devices
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.breakdown import intervals_of
@@ -134,7 +135,7 @@ VIEW = View(
     title="GPUs",
     entry="Kernels",
     place=Head(),
-    needs="device_events",
+    needs=has_device_events,
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     within="windows",
     slices=Slices(device_work, device_of_work),

@@ -12,6 +12,7 @@ from ...measures.graphs.join import HIGH, join
 from ...measures.graphs.pairing import UNLIKE
 from ...measures.graphs.replayed_kernels import nodes_of
 from ...measures.graphs.replays import replays
+from ...measures.recording.contents import has_graphs
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View
@@ -105,7 +106,7 @@ VIEW = View(
     table=GraphCaptures,
     title="Captures of graphs",
     entry="Kernels",
-    needs="graphs",
+    needs=has_graphs,
     hint="No CUDA or HIP graph was launched during the recording.",
     place=Part("graphs"),
     within="recording",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
+from ...measures.recording.contents import has_graphs
 from ...pictures import Bars
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -86,7 +87,7 @@ VIEW = View(
     table=GraphKernels,
     title="Inside graphs",
     entry="Kernels",
-    needs="graphs",
+    needs=has_graphs,
     hint="No CUDA or HIP graph was launched during the recording.",
     place=Part("graphs"),
     slices=Slices(events_of_row, "The drawer of a slice shows the same facts about its node."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.graph_launches import LAUNCH, graph_launches, graph_rows
+from ...measures.recording.contents import has_graphs
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -89,7 +90,7 @@ VIEW = View(
     table=Graphs,
     title="Graphs",
     entry="Kernels",
-    needs="graphs",
+    needs=has_graphs,
     hint="No CUDA or HIP graph was launched during the recording. torch.cuda.graph and torch.compile with "
     'mode="reduce-overhead" make them, so that many kernels cost one launch.',
     slices=Slices(events_of_row, row_of),

@@ -13,6 +13,7 @@ from typing import Literal
 
 import polars as pl
 
+from ...measures.recording.contents import has_device_events
 from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
 from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
@@ -157,7 +158,7 @@ VIEW = View(
     entry="Idle",
     place=Tab("Why idle"),
     within="recording",
-    needs="device_events",
+    needs=has_device_events,
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(device_work, "Work is in several rows: of its device, and of each step."),
     shares=split_gaps_of_devices,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction, texts
+from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import Windows
 from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
 from ...measures.time.step_subset import has_steps
@@ -127,7 +128,7 @@ VIEW = View(
     title="Idle time by culprit",
     entry="Idle",
     within="recording",
-    needs="device_events",
+    needs=has_device_events,
     hint="No device work was recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     place=Part("idle"),
     slices=Slices(events_of_row, "An event may be behind several gaps, with several causes."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from ...measures.recording.contents import has_kernels
 from ...measures.time.duration_bins import bin_of, binned, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, FRACTION, Column, Table
@@ -61,7 +62,7 @@ VIEW = View(
     title="How long kernels last",
     entry="Kernels",
     place=Tab("Durations"),
-    needs="kernels",
+    needs=has_kernels,
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of),
 )

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
+from ...measures.recording.contents import has_kernels
 from ...pictures import Roofline
 from ...table import BYTE_RATE, COUNT, DURATION, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -110,7 +111,7 @@ VIEW = View(
     table=KernelEfficiency,
     title="Kernel efficiency",
     entry="Kernels",
-    needs="kernels",
+    needs=has_kernels,
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities.",
     place=Tab("Efficiency"),
     slices=Slices(events_of_row, row_of),

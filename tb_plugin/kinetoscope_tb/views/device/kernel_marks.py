@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.intervals import union
+from ...measures.recording.contents import has_marks
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -80,7 +81,7 @@ VIEW = View(
     table=KernelMarks,
     title="Kernel marks",
     entry="Annotations",
-    needs="marks",
+    needs=has_marks,
     hint="No kernel has a mark. torch 2.15 marks those of CUDA graphs: put mark_kernels(name) of "
     "torch.cuda.graph_annotations around parts of a capture with enable_annotations=True.",
     place=Tab("Kernel marks"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.kernel_calls import KernelCosts, kernel_table
+from ...measures.recording.contents import has_kernels
 from ...pictures import Bars
 from ...table import TEXT, Column, Table
 from ...trace import Trace
@@ -47,7 +48,7 @@ VIEW = View(
     table=Kernels,
     title="Kernels",
     entry="Kernels",
-    needs="kernels",
+    needs=has_kernels,
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of, category="Kernel"),
 )

@@ -9,6 +9,7 @@ import polars as pl
 from ...measures.calls.kernel_calls import KernelCosts, kernel_table
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.graphs.attribution import provenance
+from ...measures.recording.contents import has_kernels
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -79,7 +80,7 @@ VIEW = View(
     title="Kernels by operator",
     entry="Kernels",
     place=Tab("By launcher"),
-    needs="kernels",
+    needs=has_kernels,
     hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of, category="Kernel"),
     reads_captures=True,

@@ -14,11 +14,12 @@ import polars as pl
 
 from ...arrays.gather import NONE, gather
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_call_of_host_rows, matrix_calls
+from ...measures.calls.matrix_work import MatrixWork, Unknown, matrix_work
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof
 from ...measures.graphs.attribution import recorded_events
+from ...measures.recording.contents import has_matrix_work
 from ...names.device_peaks import TABLE_VERSION
-from ...names.matrix_work import MatrixWork, Unknown, matrix_work
 from ...pictures import Roofline
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -203,7 +204,7 @@ VIEW = View(
     title="Operator efficiency",
     entry="Operators",
     place=Tab("Efficiency"),
-    needs="matrix_work",
+    needs=has_matrix_work,
     hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
     "activities, and record_shapes=True for their sizes.",
     slices=Slices(events_of_row, row_of),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed.clocks.offsets import COLLECTIVES, MEASURED
+from ...distributed.contents import has_several_workers
 from ...distributed.run import Ranks
 from ...table import COUNT, DURATION, ID, NUMBER, TEXT, Column, Table
 from ...view import Part, View
@@ -71,6 +72,6 @@ VIEW = View(
     place=Part("topology"),
     scope="span",
     within="recording",
-    needs="several",
+    needs=has_several_workers,
     hint="Comparing clocks needs at least two ranks. Record several ranks of a run.",
 )

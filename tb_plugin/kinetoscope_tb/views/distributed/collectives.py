@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_matches
 from ...distributed.imbalance.collective_waits import collective_waits
 from ...distributed.run import Ranks
 from ...table import BYTES, COUNT, DURATION, ID, TEXT, Column, Table
@@ -61,6 +62,6 @@ VIEW = View(
     place=Part("communication"),
     scope="span",
     within="moments",
-    needs="matches",
+    needs=has_matches,
     hint="No collective was matched across ranks. Record several ranks of a run at the same time.",
 )

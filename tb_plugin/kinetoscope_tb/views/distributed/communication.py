@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_calls
 from ...distributed.run import Ranks
 from ...names.collectives import bus_factor
 from ...table import BOOL, BYTE_RATE, BYTES, COUNT, DURATION, TEXT, Column, Table
@@ -100,6 +101,6 @@ VIEW = View(
     entry="Ranks",
     scope="span",
     within="recording",
-    needs="calls",
+    needs=has_calls,
     hint="No collectives were recorded. Record ranks that communicate; on GPUs, pass ProfilerActivity.CUDA.",
 )

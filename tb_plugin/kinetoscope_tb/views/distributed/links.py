@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_matches
 from ...distributed.imbalance.links import SLOW
 from ...distributed.imbalance.links import links as compared
 from ...distributed.run import Ranks
@@ -64,7 +65,7 @@ VIEW = View(
     place=Part("communication"),
     scope="span",
     within="recording",
-    needs="matches",
+    needs=has_matches,
     hint="Comparing links needs several groups, or pairs, of ranks that run the same operation with messages of one "
     "size at least three times. Record all ranks, for several steps.",
 )

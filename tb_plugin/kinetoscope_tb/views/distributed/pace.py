@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_several_workers
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
@@ -48,6 +49,6 @@ VIEW = View(
     place=Part("stragglers"),
     scope="span",
     within="moments",
-    needs="several",
+    needs=has_several_workers,
     hint="Not enough data: record at least two ranks of a run.",
 )

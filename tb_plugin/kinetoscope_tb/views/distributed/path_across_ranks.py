@@ -17,6 +17,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...critical_path.classes import CLASSES
+from ...distributed.contents import has_several_workers
 from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
 from ...distributed.run import Ranks
 from ...pictures import Bars
@@ -159,7 +160,7 @@ VIEW = View(
     place=Tab("All ranks"),
     scope="span",
     within="recording",
-    needs="several",
+    needs=has_several_workers,
     hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
     shows_path=True,
 )

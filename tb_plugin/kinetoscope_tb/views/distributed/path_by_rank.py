@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...distributed.contents import has_several_workers
 from ...distributed.path.paths import PARTS, TRANSFER, Paths
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
@@ -68,7 +69,7 @@ VIEW = View(
     place=Part("path_across_ranks"),
     scope="span",
     within="recording",
-    needs="several",
+    needs=has_several_workers,
     hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
     time=RowTime("start_ns", length="total_ns", worker="worker"),
     shows_path=True,

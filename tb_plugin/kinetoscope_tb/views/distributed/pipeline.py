@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...distributed.contents import has_stages
 from ...distributed.pipeline import bubbles
 from ...distributed.run import Ranks
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
@@ -64,6 +65,6 @@ VIEW = View(
     place=Part("rank_steps"),
     scope="span",
     within="recording",
-    needs="stages",
+    needs=has_stages,
     hint="No pipeline: no rank begins its steps with a send that another one begins with receiving.",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_steps
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.roles import roles
 from ...distributed.run import Ranks
@@ -75,7 +76,7 @@ VIEW = View(
     place=Tab("Steps"),
     scope="span",
     within="recording",
-    needs="steps",
+    needs=has_steps,
     hint="No trace of this run can be read. Run health lists the problems.",
     time=RowTime("start_ns", length="total_ns", worker="worker"),
 )

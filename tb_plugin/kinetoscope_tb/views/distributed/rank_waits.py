@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_matches
 from ...distributed.imbalance.collective_waits import collective_waits
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
@@ -66,6 +67,6 @@ VIEW = View(
     place=Part("rank_steps"),
     scope="span",
     within="moments",
-    needs="matches",
+    needs=has_matches,
     hint="No collective was matched across ranks. Record several ranks of a run at the same time.",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...distributed.contents import has_traffic
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import BYTES, COUNT, ID, TEXT, Column, Table
@@ -46,7 +47,7 @@ VIEW = View(
     place=Part("communication"),
     scope="span",
     within="recording",
-    needs="traffic",
+    needs=has_traffic,
     hint="No recorded all-to-all or send names its receiver. With NCCL, torch 2.4 and later write it for all-to-alls, "
     "2.5 for sends; with gloo, torch doesn't.",
 )

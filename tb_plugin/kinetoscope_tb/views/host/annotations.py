@@ -12,6 +12,7 @@ from ...arrays.gather import NONE, gather
 from ...measures.calls.annotation_costs import AnnotationCosts, annotation_columns
 from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.call_tree import Rows, path_texts
+from ...measures.recording.contents import has_annotations
 from ...pictures import Tree
 from ...table import ID, TEXT, Column, Table
 from ...trace import Trace
@@ -76,7 +77,7 @@ VIEW = View(
     table=Annotations,
     title="Annotations",
     entry="Annotations",
-    needs="annotations",
+    needs=has_annotations,
     hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
     place=Tab("By nesting"),
     slices=Slices(events_of_row, row_of),

@@ -9,6 +9,7 @@ from ...arrays.gather import gather
 from ...measures.calls.annotation_costs import AnnotationCosts, annotation_columns
 from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.call_tree import outermost
+from ...measures.recording.contents import has_annotations
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Slices, Tab, View
@@ -56,7 +57,7 @@ VIEW = View(
     table=AnnotationsByName,
     title="Annotations by name",
     entry="Annotations",
-    needs="annotations",
+    needs=has_annotations,
     hint="No named ranges were recorded. Put torch.profiler.record_function(name) around parts of the program.",
     place=Tab("Ranges"),
     slices=Slices(events_of_row, row_of),

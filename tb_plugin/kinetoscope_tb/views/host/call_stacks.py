@@ -9,6 +9,7 @@ from ...arrays.gather import NONE
 from ...measures.calls.op_calls import OpCosts, OpName, operator_rows, operator_table
 from ...measures.graphs.attribution import recorded_events
 from ...measures.python.call_stacks import Stacks
+from ...measures.recording.contents import has_stacks
 from ...table import BOOL, STACK, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -94,7 +95,7 @@ VIEW = View(
     title="Call stacks",
     entry="Operators",
     place=Detail("operators", also=("operators_by_shape",)),
-    needs="stacks",
+    needs=has_stacks,
     hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
     slices=Slices(events_of_row, "A detail of the row of its operator."),
     reads_captures=True,

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...measures.calls.launch_outcomes import launch_outcomes
+from ...measures.recording.contents import has_launches
 from ...measures.time.duration_bins import bin_of, binned, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, Column, Table
@@ -65,7 +66,7 @@ VIEW = View(
     title="How long launching takes",
     entry="Idle",
     place=Part("launches"),
-    needs="launching",
+    needs=has_launches,
     hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of),
 )

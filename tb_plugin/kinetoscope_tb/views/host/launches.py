@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.launch_outcomes import LATE_START_NS, SLOW_CALL_NS, launch_outcomes
+from ...measures.recording.contents import has_launches
 from ...pictures import Bars
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace import Trace
@@ -104,7 +105,7 @@ VIEW = View(
     table=Launches,
     title="Launches",
     entry="Idle",
-    needs="launching",
+    needs=has_launches,
     hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of, category="Runtime"),
 )

@@ -15,6 +15,7 @@ from ...measures.calls.call_tree import Rows
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
 from ...measures.graphs.attribution import recorded_events
+from ...measures.recording.contents import has_modules
 from ...pictures import Tree
 from ...table import ID, TEXT, Column, Table
 from ...trace import Trace
@@ -100,7 +101,7 @@ VIEW = View(
     title="Modules",
     entry="Modules",
     place=Tab("Tree"),
-    needs="modules",
+    needs=has_modules,
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,

@@ -14,6 +14,7 @@ from ...measures.calls.call_tree import outermost
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import ModuleCosts, ModuleTimes, module_amounts, rest_rows
 from ...measures.graphs.attribution import recorded_events
+from ...measures.recording.contents import has_modules
 from ...pictures import Bars
 from ...table import COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -90,7 +91,7 @@ VIEW = View(
     title="Modules by class",
     entry="Modules",
     place=Tab("Classes"),
-    needs="modules",
+    needs=has_modules,
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,

@@ -15,6 +15,7 @@ from ...arrays.gather import NONE, gather, number_alike, scatter_add
 from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
+from ...measures.recording.contents import has_device_events
 from ...table import COUNT, DURATION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Detail, View
@@ -184,7 +185,7 @@ VIEW = View(
     title="Kernels it launches",
     entry="Operators",
     place=Detail("operators", also=("operators_by_shape",)),
-    needs="device_events",
+    needs=has_device_events,
     hint="No GPU events were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     reads_captures=True,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.op_calls import OpCosts, OpName, operator_events, operator_table, row_of_operator
+from ...measures.recording.contents import has_operators
 from ...pictures import Bars
 from ...trace import Trace
 from ...view import Slices, View
@@ -32,7 +33,7 @@ VIEW = View(
     table=Operators,
     title="Operators",
     entry="Operators",
-    needs="ops",
+    needs=has_operators,
     hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
     slices=Slices(operator_events, row_of_operator, category="Operator"),
     reads_captures=True,

@@ -19,6 +19,7 @@ from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
 from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, path_of_call, shown_kinds
+from ...measures.recording.contents import has_python_calls
 from ...measures.time.threads import main_thread
 from ...names.python_frames import is_wait
 from ...pictures import Tree
@@ -223,7 +224,7 @@ VIEW = View(
     table=PythonCalls,
     title="Python calls",
     entry="Python",
-    needs="python_calls",
+    needs=has_python_calls,
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
     place=Tab("Flame graph"),
     slices=Slices(events_of_row, row_of, except_kind="rest"),

@@ -12,6 +12,7 @@ from ...arrays.gather import gather, scatter_add
 from ...measures.calls.call_tree import Ints, outermost
 from ...measures.python.frames import parsed, without_addresses
 from ...measures.python.paths import PythonPaths, shown_kinds
+from ...measures.recording.contents import has_python_calls
 from ...pictures import Bars
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -106,7 +107,7 @@ VIEW = View(
     table=PythonFunctions,
     title="Python functions",
     entry="Python",
-    needs="python_calls",
+    needs=has_python_calls,
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
     place=Tab("Functions"),
     slices=Slices(events_of_row, row_of),

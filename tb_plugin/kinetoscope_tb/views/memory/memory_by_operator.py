@@ -14,6 +14,7 @@ from ...arrays.gather import gather, texts
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import Calls, row_of_operator
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories, device_name
+from ...measures.recording.contents import has_memory
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
@@ -117,7 +118,7 @@ VIEW = View(
     table=MemoryByOperator,
     title="By operator",
     entry="Memory",
-    needs="memory",
+    needs=has_memory,
     hint=HINT,
     slices=Slices(events_of_row, row_of),
 )

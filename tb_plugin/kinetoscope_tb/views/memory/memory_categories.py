@@ -11,6 +11,7 @@ import polars as pl
 
 from ...measures.memory.categories import CategoryLevels
 from ...measures.memory.levels import NO_ADDRESSES, DeviceMemory, OfDevice, device_memories, time_range
+from ...measures.recording.contents import has_memory_categories
 from ...names.memory_categories import CATEGORIES
 from ...pictures import Lines
 from ...table import BYTES, INSTANT, Column
@@ -88,7 +89,7 @@ VIEW = View(
     table=MemoryCategories,
     title="By category",
     entry="Memory",
-    needs="memory_categories",
+    needs=has_memory_categories,
     hint=NO_ADDRESSES,
     place=Part("memory_curve"),
     within="moments",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
 from ...measures.memory.levels import HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories, time_range
+from ...measures.recording.contents import has_memory
 from ...pictures import Lines
 from ...table import BOOL, BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -131,7 +132,7 @@ VIEW = View(
     title="Memory",
     entry="Memory",
     place=Tab("Curve and peak"),
-    needs="memory",
+    needs=has_memory,
     hint=HINT,
     within="moments",
     time=RowTime("time_ns"),

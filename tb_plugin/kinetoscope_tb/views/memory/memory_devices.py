@@ -13,6 +13,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.memory.levels import CPU, HINT, IS_RELATIVE, DeviceMemory, OfDevice, device_memories
+from ...measures.recording.contents import has_memory
 from ...table import BOOL, BYTES, COUNT, FRACTION, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...view import Part, RowTime, View
@@ -85,7 +86,7 @@ VIEW = View(
     title="Devices",
     entry="Memory",
     place=Part("memory_curve"),
-    needs="memory",
+    needs=has_memory,
     hint=HINT,
     within="recording",
     time=RowTime("peak_ns"),

@@ -14,6 +14,7 @@ import polars as pl
 from ...arrays.gather import NONE, gather, texts
 from ...measures.memory.allocations import FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
 from ...measures.memory.levels import HINT, OfDevice, device_memories
+from ...measures.recording.contents import has_memory
 from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -106,7 +107,7 @@ VIEW = View(
     title="Allocations",
     entry="Memory",
     place=Tab("Events"),
-    needs="memory",
+    needs=has_memory,
     hint=HINT,
     within="moments",
     slices=Slices(events_of_row, "An operator may make several allocations."),

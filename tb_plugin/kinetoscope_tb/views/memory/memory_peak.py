@@ -14,6 +14,7 @@ from ...arrays.gather import NONE, gather, texts
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
+from ...measures.recording.contents import has_memory
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, TEXT, Column
 from ...trace import Trace
@@ -99,7 +100,7 @@ VIEW = View(
     title="At the peak",
     entry="Memory",
     place=Part("memory_curve"),
-    needs="memory",
+    needs=has_memory,
     hint=HINT,
     within="recording",
 )

@@ -8,6 +8,7 @@ from ...arrays.gather import gather, texts
 from ...measures.memory.allocations import NO_ADDRESS, alive_at, askers
 from ...measures.memory.categories import CategoryLevels
 from ...measures.memory.levels import NO_ADDRESSES, DeviceMemory, OfDevice, device_memories
+from ...measures.recording.contents import has_memory_categories
 from ...names.memory_categories import CATEGORIES
 from ...pictures import Treemap
 from ...table import BYTES, COUNT, TEXT, Column
@@ -74,7 +75,7 @@ VIEW = View(
     table=MemoryPeakCategories,
     title="At the peak by category",
     entry="Memory",
-    needs="memory_categories",
+    needs=has_memory_categories,
     hint=NO_ADDRESSES,
     place=Part("memory_curve"),
     within="recording",

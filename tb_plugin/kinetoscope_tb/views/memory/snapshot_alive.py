@@ -7,6 +7,7 @@ from typing import Literal
 import polars as pl
 
 from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
+from ...measures.recording.contents import has_snapshot
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, STACK, TEXT, Column
 from ...trace import Trace
@@ -92,7 +93,7 @@ VIEW = View(
     title="Alive in the snapshot",
     entry="Memory",
     place=Part("snapshot_levels"),
-    needs="snapshot",
+    needs=has_snapshot,
     hint=HINT,
     within="recording",
 )

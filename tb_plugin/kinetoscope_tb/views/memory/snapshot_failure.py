@@ -6,6 +6,7 @@ import polars as pl
 
 from ...measures.memory.allocation_failure import Failure, failures
 from ...measures.memory.snapshots import DeviceSnapshot, OfSnapshot, device_snapshots, stack_places, with_places
+from ...measures.recording.contents import has_snapshot_failure
 from ...names.text import memory_size as size
 from ...table import BYTES, ID, INSTANT, PROSE, STACK, TEXT, Column
 from ...trace import Trace
@@ -181,7 +182,7 @@ VIEW = View(
     title="Why an allocation failed",
     entry="Memory",
     place=Part("snapshot_levels"),
-    needs="snapshot_failure",
+    needs=has_snapshot_failure,
     hint="No allocation failed in the history of a memory snapshot.",
     within="moments",
     time=RowTime("time_ns"),

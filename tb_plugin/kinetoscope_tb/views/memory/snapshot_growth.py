@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...measures.memory.snapshots import BEFORE, HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
+from ...measures.recording.contents import has_snapshot
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
@@ -86,7 +87,7 @@ VIEW = View(
     title="Growth",
     entry="Memory",
     place=Part("snapshot_levels"),
-    needs="snapshot",
+    needs=has_snapshot,
     hint=HINT,
     within="recording",
 )

@@ -7,6 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, device_snapshots
+from ...measures.recording.contents import has_snapshot
 from ...pictures import Lines
 from ...table import BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -87,7 +88,7 @@ VIEW = View(
     title="Memory snapshot",
     entry="Memory",
     place=Tab("Snapshot"),
-    needs="snapshot",
+    needs=has_snapshot,
     hint=HINT,
     within="moments",
     time=RowTime("time_ns"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.memory.snapshots import HINT, OfSnapshot
+from ...measures.recording.contents import has_snapshot
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, ID, TEXT, Column
 from ...trace import Trace
@@ -74,7 +75,7 @@ VIEW = View(
     title="Segments",
     entry="Memory",
     place=Part("snapshot_levels"),
-    needs="snapshot",
+    needs=has_snapshot,
     hint=HINT,
     within="recording",
 )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import scatter_add
 from ...arrays.intervals import Intervals, Ints, cut, exclusive_lengths
+from ...measures.recording.contents import has_work
 from ...measures.time.breakdown import activities, intervals_of
 from ...measures.time.host_activity import host_activities, host_activity
 from ...measures.time.idle import Windows, gaps
@@ -196,7 +197,7 @@ VIEW = View(
     title="Activity over time",
     entry="Overview",
     within="moments",
-    needs="work",
+    needs=has_work,
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     place=Part("overview"),
     shares=split_gaps_of_devices,

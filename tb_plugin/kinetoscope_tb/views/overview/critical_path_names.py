@@ -16,6 +16,7 @@ from ...critical_path.classes import CLASSES
 from ...critical_path.explanation import counted_path, path_explanation
 from ...critical_path.names import NAMELESS, Names, Places
 from ...critical_path.row_events import path_events
+from ...measures.recording.contents import has_work
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -127,7 +128,7 @@ VIEW = View(
     place=Part("critical_path"),
     within="recording",
     shares=path_explanation,
-    needs="work",
+    needs=has_work,
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),
     shows_path=True,

@@ -16,6 +16,7 @@ from ...critical_path.edges import INFERRED, REASONS
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import Names, Places
 from ...critical_path.row_events import path_events
+from ...measures.recording.contents import has_work
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, Slices, View
@@ -107,7 +108,7 @@ VIEW = View(
     place=Part("critical_path"),
     within="moments",
     shares=path_explanation,
-    needs="work",
+    needs=has_work,
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(path_events, "An event may be several segments of the path."),
     time=RowTime("start_ns", length="dur_ns"),

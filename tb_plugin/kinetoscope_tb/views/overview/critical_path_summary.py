@@ -9,6 +9,7 @@ from ...critical_path.classes import CLASSES, ON_DEVICE
 from ...critical_path.explanation import counted_path, path_explanation
 from ...critical_path.names import NAMELESS, Names, Places
 from ...measures.calls.kernel_names import labels_of_kernels
+from ...measures.recording.contents import has_work
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps
 from ...names import text
@@ -143,7 +144,7 @@ VIEW = View(
     place=Head(),
     within="recording",
     shares=path_explanation,
-    needs="work",
+    needs=has_work,
     hint="The trace has no activity. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     reads_captures=True,
 )

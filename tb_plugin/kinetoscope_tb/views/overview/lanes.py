@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import group_rows, number_alike
 from ...arrays.intervals import Intervals, merge, union
+from ...measures.recording.contents import has_lanes
 from ...measures.recording.vendor import device_noun
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -149,7 +150,7 @@ VIEW = View(
     table=Lanes,
     title="Busy time by lane",
     entry="Overview",
-    needs="lanes",
+    needs=has_lanes,
     hint="The trace has no events with a duration.",
     place=Tab("Lanes"),
     within="recording",

@@ -11,6 +11,7 @@ import polars as pl
 from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
 from ...measures.calls.op_calls import UNATTRIBUTED, operator_events, operator_table
+from ...measures.recording.contents import has_kernels, has_modules, has_operators, has_work
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -52,10 +53,10 @@ def top(trace: Trace) -> pl.DataFrame:
     counted = counted_steps(trace)
     steps = rows_of_steps(trace, counted)
     tables = [pl.DataFrame(schema=Top.schema())]
-    if steps.holds("kernels"):
+    if has_kernels(steps):
         rows = kernel_table(steps, [pl.col("name")]).rename({"total_ns": "time_ns"})
         tables.append(_first("kernel", "kernel time", rows, _launchers(steps), len(counted)))
-    if steps.holds("ops"):
+    if has_operators(steps):
         side = "host" if steps.device_events.is_empty() else "device"
         rows = operator_table(steps, ["name"]).rename({f"{side}_self_ns": "time_ns"})
         tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(counted)))
@@ -91,7 +92,7 @@ def _launchers(trace: Trace) -> pl.DataFrame:
 def _modules(trace: Trace) -> pl.DataFrame:
     """How long each operator's own device work, or host time, lasted for each class of module: name, owner, spent."""
     schema = {"name": pl.String, "owner": pl.String, "spent": pl.Int64}
-    if not trace.holds("modules"):
+    if not has_modules(trace):
         return pl.DataFrame(schema=schema)
     from ...measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
 
@@ -127,7 +128,7 @@ VIEW = View(
     title="Top kernels and operators",
     entry="Overview",
     within="recording",
-    needs="work",
+    needs=has_work,
     hint="The trace has no kernels and no operators. Pass ProfilerActivity.CPU and the device's activity.",
     place=Part("overview"),
     slices=Slices(events_of_row, "An excerpt of the kernels and operators, whose own views a slice leads to."),

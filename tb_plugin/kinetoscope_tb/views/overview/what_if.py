@@ -17,6 +17,7 @@ from ...advice.model import Candidate
 from ...advice.savings import on_path, partly, percents
 from ...critical_path.explanation import path_explanation
 from ...diagnostics.diagnose import diagnose
+from ...measures.recording.contents import has_work
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View
@@ -86,7 +87,7 @@ VIEW = View(
     entry="Overview",
     within="recording",
     shares=path_explanation,
-    needs="work",
+    needs=has_work,
     hint="No advice about this trace is about something that could take less time, or `less` names none of it.",
     place=Part("overview"),
     reads_captures=True,

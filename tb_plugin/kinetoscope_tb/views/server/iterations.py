@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import busy_times, idle_times
 from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks
 from ...measures.serving.iterations import iterations as iterations_of
@@ -115,7 +116,7 @@ VIEW = View(
     title="Iterations",
     entry="Overview",
     within="moments",
-    needs="iterations",
+    needs=has_iterations,
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
     slices=Slices(events_of_row, row_of),
     time=RowTime("start_ns", length="total_ns"),

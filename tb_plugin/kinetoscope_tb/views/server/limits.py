@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
+from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.costs import families
 from ...measures.serving.iterations import iteration_of, iterations
 from ...measures.serving.limits import phase_parts
@@ -96,7 +97,7 @@ VIEW = View(
     entry="Overview",
     place=Tab("Limits"),
     within="recording",
-    needs="device_iterations",
+    needs=has_device_iterations,
     slices=Slices(events_of_row, row_of),
     hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
     reads_captures=True,

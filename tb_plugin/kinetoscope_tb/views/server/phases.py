@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import busy_times, family_times, gap_causes, idle_times
 from ...measures.serving.iterations import Iterations, iteration_of, iterations, marks
 from ...measures.serving.steadiness import STEADY
@@ -169,7 +170,7 @@ VIEW = View(
     title="Phases",
     entry="Overview",
     within="recording",
-    needs="iterations",
+    needs=has_iterations,
     hint="No iterations of a server were recorded. docs/inference.md says how to record a server.",
     slices=Slices(events_of_row, row_of),
 )

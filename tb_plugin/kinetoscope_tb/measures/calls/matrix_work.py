@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .regex import regex
+from ...names.regex import regex
 
 Shape = tuple[int, ...]
 
