@@ -8,12 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
-from kinetoscope_tb.arrays.held_memory import bytes_of
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import Names, Places
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
+from kinetoscope_tb.trace.results import bytes_of
 from kinetoscope_tb.views import VIEWS
 from support import programs
 from support.graph_delays import class_of_lag, lags, own_delays

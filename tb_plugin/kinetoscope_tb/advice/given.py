@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..trace import Diagnostic, Trace
-from ..trace.memo import once_per_trace
+from ..trace.results import once_per_trace
 from .advice import advice
 from .facts import Facts
 from .model import Advice

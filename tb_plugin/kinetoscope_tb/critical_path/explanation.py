@@ -9,7 +9,7 @@ import polars as pl
 
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
-from ..trace.memo import once_per_recording
+from ..trace.results import once_per_recording
 from .classes import own_classes
 from .graph import Graph
 from .path import critical_path

@@ -19,7 +19,7 @@ from ..measures.recording.server import inference_server
 from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
 from ..trace import Trace
-from ..trace.memo import once_per_trace
+from ..trace.results import once_per_trace
 from .graph import Graph
 from .path import events_of_nodes
 

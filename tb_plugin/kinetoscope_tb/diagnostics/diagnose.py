@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
-from ..trace.memo import once_per_trace
+from ..trace.results import once_per_trace
 from . import captures, clocks, device, distributed, links, physics, recording, stack_overlaps, steps, writers
 
 LEVELS = ("loss", "warning", "note")

@@ -6,8 +6,8 @@ from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
 from ..trace import Trace
-from ..trace.memo import once_per_recording
 from ..trace.model import Undermined
+from ..trace.results import once_per_recording
 from ..view import View
 
 

@@ -379,7 +379,7 @@ class TraceCache:
         return trace
 
     def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> Trace:
-        from ..arrays.held_memory import bytes_of  # imports Polars, which TensorBoard's start must not wait for
+        from ..trace.results import bytes_of  # imports Polars, which TensorBoard's start must not wait for
 
         whole = finished_trace(trace, file, self._cache, self._read, places)
         captures = sum(map(held_bytes, whole.captures.traces))

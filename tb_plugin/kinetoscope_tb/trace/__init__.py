@@ -7,7 +7,7 @@ duplicates   events that were recorded twice
 steps        when each step begins and ends
 row_filters  rows of a trace by their values
 communication which rows communicate, and by which evidence
-memo         results about a trace that several callers need
+results      what is computed from a trace, once for all callers
 """
 
 from .model import Diagnostic, Trace

@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from .memo import once_per_recording
 from .model import Trace
+from .results import once_per_recording
 
 Rows = NDArray[np.int64]
 

@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from kinetoscope_tb.arrays.held_memory import bytes_of
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.engine.answers import LoadingProgress, NotReady
 from kinetoscope_tb.engine.cache import Cache
@@ -13,6 +12,7 @@ from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.engine.trace_cache import held_bytes
 from kinetoscope_tb.errors import NotFound, TraceError
 from kinetoscope_tb.names.communication_patterns import FILE_NAME
+from kinetoscope_tb.trace.results import bytes_of
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.reading import one_process

@@ -18,9 +18,8 @@ from kinetoscope_tb.engine.trace_cache import MOST_RESULTS, TraceCache
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import Progress
 from kinetoscope_tb.table import COUNT, Column, Table
-from kinetoscope_tb.trace.memo import once_per_trace
 from kinetoscope_tb.trace.meta import Meta
-from kinetoscope_tb.trace.results import Results
+from kinetoscope_tb.trace.results import Results, once_per_trace
 from kinetoscope_tb.view import View
 from support.reading import one_process
 

@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from kinetoscope_tb.arrays import held_memory
+from kinetoscope_tb.trace import results as results_module
 from kinetoscope_tb.trace.results import Results
 from kinetoscope_tb.views import VIEWS
 from support.machine import Machine
@@ -43,8 +43,8 @@ def test_a_result_is_computed_once_for_the_same_function_and_arguments(subject):
 
 def test_the_size_of_a_result_is_counted_once(subject, monkeypatch):
     subject.results.get(zeros, 1_000)
-    measured, of = [], held_memory.HeldArrays.of
-    monkeypatch.setattr(held_memory.HeldArrays, "of", lambda *values: measured.append(values) or of(*values))
+    measured, of = [], results_module.HeldArrays.of
+    monkeypatch.setattr(results_module.HeldArrays, "of", lambda *values: measured.append(values) or of(*values))
     for _ in range(3):
         subject.results.get(zeros, 1_000)
         subject.results.get(zeros, 500)

@@ -17,7 +17,7 @@ and looks only at times of calls and device rows, so that all of them together c
 from __future__ import annotations
 
 from ...trace import Diagnostic, Trace
-from ...trace.memo import once_per_recording
+from ...trace.results import once_per_recording
 from . import clocks, completion, losses, order, overhead, overlaps, units
 from .times import Times
 

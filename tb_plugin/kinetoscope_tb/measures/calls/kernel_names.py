@@ -9,7 +9,7 @@ import polars as pl
 
 from ...names.kernel_labels import kernel_labels
 from ...trace import Trace
-from ...trace.memo import once_per_recording
+from ...trace.results import once_per_recording
 
 
 def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:

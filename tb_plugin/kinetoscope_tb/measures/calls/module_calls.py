@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, factorize, gather, map_categories
 from ...arrays.nesting import nearest
 from ...names.regex import regex
-from ...trace.memo import once_per_trace
 from ...trace.model import LIGHTNING, Trace
+from ...trace.results import once_per_trace
 from ...trace.row_filters import Events, calls_of_event
 from .backward import forward_ops
 from .call_tree import CallForest, Ints, MergedTree, Rows, merged, path_texts

@@ -17,8 +17,8 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...names.iterations import iteration_name
-from ...trace.memo import once_per_trace
 from ...trace.model import Trace
+from ...trace.results import once_per_trace
 from .alignment import aligned
 from .launch_sequences import KERNEL, MEMCPY, LaunchSequences, captured_sequences, eager_sequences, ranges_around
 from .replays import Ints, Replays, replays

@@ -17,8 +17,8 @@ from ...arrays.nesting import innermost, nearest
 from ...names.calls import launches_graph
 from ...names.python_frames import is_of_library
 from ...names.regex import regex
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from ..calls.call_tree import CallForest, Ints, Rows
 from ..python.call_stacks import stacks_as_text
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
 from ...names.kernel_families import FAMILIES, kernel_family
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from .replays import Ints, Replays, replays
 
 ATTENTION, GEMM, NORMALIZATION = (FAMILIES.index(name) for name in ("attention", "gemm", "normalization"))

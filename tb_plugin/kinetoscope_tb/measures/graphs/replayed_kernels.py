@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...names.kernel_families import FAMILIES
-from ...trace.memo import once_per_trace
 from ...trace.model import Trace
+from ...trace.results import once_per_trace
 from ..calls.call_tree import Rows
 from ..calls.module_calls import ModuleCalls
 from ..recording.contents import has_graphs, has_modules

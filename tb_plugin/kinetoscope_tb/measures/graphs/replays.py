@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from ..calls.graph_launches import LaunchedRows, order_hashes
 
 Ints = NDArray[np.int64]

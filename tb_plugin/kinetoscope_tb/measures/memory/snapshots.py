@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...table import ID, Column, Table
-from ...trace.memo import once_per_trace
 from ...trace.model import Trace
+from ...trace.results import once_per_trace
 
 Ints = NDArray[np.int64]
 

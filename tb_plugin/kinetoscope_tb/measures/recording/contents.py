@@ -10,8 +10,8 @@ import polars as pl
 from ...errors import KinetoscopeError
 from ...names.iterations import show_iterations
 from ...trace import Trace
-from ...trace.memo import once_per_trace
 from ...trace.model import LIGHTNING
+from ...trace.results import once_per_trace
 from ..calls.matrix_work import FORMULAS
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from ...names.regex import regex
 from ...trace import Trace
-from ...trace.memo import once_per_recording
+from ...trace.results import once_per_recording
 from ..serving.iterations import server_engine
 
 _SERVERS = (  # names of operators and annotations, and the files of Python functions

@@ -11,7 +11,7 @@ from ...arrays.gather import map_categories
 from ...names.calls import launches_graph, launches_kernel
 from ...names.regex import regex
 from ...trace import Trace
-from ...trace.memo import once_per_recording
+from ...trace.results import once_per_recording
 from ..recording.contents import has_work
 from .vendor import HUAWEI, INTEL, vendor_terms
 

@@ -22,8 +22,8 @@ from ...arrays.nesting import nearest
 from ...names.calls import launches_graph
 from ...names.iterations import SERVERS, IterationName, iteration_function, iteration_name
 from ...names.kernel_families import attention_phase
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from ...trace.steps import HostSteps, step_windows
 from ..recording.contents import has_iterations
 from .inference import inferred_extents

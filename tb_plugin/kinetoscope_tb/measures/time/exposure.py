@@ -16,8 +16,8 @@ from ...arrays.gather import map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
 from ...names.compiled_code import is_compiled_region
 from ...names.kernels import is_data_loading
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from .breakdown import intervals_of
 from .idle import Rows, Windows
 

@@ -10,8 +10,8 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
 from ...names.calls import may_wait, synchronizes
 from ...names.kernels import is_data_loading, step_number
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from .breakdown import intervals_of
 
 HOST_ACTIVITIES = (

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, group_rows, number_alike
 from ...arrays.intervals import Ints, cut
 from ...arrays.native import Function
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 
 _find_gaps = Function("find_gaps")
 

@@ -34,8 +34,8 @@ from ...arrays.intervals import Ints, merge, union
 from ...arrays.native import Array, Function
 from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from . import idle
 from .host_activity import all_wait, blocking_calls
 from .idle import Axis, Rows, WholeGaps, Windows, finest_alike, numbered, places, queue_numbers, whole_gaps

@@ -23,8 +23,8 @@ import polars as pl
 from ...arrays.gather import NONE, gather, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, merge, union, without
 from ...arrays.native import Function
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from .host_activity import HOST_ACTIVITIES, host_activities
 from .host_stack import FRAMES, Doing, HostStack, Rows
 from .idle import Windows, gaps

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
 from ...names.kernels import step_number
-from ...trace.memo import once_per_recording
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 
 
 @once_per_recording

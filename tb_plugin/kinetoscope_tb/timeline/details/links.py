@@ -16,7 +16,7 @@ from ...arrays import nesting
 from ...arrays.gather import NONE, gather
 from ...measures.calls.backward import forward_ops
 from ...trace import Trace
-from ...trace.memo import once_per_recording
+from ...trace.results import once_per_recording
 
 Rows = NDArray[np.int32]
 

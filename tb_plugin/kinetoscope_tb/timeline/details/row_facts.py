@@ -26,7 +26,7 @@ from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
 from ...names.python_frames import is_of_library
 from ...trace import Trace
-from ...trace.memo import once_per_trace
+from ...trace.results import once_per_trace
 from ...trace.row_filters import Events
 from ...view import View
 from ..core.model import Timeline

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from kinetoscope_tb.arrays.held_memory import bytes_of
+from kinetoscope_tb.trace.results import bytes_of
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from weakref import ref
 import pytest
 
 from kinetoscope_tb.measures.time import idle_causes
-from kinetoscope_tb.trace.memo import once_per_trace
+from kinetoscope_tb.trace.results import once_per_trace
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.machine import Machine
