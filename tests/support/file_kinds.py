@@ -123,6 +123,9 @@ KINDS = {
         frozenset({"test_jobs.py", "test_run_folder.py", BESIDE}),
         _manifest,
     ),
+    "dump of the flight recorder": FileKind(
+        _readers("kinetoscope_tb.reader.flight_recorder.files"), frozenset({"test_flight_recorder.py"})
+    ),
     "summaries of a run": FileKind(_readers("kinetoscope_tb.engine.cache.pack"), frozenset({"test_summaries.py"})),
     "cache entry": FileKind(
         _readers("kinetoscope_tb.engine.cache.folder"), frozenset({"test_cache_entries.py", "test_summaries.py"})

@@ -1,0 +1,13 @@
+"""Why a job stands still, from the dumps of torch's flight recorder: pure functions of `Dump`.
+
+operations  the entries of a dump → operations, and which of them are open
+groups      process groups by name and ranks, and who is a member
+job         all ranks of a job side by side, and whether a rank issued an operation
+waits       the wait-for graph: who waits for whom, in which operation
+cycles      a cycle of a graph
+mismatch    ranks that called another operation, dtype or size in the same collective
+verdict     one culprit, or why it can't be told
+titles      operations and ranks as text
+sentences   the verdict as one sentence
+evidence    what it rests on: a row per rank, and sentences
+"""

@@ -1,0 +1,102 @@
+"""What a verdict rests on: a row per rank, and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .job import Rank
+from .operations import RUNS_AT_ONCE, Operation
+from .titles import full_title, instant, ranks_title, title
+from .verdict import NOTHING_OPEN, Verdict
+
+_MOST_LINES, _MOST_RANKS = 12, 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a rank is in.
+
+    Args:
+        rank: The rank.
+        group: The process group of what it waits in, or of its last operation.
+        last_completed: Its last operation that ended, in that group.
+        open: What it waits in; else what is known of it.
+        since_ns: When it issued that, in ns since 1970; None if it waits in nothing.
+        waits_for: The ranks without which that can't complete, or without which it may not.
+        line: Where its code issued it, or its last operation; empty without stacks.
+    """
+
+    rank: int
+    group: str | None
+    last_completed: str | None
+    open: str
+    since_ns: int | None = None
+    waits_for: tuple[int, ...] = ()
+    line: str = ""
+
+
+def rows(verdict: Verdict) -> list[Row]:
+    """A row per rank, also for those without a dump."""
+    job = verdict.graph.job
+    states = {**job.ranks, **job.outdated}
+    ranks = sorted({*states, *job.lost, *job.silent})
+    return [_row(verdict, rank, states[rank]) if rank in states else _row_without_dump(verdict, rank) for rank in ranks]
+
+
+def _row_without_dump(verdict: Verdict, rank: int) -> Row:
+    return Row(rank, None, None, "dump can't be read" if rank in verdict.graph.job.lost else "no dump")
+
+
+def _row(verdict: Verdict, rank: int, state: Rank) -> Row:
+    if not (waits := verdict.graph.waits.get(rank, ())):
+        last = state.operations[-1] if state.operations else None
+        what = "dump is too old" if rank in verdict.graph.job.outdated else "nothing open"
+        group, line = (last.group.label, last.line) if last else (None, "")
+        return Row(rank, group, _last_completed(state, last), what, line=line)
+    wait = next((wait for wait in waits if wait.is_blocked), waits[0])
+    operation, others = wait.operation, tuple(sorted({*wait.missing, *wait.unclear}))
+    last_completed = _last_completed(state, operation)
+    since_ns = operation.created_ns or None
+    return Row(rank, operation.group.label, last_completed, title(operation), since_ns, others, operation.line)
+
+
+def _last_completed(state: Rank, operation: Operation | None) -> str | None:
+    """The last operation that ended in the group of another one."""
+    for other in reversed(state.operations if operation else ()):
+        if operation and other.is_complete and (other.group, other.is_p2p) == (operation.group, operation.is_p2p):
+            return title(other)
+    return None
+
+
+def evidence(verdict: Verdict) -> list[str]:
+    """What the ranks in question did last, and what limits the verdict."""
+    lines = [*_last_operations(verdict), *_limits(verdict)]
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"… and {more} more."] if more > 0 else [])]
+
+
+def _last_operations(verdict: Verdict) -> Iterator[str]:
+    for rank in verdict.ranks[:_MOST_RANKS]:
+        state = verdict.graph.job.ranks.get(rank)
+        if state is not None and not state.open and state.operations:
+            last = state.operations[-1]
+            where = f" at {last.line}" if last.line else ""
+            when = f", issued {instant(last.created_ns)}" if instant(last.created_ns) else ""
+            yield f"Rank {rank} has nothing open; its last operation is {full_title(last)}{where}{when}."
+
+
+def _limits(verdict: Verdict) -> Iterator[str]:
+    job = verdict.graph.job
+    if job.backends & set(RUNS_AT_ONCE):
+        yield (
+            "gloo's sends and receives aren't recorded, nor who belongs to a group: a rank with nothing open may wait "
+            "in one of these. Its stack says."
+        )
+    if job.outdated and verdict.outcome != NOTHING_OPEN:
+        yield f"Others completed more with {ranks_title(job.outdated)} than that dump has: it is older, and isn't used."
+    if wrapped_rings := [rank for rank, state in job.ranks.items() if state.has_wrapped]:
+        who = ranks_title(wrapped_rings)
+        yield f"The ring of {who} wrapped: earlier operations are lost. TORCH_FR_BUFFER_SIZE makes it longer."
+    for problem in verdict.problems:
+        yield f"{problem.path}: {problem.reason}."

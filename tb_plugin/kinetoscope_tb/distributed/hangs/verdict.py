@@ -1,0 +1,139 @@
+"""One culprit, or why it can't be told: rules in the order in which they are certain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...reader.flight_recorder.files import DumpFolder, Problem
+from .cycles import short_cycle
+from .job import job_of
+from .mismatch import Mismatch, mismatches
+from .operations import RUNS_AT_ONCE, Operation
+from .waits import Wait, WaitGraph, wait_graph
+
+CULPRIT, CANNOT_TELL, NOTHING_OPEN = "culprit", "cannot tell", "nothing open"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known of a hang.
+
+    Args:
+        outcome: CULPRIT, CANNOT_TELL or NOTHING_OPEN.
+        kind: Which rule decided.
+        graph: Who waits for whom.
+        ranks: The culprits; where it can't be told, those between which it can't.
+        wait: The wait for them that says most.
+        mismatch: What they called differently.
+        problems: Files that aren't used.
+    """
+
+    outcome: str
+    kind: str
+    graph: WaitGraph
+    ranks: tuple[int, ...] = ()
+    wait: Wait | None = None
+    mismatch: Mismatch | None = None
+    problems: tuple[Problem, ...] = field(default=())
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation of the first wait, as the rank that waits issued it."""
+        return self.wait.operation if self.wait else None
+
+    @property
+    def culprits(self) -> tuple[int, ...]:
+        """The ranks that hold up the others; none if that can't be told."""
+        return self.ranks if self.outcome == CULPRIT else ()
+
+
+def verdict(folder: DumpFolder) -> Verdict:
+    """The verdict on a folder of dumps."""
+    graph = wait_graph(job_of(folder))
+    answer = next(answer for rule in _RULES if (answer := rule(graph)) is not None)
+    return Verdict(answer.outcome, answer.kind, graph, answer.ranks, answer.wait, answer.mismatch, folder.problems)
+
+
+def _mismatch(graph: WaitGraph) -> Verdict | None:
+    """Ranks that called something else than the majority; without a majority nobody can tell who is right."""
+    if (first := next(iter(mismatches(graph.job)), None)) is None:
+        return None
+    outcome = CULPRIT if first.culprits else CANNOT_TELL
+    return Verdict(outcome, first.aspect, graph, first.culprits or tuple(sorted(first.values)), mismatch=first)
+
+
+def _order(graph: WaitGraph) -> Verdict | None:
+    """Ranks that wait for each other in a cycle: no rank outside can end that."""
+    cycle = short_cycle(graph.successors)
+    return Verdict(CULPRIT, "order", graph, tuple(cycle), graph.closest_wait(set(cycle))) if cycle else None
+
+
+def _absent(graph: WaitGraph) -> Verdict | None:
+    """Sinks: ranks that never came, and wait for nothing.
+
+    Of several the one for which all wait that wait for any other one; or those together for which the same ranks wait.
+    Where sends and receives aren't recorded, one of several may itself wait for another.
+    """
+    if not graph.idle:
+        return None
+    waiters = {rank: graph.waiters(rank) for rank in graph.idle}
+    most = max(waiters.values(), key=len)
+    ranks = tuple(rank for rank in graph.idle if waiters[rank] == most)
+    wait = graph.closest_wait(set(ranks))
+    has_p2p = not graph.job.backends & set(RUNS_AT_ONCE)
+    if len(graph.idle) > 1 and not (has_p2p and all(others <= most for others in waiters.values())):
+        return Verdict(CANNOT_TELL, "several absent", graph, graph.idle, graph.closest_wait(set(graph.idle)))
+    if 2 * len(ranks) > len(wait.operation.group.ranks):
+        return Verdict(CANNOT_TELL, "most absent", graph, ranks, wait)
+    return Verdict(CULPRIT, "absent", graph, ranks, wait)
+
+
+def _without_dump(graph: WaitGraph) -> Verdict | None:
+    """Ranks without a dump. They are the culprits if all others wait: then nobody else can hold them up."""
+    suspects = tuple(rank for rank in graph.unclear if rank not in graph.waits)
+    if not graph.unclear:
+        return None
+    if not suspects:
+        return Verdict(CANNOT_TELL, "ring", graph, graph.unclear, graph.closest_wait(set(graph.unclear)))
+    job, wait = graph.job, graph.closest_wait(set(suspects))
+    if job.silent.issuperset(suspects) and not job.outdated and len(job.waiting_ranks) == len(job.ranks):
+        return Verdict(CULPRIT, "no dump", graph, suspects, wait)
+    return Verdict(CANNOT_TELL, "no dump", graph, suspects, wait)
+
+
+def _on_device(graph: WaitGraph) -> Verdict | None:
+    """All came, and nothing differs: ranks that others wait for and whose device did not begin, or did not finish."""
+    for rank, waits in graph.waits.items():
+        for wait in waits:
+            if wait.is_blocked or wait.operation.is_p2p:
+                continue
+            states = graph.job.calls(wait.operation.group, wait.operation.seq)
+            not_begun = tuple(r for r, o in states.items() if not o.is_running and not o.is_complete)
+            open_ranks = tuple(r for r, o in states.items() if not o.is_complete)
+            if not_begun and 2 * len(not_begun) < len(states):
+                return Verdict(CULPRIT, "not begun", graph, not_begun, wait)
+            if 2 * len(open_ranks) < len(states) and wait.operation.waits_for_all and graph.waiters(rank):
+                return Verdict(CULPRIT, "not finished", graph, open_ranks, wait)
+    return None
+
+
+def _without_a_culprit(graph: WaitGraph) -> Verdict:
+    """Nothing is open, or all are there."""
+    job = graph.job
+    if not graph.waits:
+        unknown_ranks = tuple(sorted({*job.outdated, *job.lost, *job.silent}))
+        return Verdict(CANNOT_TELL if unknown_ranks else NOTHING_OPEN, "nothing open", graph, unknown_ranks)
+    first = min((w for waits in graph.waits.values() for w in waits), key=lambda wait: wait.operation.created_ns)
+    kind = "all there" if first.operation.group.is_exact or first.operation.is_p2p else "members"
+    return Verdict(CANNOT_TELL, kind, graph, tuple(sorted(graph.waits)), first)
+
+
+_RULES: tuple[Callable[[WaitGraph], Verdict | None], ...] = (
+    _mismatch,
+    _order,
+    _absent,
+    _without_dump,
+    _on_device,
+    _without_a_culprit,
+)

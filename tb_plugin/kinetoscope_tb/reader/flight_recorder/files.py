@@ -1,0 +1,170 @@
+"""A folder → the dumps in it, one of each rank.
+
+torch names a dump by a prefix and the rank: TORCH_FR_DUMP_TEMP_FILE, and before TORCH_NCCL_DEBUG_INFO_TEMP_FILE. Some
+add the host: nccl_trace_rank_HOST_RANK.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import LogdirError, TraceError
+from ...filesystem import Entry as File
+from ...filesystem import entry_at, exists, folders, is_url, printable, stored_bytes
+from ...names.regex import regex
+from ..pickles.machine import PROTOCOL, PickleError
+from ..pickles.plain import plain_value
+from .schema import KEYS, NOT_A_DUMP, Dump, DumpError, parse_dump
+
+MOST_BYTES = 1 << 26
+MOST_FILES = 1 << 14
+_ENDING = r"(?:\.(?:json|pickle|pkl|bin|dump|txt))?$"
+_RANK_AT_END = regex(rf"(?<![\d.])(\d{{1,7}}){_ENDING}", 2)
+_RANK_IN_NAME = regex(r"rank[-_]?(\d{1,7})(?!\d)", 2)
+TORCH_NAME = "trace_rank"  # of the files that torch names by itself
+_HEAD = 1 << 12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that isn't used, or not wholly, and why.
+
+    Args:
+        path: The file.
+        rank: The rank that its name has.
+        reason: What is wrong, as a clause.
+        is_lost: Whether nothing of it is used.
+    """
+
+    path: str
+    rank: int
+    reason: str
+    is_lost: bool = True
+
+
+@dataclass(frozen=True)
+class DumpFolder:
+    """The dumps of a job.
+
+    Args:
+        dumps: By rank.
+        problems: What isn't used.
+    """
+
+    dumps: tuple[Dump, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+def rank_in_name(name: str) -> int | None:
+    """The rank that the name of a dump ends with, or that it has behind the word rank; None if it has none."""
+    match = _RANK_AT_END.search(name) or _RANK_IN_NAME.search(name)
+    return int(match[1]) if match else None
+
+
+def read_folder(path: str) -> DumpFolder:
+    """Every dump in a folder and the folders below it; of several dumps of a rank, the newest.
+
+    Raises:
+        LogdirError: There is no such folder, or no dump in it.
+    """
+    files = _files(path)
+    dumps: dict[int, Dump] = {}
+    problems = []
+    for file in files[:MOST_FILES]:
+        rank = rank_in_name(file.name)
+        if rank is None:
+            continue
+        try:
+            dump = read_dump(file.path, rank)
+        except (DumpError, TraceError) as error:
+            reason = error.problem if isinstance(error, TraceError) else str(error)
+            problems.append(Problem(file.path, rank, reason))
+            continue
+        if dump is not None:
+            problems += _conflict(dumps.get(rank), dump)
+            dumps[rank] = max((dumps.get(rank, dump), dump), key=_newness)
+        elif TORCH_NAME in file.name:
+            problems.append(Problem(file.path, rank, NOT_A_DUMP))
+    if len(files) > MOST_FILES:
+        problems.append(Problem(path, -1, f"only the first {MOST_FILES} of its {len(files)} files are read"))
+    if not dumps:
+        reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
+        raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
+    return DumpFolder(tuple(dumps[rank] for rank in sorted(dumps)), (*problems, *_notes(dumps)))
+
+
+def _files(path: str) -> list[File]:
+    if not is_url(path) and not exists(path):
+        raise LogdirError(f"There is no folder {printable(path)}.")
+    if (file := entry_at(path)) is not None:
+        return [file]
+    listing = list(folders(path, lambda name: rank_in_name(name) is not None))
+    if listing and listing[0].problem:
+        raise LogdirError(f"{printable(path)} can't be listed: {listing[0].problem}.")
+    return [file for folder in listing for file in folder.entries]
+
+
+def read_dump(path: str, rank: int) -> Dump | None:
+    """The dump in a file; None if it is another file, which its beginning says.
+
+    Raises:
+        DumpError: It is too large, or its values aren't those of a dump.
+        TraceError: It can't be read.
+    """
+    data = stored_bytes(path, 0, _HEAD)
+    if not _begins_dump(data):
+        return None
+    data = stored_bytes(path, 0, MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise DumpError(f"it has more than {MOST_BYTES >> 20} MiB")
+    dump = parse_dump(_value(data), rank, path)
+    members = {rank for ranks in dump.groups.values() for rank in ranks}
+    if members and rank not in members:
+        raise DumpError(f"its name has rank {rank}, but its process groups don't")
+    return dump
+
+
+def _begins_dump(head: bytes) -> bool:
+    """Whether it is a pickle or JSON with a key of a dump."""
+    keys = (*KEYS, "comm_lib_version", "nccl_version", "nccl_comm_state")
+    return (head[:1] == PROTOCOL or head.lstrip()[:1] == b"{") and any(key.encode() in head for key in keys)
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return plain_value(data) if data[:1] == PROTOCOL else json.loads(data)
+    except PickleError as error:
+        raise DumpError(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise DumpError(f"it isn't JSON: {error}"[:200]) from error
+
+
+def _newness(dump: Dump) -> tuple[int, int, bool]:
+    """The newest entry; then the number of entries, then whether it has stacks."""
+    newest = max((entry.created_ns for entry in dump.entries), default=0)
+    return newest, len(dump.entries), any(entry.line for entry in dump.entries)
+
+
+def _conflict(earlier: Dump | None, dump: Dump) -> list[Problem]:
+    """What is left out where two files have the same rank; the same dump in two forms is no problem."""
+    if earlier is None or _newness(earlier)[:2] == _newness(dump)[:2]:
+        return []
+    older, newer = sorted((earlier, dump), key=_newness)
+    reason = f"{printable(newer.path)} is a newer dump of rank {dump.rank}"
+    return [Problem(older.path, dump.rank, reason)]
+
+
+def _notes(dumps: dict[int, Dump]) -> list[Problem]:
+    return [
+        Problem(dump.path, rank, f"{dump.unreadable} of its entries can't be read", is_lost=False)
+        for rank, dump in sorted(dumps.items())
+        if dump.unreadable
+    ]
+
+
+def lost_ranks(problems: Sequence[Problem], dumps: Sequence[Dump]) -> set[int]:
+    """The ranks of which a file is there, but none can be read."""
+    return {problem.rank for problem in problems if problem.is_lost} - {dump.rank for dump in dumps} - {-1}

@@ -1,0 +1,57 @@
+"""`kinetoscope why`: exit status, text and JSON."""
+
+import json
+
+import pytest
+
+from support.flight_recorder import LAYOUTS, Simulation, stopped
+
+MESH = LAYOUTS[2]
+
+
+@pytest.fixture
+def dumps(tmp_path):
+    """The dumps of a job in which rank 5 stops."""
+    return Simulation(MESH.groups, stopped(MESH, 5, 10)).run().write(tmp_path / "dumps")
+
+
+def test_a_culprit_is_exit_status_2(kinetoscope, dumps):
+    status, out, err = kinetoscope("why", str(dumps))
+    assert (status, err) == (2, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("Rank 5 never came to all_reduce 4 of mesh_dp (ranks 1, 3, 5 and 7,")
+    assert lines[1].split() == ["rank", "group", "last", "completed", "open", "since", "waits", "for"]
+    assert lines[7].split()[:2] == ["5", "mesh_tp"]
+    assert "nothing open" in lines[7]
+    assert lines[10].startswith("Rank 5 has nothing open; its last operation is all_reduce 4 of mesh_tp")
+
+
+def test_json_has_the_same(kinetoscope, dumps):
+    status, out, _ = kinetoscope("why", str(dumps), "--format", "json")
+    answer = json.loads(out)
+    assert (status, answer["exit_status"], answer["outcome"], answer["kind"]) == (2, 2, "culprit", "absent")
+    assert (answer["culprits"], answer["suspects"]) == ([5], [])
+    assert answer["ranks"][7]["waits_for"] == [5]
+    assert answer["files"] == []
+
+
+def test_cannot_tell_is_exit_status_3_and_says_which_files_are_not_used(kinetoscope, dumps):
+    (dumps / "nccl_trace_rank_5").write_bytes(b"\x80\x02cos\nsystem\nX\x07\0\0\0version\x85R.\x1b[2J")
+    status, out, _ = kinetoscope("why", str(dumps))
+    assert status == 3
+    assert out.startswith("Cannot tell: no dump says whether rank 5 came to ")
+    assert "GLOBAL of os.system is refused: it names code" in out
+    assert "\x1b" not in out
+
+
+def test_nothing_open_is_exit_status_0(kinetoscope, tmp_path):
+    folder = Simulation(MESH.groups, MESH.programs()).run().write(tmp_path / "dumps", text=True)
+    status, out, _ = kinetoscope("why", str(folder))
+    assert (status, out.splitlines()[0].endswith("no rank waits for another one in a collective.")) == (0, True)
+
+
+def test_a_folder_without_dumps_is_a_failure(kinetoscope, tmp_path):
+    (tmp_path / "notes_1.txt").write_text("no dump")
+    status, out, err = kinetoscope("why", str(tmp_path))
+    assert (status, out) == (1, "")
+    assert "has no dump of torch's flight recorder" in err
