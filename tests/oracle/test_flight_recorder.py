@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.distributed.hangs.evidence import rows
+from kinetoscope_tb.distributed.hangs.evidence import evidence, rows
 from kinetoscope_tb.distributed.hangs.sentences import sentence
 from kinetoscope_tb.distributed.hangs.verdict import CULPRIT, NOTHING_OPEN, verdict
 from kinetoscope_tb.reader.flight_recorder.files import read_folder
@@ -30,6 +30,11 @@ def test_the_culprit_of_a_real_job(name, traces):
     assert sentence(answer).startswith(words)
     assert folder.problems == ()
     assert [row.rank for row in rows(answer)] == [0, 1, 2, 3]
+
+
+def test_who_departs_from_the_order_of_the_steps_before(traces):
+    answer = verdict(read_folder(str(traces.parent / "flight-recorder" / "other_order")))
+    assert evidence(answer)[0].startswith("Rank 0 departs from the order")
 
 
 @pytest.mark.parametrize("name", TRUTH)

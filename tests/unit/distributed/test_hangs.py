@@ -116,6 +116,7 @@ def test_another_order_is_a_cycle(layout, backend):
     assert (answer.outcome, answer.kind) == (CULPRIT, "order")
     assert 1 in answer.culprits
     assert len(answer.culprits) == 2
+    assert evidence(answer)[0].startswith("Rank 1 departs from the order in which it called them before")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
@@ -232,6 +233,37 @@ def test_an_entry_that_cannot_be_read_is_not_taken_for_one_that_is_missing():
     values[2]["pg_status"] = {}
     answer = verdict(DumpFolder(tuple(parse_dump(value, rank, "") for rank, value in enumerate(values))))
     assert answer.culprits == ()
+
+
+def test_a_collective_that_ended_on_all_but_one_rank():
+    layout = BY_NAME["world"]
+    job = simulated(layout, layout.programs(), "nccl")
+    values = [job.dump(rank) for rank in layout.ranks]
+    for rank, value in enumerate(values):
+        value["entries"][-1] |= {"state": "started", "time_discovered_completed_ns": None}
+        if rank == 2:
+            value["entries"][-2] |= {"state": "started", "time_discovered_completed_ns": None}
+            value["entries"][-1] |= {"state": "scheduled", "time_discovered_started_ns": None}
+    answer = verdict(DumpFolder(tuple(parse_dump(value, rank, "") for rank, value in enumerate(values))))
+    assert named(answer) == (CULPRIT, "not finished", (2,))
+    assert sentence(answer).startswith(
+        "Rank 2 did not finish all_reduce 7 of default_pg (4.00 KiB), as others did; ranks"
+    )
+
+
+def test_what_gloo_gave_up_after_a_death_is_no_progress():
+    layout = BY_NAME["world"]
+    job = simulated(layout, stopped(layout, 1, 5), "gloo")
+    values = {rank: job.dump(rank) for rank in layout.ranks}
+    for rank in (0, 2, 3):
+        values[rank]["entries"][-1]["retired"] = True
+    for ranks, words in (
+        ((0, 2, 3), "and there is none of rank 1."),
+        ((0, 1, 2, 3), "which the dump of rank 1 lacks."),
+    ):
+        answer = verdict(DumpFolder(tuple(parse_dump(values[rank], rank, "") for rank in ranks)))
+        assert named(answer) == (CANNOT_TELL, "nothing open", ())
+        assert sentence(answer).endswith(words)
 
 
 def test_cycles():

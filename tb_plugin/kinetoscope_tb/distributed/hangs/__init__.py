@@ -5,6 +5,7 @@ groups      process groups by name and ranks, and who is a member
 job         all ranks of a job side by side, and whether a rank issued an operation
 waits       the wait-for graph: who waits for whom, in which operation
 cycles      a cycle of a graph
+order       who departs from its own earlier order, in a cycle
 mismatch    ranks that called another operation, dtype or size in the same collective
 verdict     one culprit, or why it can't be told
 titles      operations and ranks as text

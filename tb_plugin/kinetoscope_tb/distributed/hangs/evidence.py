@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .job import Rank
 from .operations import RUNS_AT_ONCE, Operation
+from .order import departing_ranks
 from .titles import full_title, instant, ranks_title, title
 from .verdict import NOTHING_OPEN, Verdict
 
@@ -77,6 +78,8 @@ def evidence(verdict: Verdict) -> list[str]:
 
 
 def _last_operations(verdict: Verdict) -> Iterator[str]:
+    if verdict.kind == "order" and len(ranks := departing_ranks(verdict.graph, verdict.ranks)) == 1:
+        yield f"Rank {ranks[0]} departs from the order in which it called them before; the others keep theirs."
     for rank in verdict.ranks[:_MOST_RANKS]:
         state = verdict.graph.job.ranks.get(rank)
         if state is not None and not state.open and state.operations:
@@ -90,8 +93,8 @@ def _limits(verdict: Verdict) -> Iterator[str]:
     job = verdict.graph.job
     if job.backends & set(RUNS_AT_ONCE):
         yield (
-            "gloo's sends and receives aren't recorded, nor who belongs to a group: a rank with nothing open may wait "
-            "in one of these. Its stack says."
+            "gloo's sends and receives aren't recorded, nor who belongs to a group, nor whether an operation failed: a "
+            "rank with nothing open may wait in a receive, or have lost a peer. Its stack and its log say."
         )
     if job.outdated and verdict.outcome != NOTHING_OPEN:
         yield f"Others completed more with {ranks_title(job.outdated)} than that dump has: it is older, and isn't used."

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ...names.text import listed
 from .mismatch import Mismatch
 from .operations import Operation
+from .order import waits_of_cycle
 from .titles import full_title, instant, ranks_title
 from .verdict import CANNOT_TELL, Verdict
 
@@ -70,10 +71,9 @@ def _ring(verdict: Verdict, operation: Operation) -> str:
 
 
 def _order(verdict: Verdict, _operation: Operation) -> str:
-    parts = []
-    for rank, other in zip(verdict.ranks, (*verdict.ranks[1:], verdict.ranks[0]), strict=True):
-        wait = next(wait for wait in verdict.graph.waits[rank] if other in wait.missing)
-        parts.append(f"rank {rank} waits for rank {other} in {full_title(wait.operation)}")
+    operations = waits_of_cycle(verdict.graph, verdict.ranks)
+    triples = zip(verdict.ranks, (*verdict.ranks[1:], verdict.ranks[0]), operations, strict=True)
+    parts = [f"rank {rank} waits for rank {other} in {full_title(operation)}" for rank, other, operation in triples]
     more = "; …" if len(parts) > _MOST_PARTS else ""
     who, order = ranks_title(verdict.ranks), "; ".join(parts[:_MOST_PARTS])
     return f"{who} wait for each other, as they call operations in different orders: {order}{more}."
@@ -108,8 +108,11 @@ def _waiters(verdict: Verdict) -> str:
 
 
 def _without_operation(verdict: Verdict) -> str:
+    if verdict.graph.job.outdated:
+        who = ranks_title(verdict.graph.job.outdated)
+        return f"nothing is open, but the others ended collectives, or gave them up, which the dump of {who} lacks."
     if verdict.outcome == CANNOT_TELL:
-        return f"nothing is open in the dumps, but {ranks_title(verdict.ranks)} left none that says what it was in."
+        return f"nothing is open in the dumps that can be read, and there is none of {ranks_title(verdict.ranks)}."
     return "nothing recorded is open: no rank waits for another one in a collective."
 
 

@@ -103,7 +103,10 @@ def _without_dump(graph: WaitGraph) -> Verdict | None:
 
 
 def _on_device(graph: WaitGraph) -> Verdict | None:
-    """All came, and nothing differs: ranks that others wait for and whose device did not begin, or did not finish."""
+    """All came, and nothing differs: ranks whose device did not begin, or did not finish while others wait for them.
+
+    Where the members aren't known, as with gloo, the others may have given up.
+    """
     for rank, waits in graph.waits.items():
         for wait in waits:
             if wait.is_blocked or wait.operation.is_p2p:
@@ -113,7 +116,8 @@ def _on_device(graph: WaitGraph) -> Verdict | None:
             open_ranks = tuple(r for r, o in states.items() if not o.is_complete)
             if not_begun and 2 * len(not_begun) < len(states):
                 return Verdict(CULPRIT, "not begun", graph, not_begun, wait)
-            if 2 * len(open_ranks) < len(states) and wait.operation.waits_for_all and graph.waiters(rank):
+            ended_elsewhere = 2 * len(open_ranks) < len(states) and wait.operation.waits_for_all
+            if ended_elsewhere and wait.operation.group.is_exact and graph.waiters(rank):
                 return Verdict(CULPRIT, "not finished", graph, open_ranks, wait)
     return None
 
