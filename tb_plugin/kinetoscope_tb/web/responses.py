@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from tensorboard.backend import http_util
 from werkzeug.wrappers import Request, Response
 
 from ..engine.answers import NotReady
@@ -38,6 +37,12 @@ Handler = Callable[[Engine, Request], object]
 
 FOREVER_S = 31_536_000  # a year, the longest that is usual
 LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
+_LEVEL = 3  # of gzip for texts
+_TEXT_TYPES = ("application/json", "image/svg+xml")
+_POLICY = (
+    "default-src 'self'; connect-src 'self'; font-src 'self' data:; img-src 'self' data: blob:; "
+    "style-src 'self' data: 'unsafe-inline'; object-src 'none'"
+)
 
 
 def answer_response(engine: Engine, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
@@ -74,9 +79,40 @@ def page_file(request: Request) -> Response:
     """
     name = request.path.partition("/static/")[2]
     content, media_type = asset(name)
-    compressed = compressed_asset(name)
-    encoding = None if compressed is None else "gzip"
-    response: Response = http_util.Respond(request, compressed or content, media_type, content_encoding=encoding)
+    return content_response(request, content, media_type, compressed=compressed_asset(name))
+
+
+def content_response(
+    request: Request, content: bytes, media_type: str, *, compressed: bytes | None = None, code: int = 200
+) -> Response:
+    """The content, compressed if the browser accepts gzip and that saves something.
+
+    Args:
+        request: What is answered.
+        content: The content.
+        media_type: Its type, without a charset: texts are UTF-8.
+        compressed: The content compressed with gzip, if that is at hand.
+        code: The HTTP status.
+    """
+    is_text = media_type.startswith("text/") or media_type in _TEXT_TYPES
+    headers = {"Cache-Control": "no-cache, must-revalidate", "X-Content-Type-Options": "nosniff"}
+    if (compressed is not None or is_text) and request.accept_encodings["gzip"] > 0:
+        content = compressed or gzip.compress(content, compresslevel=_LEVEL, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    return Response(content, code, headers, content_type=f"{media_type}; charset=utf-8" if is_text else media_type)
+
+
+def page_response(request: Request, page: bytes, *, script_hashes: Iterable[str] = ()) -> Response:
+    """An HTML page that may run its own scripts, and may contact no other address.
+
+    Args:
+        request: What is answered.
+        page: The page.
+        script_hashes: The SHA-256 hash, in base64, of each of its inline scripts.
+    """
+    response = content_response(request, page, "text/html")
+    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'sha256-{script_hash}'" for script_hash in script_hashes)])
+    response.headers["Content-Security-Policy"] = f"{_POLICY}; script-src {scripts}"
     return response
 
 
@@ -102,18 +138,14 @@ def _respond(request: Request, value: object, status: int = 200) -> Response:
     if isinstance(value, Download):
         return _download(value)
     content = json_text(value)
-    response: Response = http_util.Respond(request, content, "application/json; charset=utf-8", code=status)
+    response = content_response(request, content.encode(), "application/json", code=status)
     response.headers["Cache-Control"] = "no-store"  # a trace may grow, and another may replace it
     return response
 
 
 def _bytes(request: Request, value: bytes) -> Response:
-    is_packed = len(value) >= LEAST_TO_COMPRESS and request.accept_encodings["gzip"] > 0
-    content = gzip.compress(value, compresslevel=1, mtime=0) if is_packed else value
-    packed_as = "gzip" if is_packed else None
-    response: Response = http_util.Respond(
-        request, content, "application/octet-stream", expires=FOREVER_S, content_encoding=packed_as
-    )
+    compressed = gzip.compress(value, compresslevel=1, mtime=0) if len(value) >= LEAST_TO_COMPRESS else None
+    response = content_response(request, value, "application/octet-stream", compressed=compressed)
     response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}, immutable"
     return response
 
