@@ -85,6 +85,14 @@ def test_an_answer_about_one_recording_imports_what_it_answers_with(arguments, m
     assert {"rich.console", "tensorboard", "torch", "fsspec"} & set(modules) == set()
 
 
+def test_the_page_is_there_before_what_answers_it_is_imported():
+    modules = modules_of("open", "--help")
+    late = {"web.app", "engine.engine", "reader.read", "timeline", "compare", "distributed", "plugin"}
+    assert {f"kinetoscope_tb.{name}" for name in late} & set(modules) == set()
+    assert len(ours(modules)) <= 66
+    assert {"tensorboard", "torch", "fsspec", "rich.console"} & set(modules) == set()
+
+
 def test_what_answers_requests_needs_no_tensorboard():
     code = "import sys, kinetoscope_tb.web.app; print(*{name.partition('.')[0] for name in sys.modules})"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Read": {
+        "open": "Open traces in the browser, without TensorBoard.",
         "summary": "Say where the time of a run or a recording went, and what to do.",
         "view": "Print one view of a trace.",
         "views": "List the views; as markdown, with the definition of every column.",
@@ -63,6 +64,7 @@ SENTENCES = {name: sentence for group in GROUPS.values() for name, sentence in g
 _MODULES = {"recover": "jobs", "status": "jobs", "trigger": "jobs"}  # of the others, the module has the command's name
 
 EXAMPLES = (
+    ("kinetoscope open trace.json.gz", "The page of one trace in the browser."),
     ("kinetoscope summary runs", "Where the time of the newest run went, and what to do."),
     ("kinetoscope view kernels trace.json.gz --top 5", "The five kernels that took longest."),
 )
@@ -133,7 +135,7 @@ def _suggestion(name: str, rest: Sequence[str]) -> str:
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="PyTorch profiles in the terminal. The same views in the browser: tensorboard --logdir DIR.",
+    help="PyTorch profiles in the terminal. The same views in the browser: kinetoscope open PATH.",
 )
 @click.version_option(package_name="kinetoscope")
 def commands() -> None:

@@ -22,10 +22,10 @@ from .captures import captures_beside, holds_node_notes, spans_beside
 from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, newest_span, run_labels, span_labels
-from .logdirs import Logdir, parse_logdirs
+from .logdirs import Logdir, logdirs_of, parse_logdirs
 from .manifest_notes import Manifests, Note
 from .processes import with_processes
-from .scanner import list_path, list_traces
+from .scanner import list_path, list_paths, list_traces
 
 __all__ = [
     "NO_SPAN",
@@ -40,7 +40,9 @@ __all__ = [
     "holds_node_notes",
     "is_process_name",
     "list_path",
+    "list_paths",
     "list_traces",
+    "logdirs_of",
     "newest_span",
     "parse_logdirs",
     "run_labels",

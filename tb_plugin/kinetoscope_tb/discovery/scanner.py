@@ -78,13 +78,26 @@ def list_path(path: str, patterns: CommunicationPatterns = NO_PATTERNS) -> Listi
         MissingPath: There is no such path.
         LogdirError: It can't be listed, or holds no trace.
     """
-    full_path = absolute(path)
-    if not is_url(full_path) and not exists(full_path):
-        raise MissingPath(f"There is no file or folder {path}.{_similar(full_path)}")
-    listing = list_traces([Logdir(full_path)], Heads(most_remote=256), patterns=patterns)
+    return list_paths([Logdir(absolute(path))], [path], patterns)
+
+
+def list_paths(
+    logdirs: Sequence[Logdir], paths: Sequence[str], patterns: CommunicationPatterns = NO_PATTERNS
+) -> Listing:
+    """List logdirs as `list_path` does, whose paths the user wrote so.
+
+    Raises:
+        MissingPath: One doesn't exist.
+        LogdirError: They can't be listed, or hold no trace.
+    """
+    for path in paths:
+        full_path = absolute(path)
+        if not is_url(full_path) and not exists(full_path):
+            raise MissingPath(f"There is no file or folder {path}.{_similar(full_path)}")
+    listing = list_traces(logdirs, Heads(most_remote=256), patterns=patterns)
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
-        raise LogdirError("\n".join([f"There is no trace in {path}.", *(reasons or [_NO_TRACE])]))
+        raise LogdirError("\n".join([f"There is no trace in {', '.join(paths)}.", *(reasons or [_NO_TRACE])]))
     return listing
 
 

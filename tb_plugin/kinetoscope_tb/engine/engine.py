@@ -103,6 +103,12 @@ class Engine:
         """The folders that are searched for traces."""
         return self._logdirs
 
+    def add(self, logdir: Logdir) -> None:
+        """Search another folder, or list another file, from the next listing on."""
+        with self._lock:
+            self._logdirs += (logdir,)
+            self._listed_at = float("-inf")
+
     def listing(self) -> Listing | None:
         """What is under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:
@@ -113,15 +119,17 @@ class Engine:
         return None if listing is None else self._processes.expand(listing)
 
     def _list(self) -> Listing:
-        begun = self._clock()
+        begun, logdirs = self._clock(), self._logdirs
         try:
-            listing = list_traces(self._logdirs, self._heads, self._manifests)
+            listing = list_traces(logdirs, self._heads, self._manifests)
             self._processes.expand(listing)  # looks into the cache on disk
             self._listing = listing
             return listing
         finally:
-            self._listed_at = self._clock()
-            self._listing_took_s = self._listed_at - begun
+            end = self._clock()
+            self._listing_took_s = end - begun
+            with self._lock:
+                self._listed_at = end if logdirs is self._logdirs else float("-inf")
 
     def has_something_to_show(self) -> bool:
         """Whether there is a trace or a problem; True before the first listing is done."""

@@ -69,24 +69,47 @@ class WrongToken(RequestError):
         super().__init__(f"The page was opened before this server started. Reload the page. {_COMMAND}.")
 
 
-class WriteAccess:
-    """Decides which requests may change something.
+class ServerNames:
+    """The names of a server: IP addresses, localhost, the machine's own, and those that its user gave.
 
     Args:
-        hosts: Names of the server besides localhost and the machine's own; `*.example.org` is every name below
-            example.org.
+        hosts: What the user gave; `*.example.org` is every name below example.org.
     """
 
     def __init__(self, hosts: Iterable[str] = ()) -> None:
-        self._token = secrets.token_urlsafe(32)
         names = [_plain(host.strip()) for host in (*hosts, socket.gethostname())]
         self._names = {name for name in names if name and not name.startswith("*.")}
         self._endings = tuple(name[1:] for name in (*names, "*.localhost") if name.startswith("*."))
 
+    def include(self, host: str) -> bool:
+        """Whether a header `Host` has one of them."""
+        match = _HOST.fullmatch(host)
+        return match is not None and self._is_ours(_plain(match[1]))
+
+    def _is_ours(self, name: str) -> bool:
+        return _is_address(name) or name == "localhost" or name in self._names or name.endswith(self._endings)
+
+
+def configured_hosts(host: str | None) -> list[str]:
+    """The names that `--host` and the environment variable KINETOSCOPE_HOSTS give."""
+    return [host or "", *os.environ.get(HOSTS, "").split(",")]
+
+
+class WriteAccess:
+    """Decides which requests may change something.
+
+    Args:
+        hosts: Names of the server, as `ServerNames` takes them.
+    """
+
+    def __init__(self, hosts: Iterable[str] = ()) -> None:
+        self._token = secrets.token_urlsafe(32)
+        self._names = ServerNames(hosts)
+
     @classmethod
     def configured(cls, host: str | None) -> WriteAccess:
-        """Return what TensorBoard's `--host` and the environment variable KINETOSCOPE_HOSTS allow."""
-        return cls([host or "", *os.environ.get(HOSTS, "").split(",")])
+        """Return what the server's `--host` and the environment variable KINETOSCOPE_HOSTS allow."""
+        return cls(configured_hosts(host))
 
     def token_for(self, request: Request) -> str:
         """The token for the page that sent the request.
@@ -109,7 +132,7 @@ class WriteAccess:
             WrongToken: Its token is missing or wrong.
         """
         self._check_host(request)
-        if not _is_same_origin(request):
+        if not is_same_origin(request):
             raise NotOurPage
         token = request.headers.get(TOKEN_HEADER, "")
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token.encode()):
@@ -117,12 +140,8 @@ class WriteAccess:
 
     def _check_host(self, request: Request) -> None:
         host = request.environ.get("HTTP_HOST", "")
-        match = _HOST.fullmatch(host)
-        if match is None or not self._is_ours(_plain(match[1])):
+        if not self._names.include(host):
             raise UnknownHost(host)
-
-    def _is_ours(self, name: str) -> bool:
-        return _is_address(name) or name == "localhost" or name in self._names or name.endswith(self._endings)
 
 
 def _plain(host: str) -> str:
@@ -138,7 +157,7 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _is_same_origin(request: Request) -> bool:
+def is_same_origin(request: Request) -> bool:
     """Whether the page that sent the request has the same origin.
 
     Browsers send `Sec-Fetch-Site` only to addresses that they trust: https, or this machine.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
 from ..compare.changes import ID as CHANGES
-from ..discovery import is_process_name, parse_logdirs
+from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..engine.answers import NotReady
 from ..engine.cache import configured
@@ -22,8 +22,9 @@ from ..view import catalogue
 from ..views import EVERY_VIEW
 from . import area, capture, encode, encode_comparison, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
+from .contents import page_file
 from .queries import NAMES, file_of, query_of, whole_number
-from .responses import Handler, answer_response, file_response, page_file
+from .responses import Handler, answer_response, file_response
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
@@ -35,16 +36,22 @@ CAPTURE_NAMES = ("capture", "base_capture")  # of the graphs of both
 
 
 class Site:
-    """What a TensorBoard shows of its logdirs: the engine, and the applications by route.
+    """What a server shows of its logdirs: the engine, and the applications by route.
 
     Args:
-        logdir, logdir_spec: The flags of these names.
+        logdirs: Where the traces are.
         host: The address that the server listens on.
     """
 
-    def __init__(self, logdir: str, logdir_spec: str | None, host: str | None) -> None:
-        self._engine = Engine(parse_logdirs(logdir, logdir_spec), cache=configured())
+    def __init__(self, logdirs: Sequence[Logdir], host: str | None) -> None:
+        self._engine = Engine(logdirs, cache=configured())
         self.applications = routes(self._engine, WriteAccess.configured(host))
+
+    def show(self, path: str, run: str) -> TraceFile:
+        """Show another file too, as a part of a run of this name; return what it is listed as."""
+        logdir = Logdir(path, run)
+        self._engine.add(logdir)
+        return list_traces([logdir]).files[0]
 
     def has_something_to_show(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""

