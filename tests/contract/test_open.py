@@ -15,6 +15,7 @@ import pytest
 
 from contract.opening import opening
 from contract.running import a_trace, put
+from support.places import web_server
 from support.waiting import wait_for
 
 TRACE = "job/rank3.5.pt.trace.json"
@@ -74,6 +75,17 @@ def test_the_cookie_is_for_this_page_alone(page):
     path = "/" + page.base.split("/")[3] + "/"
     assert f"Path={path}" in cookie
     assert len(path) > 16  # nobody guesses it, so a server at another port doesn't get the cookie
+
+
+def test_a_file_of_a_web_server_opens_without_its_signature(folder):
+    with web_server(folder) as url, opening(f"{url}/{TRACE}?signature=secret", "--run", "job") as page:
+        assert page.place == {"run": "job"}
+        page.enter()
+        runs = wait_for(lambda: page.ask("runs").json["runs"])
+        place = {"run": "job", "worker": "rank3", "span": "5"}
+        assert [run["name"] for run in runs] == ["job"]
+        assert page.settled("state", **place).json["steps"] == ["5", "6"]
+        assert "secret" not in page.enter().body.decode() + page.ask("runs").body.decode()
 
 
 @pytest.mark.parametrize(("arguments", "run"), [(["--run", "earlier"], "earlier"), ([], "job")])

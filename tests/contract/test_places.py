@@ -10,6 +10,7 @@ import pytest
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
+from contract.opening import opening
 from contract.running import a_trace, put, serving
 from kinetoscope_tb.discovery import Logdir, list_traces, parse_logdirs
 from kinetoscope_tb.engine.engine import Engine
@@ -75,6 +76,15 @@ def test_the_plugin_s_routes_answer_from_s3(s3):
     steps = Client(app["/view"]).get("/view", query_string={"view": "steps", **query}).json
     assert steps["data"]["step"] == ["5", "6"]
     assert Client(app["/state"]).get("/state", query_string={**query, "run": "../bytes"}).status_code == 404
+
+
+def test_a_page_without_tensorboard_opens_from_s3(s3):
+    with opening("s3://bucket/logs") as page:
+        assert page.place == {}  # listing may take long: the page shows that
+        page.enter()
+        runs = wait_for(lambda: page.ask("runs").json, is_right=lambda runs: runs["newest"] == "job")
+        assert runs["problems"] == []
+        assert page.settled("state", run="job", worker="rank0", span="5").json["steps"] == ["5", "6"]
 
 
 def test_the_tab_is_there_in_a_tensorboard_on_s3(s3):
