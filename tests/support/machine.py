@@ -56,10 +56,19 @@ class Machine:
     def kernel(
         self, dur: int, name: str = ON_TENSOR_CORES, op: str = "aten::mm", host: int = 10 * US, **args: Any
     ) -> None:
-        """An operator that takes the host so long and launches a kernel that takes the device so long."""
+        """An operator, or without its name no operator, that takes the host so long and launches a kernel that takes
+        the device so long.
+        """
         keys = {"types": "Input type", "shapes": "Input Dims", "values": "Concrete Inputs"}
         kinds = {key: args.pop(name) for name, key in keys.items() if name in args}
-        self.op(op, lambda: self._launched(dur, "kernel", name, host, **{"blocks per SM": 4.0, **args}), **kinds)
+
+        def launch() -> None:
+            self._launched(dur, "kernel", name, host, **{"blocks per SM": 4.0, **args})
+
+        if op:
+            self.op(op, launch, **kinds)
+        else:
+            launch()
 
     def copy(self, dur: int, name: str = "Memcpy HtoD (Pageable -> Device)", **args: Any) -> None:
         """A copy that is launched like a kernel."""

@@ -140,7 +140,7 @@ def recomputation(facts: Facts) -> Iterator[Advice]:
 def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:
     """Which rows of device_events the recomputation launches."""
     trace = facts.trace
-    host, op = trace.host_events, trace.device_events["op"].to_numpy()
+    host, op = trace.all_host_events, trace.device_events["op"].to_numpy()
     parent = host["parent"].to_numpy()
     recomputes = map_categories(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
     backward = map_categories(host["name"], lambda name: bool(_BACKWARD.search(name)))

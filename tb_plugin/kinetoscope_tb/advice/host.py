@@ -157,7 +157,7 @@ def _reads(facts: Facts) -> Candidate:
     op = aten_operators(trace, calls)
     ranges = np.zeros(trace.host_events.height, bool)
     ranges[op[op != NONE]] = True
-    inside = gather(nearest(ranges, trace.host_events["parent"].to_numpy()), trace.device_events["op"].to_numpy())
+    inside = gather(nearest(ranges, trace.host_events["parent"].to_numpy()), trace.recorded_op.to_numpy())
     candidate = facts.host_candidate("the host's waits for the device", intervals_of(trace.host_events, ranges))
     return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True)
 
@@ -453,13 +453,15 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     """
     if not facts.has_device:
         return
-    host, device = facts.trace.host_events, facts.trace.device_events
+    host, device = facts.trace.all_host_events, facts.trace.device_events
     ranges = map_categories(host["name"], is_optimizer)
     kernels = (device["kind"] == "kernel").to_numpy()
-    of_row = gather(nearest(ranges, host["parent"].to_numpy()), device["op"].to_numpy())
+    op = device["op"].to_numpy()
+    launching = np.where(op != NONE, op, gather(facts.trace.launches["host"].to_numpy(), device["launch"].to_numpy()))
+    of_row = gather(nearest(ranges, host["parent"].to_numpy()), launching)
     on_device = host["name"].gather(np.unique(of_row[kernels & (of_row != NONE)]))
     ranges &= ~host["name"].is_in(on_device.implode()).fill_null(value=False).to_numpy()
-    spans = intervals_of(host, ranges)
+    spans = intervals_of(facts.trace.host_events, ranges[: facts.trace.host_events.height])
     groups = [intervals_of(device, kernels), spans]
     lengths = np.asarray(exclusive_lengths(groups, facts.windows.start, facts.windows.end)[1])
     if not facts.is_worth(lengths):

@@ -85,6 +85,7 @@ def test_an_optimizer_on_the_host_costs_its_copies_and_its_update():
     assert claim.saving_ns == pytest.approx(10 * MS, rel=0.05)
 
 
-def test_an_optimizer_that_launches_kernels_is_on_the_device():
-    trace = training(lambda machine: machine.kernel(2 * MS, op="aten::_fused_adamw_"), "Optimizer.step#AdamW.step")
+@pytest.mark.parametrize("operator", ["aten::_fused_adamw_", ""])
+def test_an_optimizer_that_launches_kernels_is_on_the_device(operator):
+    trace = training(lambda machine: machine.kernel(2 * MS, op=operator, host=6 * MS), "Optimizer.step#AdamW.step")
     assert "host_optimizer" not in rows(trace)
