@@ -87,5 +87,5 @@ def test_an_optimizer_on_the_host_costs_its_copies_and_its_update():
 
 @pytest.mark.parametrize("operator", ["aten::_fused_adamw_", ""])
 def test_an_optimizer_that_launches_kernels_is_on_the_device(operator):
-    trace = training(lambda machine: machine.kernel(2 * MS, op=operator, host=6 * MS), "Optimizer.step#AdamW.step")
+    trace = training(lambda machine: machine.kernel(2 * MS, op=operator, host=20 * MS), "Optimizer.step#AdamW.step")
     assert "host_optimizer" not in rows(trace)
