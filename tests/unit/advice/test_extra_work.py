@@ -87,5 +87,9 @@ def test_an_optimizer_on_the_host_costs_its_copies_and_its_update():
 
 @pytest.mark.parametrize("operator", ["aten::_fused_adamw_", ""])
 def test_an_optimizer_that_launches_kernels_is_on_the_device(operator):
-    trace = training(lambda machine: machine.kernel(2 * MS, op=operator, host=20 * MS), "Optimizer.step#AdamW.step")
+    def update(machine):
+        machine.work(20 * MS)
+        machine.kernel(2 * MS, op=operator)
+
+    trace = training(update, "Optimizer.step#AdamW.step")
     assert "host_optimizer" not in rows(trace)
