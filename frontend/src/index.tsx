@@ -88,7 +88,7 @@ function Main() {
     <main ref={box} class={isTimeline && !isWaiting ? "whole" : ""}>
       {!isWaiting && outage.value && (
         <p class="banner" role="status">
-          TensorBoard doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>
+          The server doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>
         </p>
       )}
       {!isWaiting && <UnknownView />}

@@ -27,8 +27,7 @@ async function unpack(packed: string): Promise<Report> {
 
 const report = element && unpack(element.textContent ?? "");
 
-const NOT_IN_REPORT =
-  "This report holds the default state of each view only. Open the recording in TensorBoard for this.";
+const NOT_IN_REPORT = "This report holds the default state of each view only. Open the recording itself for this.";
 
 const PLACE = ["view", "run", "worker", "span"];
 

@@ -65,10 +65,10 @@ export function Failure({ code, message }: { code: string; message: string }) {
   const { run, worker, span } = placeLabels.value;
   const isSilent = code === "unreachable";
   return (
-    <Notice title={isSilent ? "TensorBoard doesn't answer" : "This can't be shown"} failed>
+    <Notice title={isSilent ? "The server doesn't answer" : "This can't be shown"} failed>
       <p>{message}</p>
       {isSilent
-        ? <p class="quiet">The page retries every few seconds. Is TensorBoard still running?</p>
+        ? <p class="quiet">The page retries every few seconds. Is its process still running?</p>
         : run && <p class="quiet">Run {run}, worker {worker}, span {span}.</p>}
       <button type="button" onClick={retry}>Try again</button>
     </Notice>

@@ -203,7 +203,7 @@ function Online({ size, query, title }: { size: Size | Loading; query: Query; ti
         {isTooLarge && "The file is too large to pass to another tab: choose a shorter range. "}
         This loads Perfetto's page from the internet in a new tab. The trace is passed to that tab inside your browser
         and isn't sent anywhere. To work offline, run <code>pip install 'kinetoscope[perfetto]'</code>{" "}
-        in TensorBoard's environment.
+        where the server runs.
       </p>
       <p role="status">{status.value}</p>
     </>
