@@ -9,7 +9,7 @@ Dicts with known keys become records (a row of columns), equal frames of stacks 
 
 enum { MORE_TEXT, ENDED, ROOM, REFUSED_OPCODE, REFUSED_FUNCTION, TOO_DEEP, CHANGED, NO_VALUE, NO_MEMO, WRONG_KIND, LONG_NUMBER,
        LONG_TEXT, TOO_MANY };
-enum { DEEPEST = 64, MOST_TEXT = 1 << 24, MOST_TEXTS = 1 << 28, MOST = 1 << 26, SCATTERED = 1 << 12, LONGEST_FUNCTION = 64 };
+enum { DEEPEST = 64, MOST_TEXT = 1 << 24, MOST_TEXTS = 1 << 28, MOST = 1 << 27, SCATTERED = 1 << 12, LONGEST_FUNCTION = 64, PAIRS = 64 };
 
 /* `state`: where the walk is, and how much of each array is used. */
 enum {
@@ -17,22 +17,23 @@ enum {
     VALUES, MARKS, OBJECTS, WORDS, WIDES, TEXT_BYTES, TEXTS, FRAMES, STACKS, STACK_FRAMES, RECORDS, MEMO, SCATTER,
     RECORDS_OF, /* RECORD_KINDS of them */
     MARK_PLACES = RECORDS_OF + RECORD_KINDS,
-    STATE_SIZE = MARK_PLACES + DEEPEST
+    PAIR_OBJECTS = MARK_PLACES + DEEPEST, /* PAIRS of them: the last tuple of two integers with each hash, plus 1 */
+    STATE_SIZE = PAIR_OBJECTS + PAIRS
 };
 
 /* Of an object: what it is, whether it is inside another, and its depth. */
-enum { OF_LIST, OF_DICT, OF_RECORD, OF_STACK, WHAT = 3, IS_INSIDE = 4, DEPTH_SHIFT = 8 };
+enum { OF_LIST, OF_DICT, OF_RECORD, OF_STACK, WHAT = 3, IS_INSIDE = 4, DEPTH_SHIFT = 3, RECORD_KIND_BITS = 3 };
 
 #define ARRAY(type, name) type *name; int64_t name##_size
 typedef struct {
     Text b;
     ARRAY(int64_t, state);
     ARRAY(int64_t, values);   /* the pickle's stack */
-    ARRAY(int64_t, memo);     /* the word of each number */
+    ARRAY(int32_t, memo);     /* the word of each number; ELSEWHERE: a row of `wide` that has the word */
     ARRAY(int64_t, scattered); /* (number + 1, word) of numbers beyond it: a hash table */
-    ARRAY(int64_t, heads);    /* of each object its last chunk; the word of a record; the row of a stack */
-    ARRAY(int32_t, facts);
-    ARRAY(int64_t, words);    /* chunks: (the chunk before it, how many, the words) */
+    ARRAY(int32_t, heads);    /* of each object its last chunk; the kind and number of a record; the row of a stack */
+    ARRAY(int16_t, facts);
+    ARRAY(int64_t, words);    /* chunks: (the chunk before it, how many, the words); records in a row are their first and RUN */
     ARRAY(int64_t, wide);
     ARRAY(uint8_t, text_bytes);
     ARRAY(int64_t, text_ends);
@@ -142,8 +143,12 @@ static inline bool is_frame_word(int64_t word) { return kind_of(word) == RECORD 
 static inline int64_t new_object(Machine *m, int64_t what, int64_t depth) {
     int64_t object = S(OBJECTS)++;
     AT(m->heads, object) = NONE;
-    AT(m->facts, object) = (int32_t)(what | depth << DEPTH_SHIFT);
+    AT(m->facts, object) = (int16_t)(what | depth << DEPTH_SHIFT);
     return object;
+}
+
+static inline int64_t record_word(int64_t head) {
+    return word_of(RECORD, word_of(head & (RECORD_KINDS - 1), head >> RECORD_KIND_BITS));
 }
 
 /* Put the values from `first` on inside a container: they can't change any more. Returns the depth of what holds them,
@@ -155,11 +160,26 @@ static inline int64_t put_inside(Machine *m, int64_t first, int64_t depth) {
         if (!is_object(word)) continue;
         int64_t object = value_of(word), facts = AT(m->facts, object);
         depth = larger(depth, (facts >> DEPTH_SHIFT) + 1);
-        AT(m->facts, object) = (int32_t)(facts | IS_INSIDE);
-        if ((facts & WHAT) == OF_RECORD) AT(m->values, n) = AT(m->heads, object);
+        if (!(facts & IS_INSIDE)) AT(m->facts, object) = (int16_t)(facts | IS_INSIDE);
+        if ((facts & WHAT) == OF_RECORD) AT(m->values, n) = record_word(AT(m->heads, object));
         if ((facts & WHAT) == OF_STACK) AT(m->values, n) = word_of(STACK, AT(m->heads, object));
     }
     return depth > DEEPEST ? fail(m, TOO_DEEP) : depth;
+}
+
+/* Append a word to the chunk whose words begin there; a record that follows the last one makes a run of them longer. */
+static inline void append_word(Machine *m, int64_t begin, int64_t word) {
+    int64_t at = S(WORDS) - 1;
+    if (kind_of(word) == RECORD && at >= begin) {
+        bool is_run = kind_of(AT(m->words, at)) == RUN;
+        int64_t more = is_run ? value_of(AT(m->words, at)) : 0;
+        if (word == AT(m->words, at - is_run) + (more + 1) * NEXT_RECORD) {
+            AT(m->words, at + !is_run) = word_of(RUN, more + 1);
+            S(WORDS) += !is_run;
+            return;
+        }
+    }
+    AT(m->words, S(WORDS)++) = word;
 }
 
 /* Append the values from `first` on to an object as a chunk, or to its last one if nothing is behind that. */
@@ -168,12 +188,13 @@ static void append_chunk(Machine *m, int64_t object, int64_t first) {
     if (last < 0 || last + 2 + AT(m->words, last + 1) != S(WORDS)) {
         AT(m->words, S(WORDS)) = last;
         AT(m->words, S(WORDS) + 1) = 0;
-        last = AT(m->heads, object) = S(WORDS);
+        last = S(WORDS);
+        AT(m->heads, object) = (int32_t)last;
         S(WORDS) += 2;
     }
-    for (int64_t n = 0; n < count; n++) AT(m->words, S(WORDS) + n) = AT(m->values, first + n);
-    AT(m->words, last + 1) += count;
-    S(WORDS) += count;
+    int64_t begin = last + 2;
+    for (int64_t n = 0; n < count; n++) append_word(m, begin, AT(m->values, first + n));
+    AT(m->words, last + 1) = S(WORDS) - begin;
 }
 
 /* The object at a place of the stack, if it is of that kind and may change; NONE otherwise. */
@@ -185,7 +206,7 @@ static inline int64_t open_object(Machine *m, int64_t place, int64_t kind) {
 }
 
 static inline bool deepen(Machine *m, int64_t object, int64_t depth) {
-    AT(m->facts, object) = (int32_t)((AT(m->facts, object) & ((1 << DEPTH_SHIFT) - 1)) | depth << DEPTH_SHIFT);
+    AT(m->facts, object) = (int16_t)((AT(m->facts, object) & ((1 << DEPTH_SHIFT) - 1)) | depth << DEPTH_SHIFT);
     return true;
 }
 
@@ -201,7 +222,7 @@ static bool append(Machine *m, int64_t first) {
     if ((AT(m->facts, list) & WHAT) == OF_STACK) {
         S(ENDED_STACKS) += S(VALUES) - first;
     } else if (are_frames) {
-        AT(m->heads, list) = stack_row(m, first, S(VALUES) - first);
+        AT(m->heads, list) = (int32_t)stack_row(m, first, S(VALUES) - first);
         AT(m->facts, list) |= OF_STACK;
     } else if (S(VALUES) > first) {
         append_chunk(m, list, first);
@@ -236,8 +257,8 @@ static void add_record(Machine *m, int64_t dict, int64_t kind, int64_t first) {
         number = S(RECORDS_OF + kind)++;
         S(RECORDS)++;
     }
-    AT(m->heads, dict) = word_of(RECORD, word_of(kind, number));
-    AT(m->facts, dict) = (int32_t)((AT(m->facts, dict) & ~WHAT) | OF_RECORD);
+    AT(m->heads, dict) = (int32_t)(number << RECORD_KIND_BITS | kind);
+    AT(m->facts, dict) = (int16_t)((AT(m->facts, dict) & ~WHAT) | OF_RECORD);
 }
 
 /* Set the keys and values from `first` on in the dict before them. */
@@ -263,12 +284,29 @@ static bool set_items(Machine *m, int64_t first) {
     return true;
 }
 
+/* The object of an equal tuple if the values from `first` on are two integers, or 0: events of one memory pool share its tuple.
+`*slot` is where to remember a new one. */
+static int64_t equal_pair(Machine *m, int64_t first, int64_t **slot) {
+    const int64_t *pair = m->values + first;
+    if (S(VALUES) - first != 2 || kind_of(pair[0]) != INTEGER || kind_of(pair[1]) != INTEGER) return 0;
+    *slot = &S(PAIR_OBJECTS + (int64_t)(mix(mix(1, (uint64_t)pair[0], m->seed), (uint64_t)pair[1], m->seed) & (PAIRS - 1)));
+    int64_t object = **slot, head = object ? AT(m->heads, object - 1) + 2 : 0;
+    return object && AT(m->words, head) == pair[0] && AT(m->words, head + 1) == pair[1] ? object : 0;
+}
+
 static bool make_tuple(Machine *m, int64_t first) {
     if (first < 0) return refuse(m, NO_VALUE);
+    int64_t *slot = 0, equal = equal_pair(m, first, &slot);
+    if (equal) {
+        S(VALUES) = first + 1;
+        AT(m->values, first) = word_of(TUPLE, equal - 1);
+        return true;
+    }
     int64_t depth = put_inside(m, first, 1);
     if (depth < 0) return false;
     int64_t object = new_object(m, OF_LIST, depth);
     if (S(VALUES) > first) append_chunk(m, object, first);
+    if (slot) *slot = object + 1;
     S(VALUES) = first + 1;
     AT(m->values, first) = word_of(TUPLE, object);
     return true;
@@ -299,7 +337,9 @@ static bool remember(Machine *m, int64_t number) {
     int64_t word = AT(m->values, S(VALUES) - 1);
     if (number < m->memo_size) {
         S(MEMO) += AT(m->memo, number) == MISSING;
-        AT(m->memo, number) = word;
+        bool is_small = word == (int32_t)word;
+        if (!is_small) AT(m->wide, S(WIDES)) = word;
+        AT(m->memo, number) = (int32_t)(is_small ? word : word_of(ELSEWHERE, S(WIDES)++));
         return true;
     }
     int64_t *place = scattered_place(m, number);
@@ -311,6 +351,7 @@ static bool remember(Machine *m, int64_t number) {
 
 static int64_t recalled(Machine *m, int64_t number) {
     int64_t word = number < m->memo_size ? AT(m->memo, number) : MISSING;
+    if (kind_of(word) == ELSEWHERE) return AT(m->wide, value_of(word));
     if (word == MISSING && S(SCATTER)) {
         int64_t *place = scattered_place(m, number);
         word = place[0] ? place[1] : MISSING;
@@ -489,6 +530,24 @@ static inline bool act(Machine *m, int64_t i, uint8_t opcode, int64_t size) {
     }
 }
 
+/* Push what the memo has for BINGET and LONG_BINGET in a row, as stacks of frames are written, `most` of them at most; returns
+where they end. */
+static int64_t push_recalled(Machine *m, int64_t i, int64_t most) {
+    Text b = m->b;
+    int64_t count = S(VALUES), last = b.at_size - 5;
+    for (; most > 0 && i <= last; most--) {
+        bool is_long = AT(b.at, i) == 'j';
+        if (!is_long && AT(b.at, i) != 'h') break;
+        int64_t number = (int64_t)little(b, i + 1, 4) & (is_long ? UINT32_MAX : UINT8_MAX);
+        int64_t word = number < m->memo_size ? AT(m->memo, number) : MISSING;
+        if (word == MISSING || kind_of(word) == ELSEWHERE) break;
+        AT(m->values, count++) = word;
+        i += is_long ? 5 : 2;
+    }
+    S(VALUES) = count;
+    return i;
+}
+
 /* Walk the opcodes from AT_BYTE on, as far as the block and the arrays reach. */
 static void walk(Machine *m) {
     Text b = m->b;
@@ -496,6 +555,14 @@ static void walk(Machine *m) {
     for (int64_t i = S(AT_BYTE);; S(AT_BYTE) = i) {
         if (i >= b.at_size) break;
         uint8_t opcode = AT(b.at, i);
+        if ((opcode == 'h' || opcode == 'j') && left > 0) {
+            int64_t first = S(VALUES), end = push_recalled(m, i, left);
+            left -= S(VALUES) - first;
+            if (end > i) {
+                i = end;
+                continue;
+            }
+        }
         int64_t length = fixed_size(opcode), items = 0;
         if (!length) return (void)fail(m, REFUSED_OPCODE);
         if (b.at_size - i < length) break;
@@ -509,11 +576,13 @@ static void walk(Machine *m) {
             length = end - i;
         }
         if (needs_mark(opcode) && S(MARKS)) items = S(VALUES) - AT(m->state, MARK_PLACES + S(MARKS) - 1);
-        if (left-- <= 0 || items > SMALL || size > SMALL_TEXT) {
+        int64_t takes = larger(items, 1) + (int64_t)size / SMALL_TEXT; /* as many opcodes take at least as much room */
+        if (takes > left) {
             if (is_full(m, items, (int64_t)size)) return (void)fail(m, TOO_MANY);
             if (!has_room(m, items, (int64_t)size)) return (void)fail(m, ROOM);
             left = 0;
         }
+        left -= takes;
         if (opcode == '.') return S(AT_BYTE) = i + 1, (void)fail(m, ENDED);
         if (!act(m, i, opcode, (int64_t)size)) return;
         i += length + (int64_t)size;
@@ -541,8 +610,8 @@ static void close_open(Machine *m) {
 
 `required`, `columns`: the known records; the first `keys` texts are their keys. The other arrays: see Machine. */
 EXPORT int64_t walk_pickle(IN(uint8_t, block), int64_t is_over, int64_t keys, int64_t width, int64_t seed, IN(int64_t, required),
-                           IN(int32_t, columns), OUT(int64_t, state), OUT(int64_t, values), OUT(int64_t, memo),
-                           OUT(int64_t, scattered), OUT(int64_t, heads), OUT(int32_t, facts), OUT(int64_t, words),
+                           IN(int32_t, columns), OUT(int64_t, state), OUT(int64_t, values), OUT(int32_t, memo),
+                           OUT(int64_t, scattered), OUT(int32_t, heads), OUT(int16_t, facts), OUT(int64_t, words),
                            OUT(int64_t, wide), OUT(uint8_t, text_bytes), OUT(int64_t, text_ends), OUT(int64_t, text_hashes),
                            OUT(int32_t, text_slots), OUT(int64_t, frames), OUT(int64_t, frame_hashes), OUT(int32_t, frame_slots),
                            OUT(int32_t, stack_frames), OUT(int64_t, stack_ends), OUT(int64_t, stack_hashes),
@@ -576,12 +645,30 @@ EXPORT int64_t fill_slots(IN(int64_t, hashes), OUT(int32_t, slots)) {
 /* The words in an object's chunks, in order; returns how many. Without room for them nothing is written. */
 EXPORT int64_t items_of(IN(int64_t, words), int64_t last, OUT(int64_t, items)) {
     int64_t count = 0;
-    for (int64_t chunk = last; chunk >= 0; chunk = AT(words, chunk)) count += AT(words, chunk + 1);
+    for (int64_t chunk = last; chunk >= 0; chunk = AT(words, chunk))
+        for (int64_t at = chunk + 2; at < chunk + 2 + AT(words, chunk + 1); at++)
+            count += kind_of(AT(words, at)) == RUN ? value_of(AT(words, at)) : 1;
     if (count > items_size) return count;
-    int64_t end = count;
-    for (int64_t chunk = last; chunk >= 0; chunk = AT(words, chunk)) {
-        end -= AT(words, chunk + 1);
-        for (int64_t n = 0; n < AT(words, chunk + 1); n++) AT(items, end + n) = AT(words, chunk + 2 + n);
-    }
+    int64_t n = count;
+    for (int64_t chunk = last; chunk >= 0; chunk = AT(words, chunk))
+        for (int64_t at = chunk + 1 + AT(words, chunk + 1); at >= chunk + 2; at--) {
+            int64_t word = AT(words, at), more = kind_of(word) == RUN ? value_of(word) : 0;
+            if (more) word = AT(words, --at);
+            for (; more >= 0; more--) AT(items, --n) = word + more * NEXT_RECORD;
+        }
     return count;
+}
+
+/* Set the owner of each record of a kind in an object's chunks; returns how many other items there are. */
+EXPORT int64_t set_owner(IN(int64_t, words), int64_t last, int64_t kind, int64_t value, OUT(int32_t, owners)) {
+    int64_t others = 0;
+    for (int64_t chunk = last; chunk >= 0; chunk = AT(words, chunk))
+        for (int64_t at = chunk + 1 + AT(words, chunk + 1); at >= chunk + 2; at--) {
+            int64_t word = AT(words, at), more = kind_of(word) == RUN ? value_of(word) : 0;
+            if (more) word = AT(words, --at);
+            bool is_it = kind_of(word) == RECORD && kind_of(value_of(word)) == kind;
+            if (!is_it) others += more + 1;
+            for (int64_t n = 0; is_it && n <= more; n++) AT(owners, value_of(value_of(word)) + n) = (int32_t)value;
+        }
+    return others;
 }

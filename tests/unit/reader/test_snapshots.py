@@ -4,14 +4,20 @@ import base64
 import gzip
 import json
 import pickle
+import tracemalloc
 
 import polars as pl
 import pytest
 
 from kinetoscope_tb.errors import NotATrace
+from kinetoscope_tb.measures.memory.snapshots import device_snapshots, stack_places
 from kinetoscope_tb.reader import read, read_blocks
-from support.pickles import hostile, truncated
+from support.large_snapshots import write_large_snapshot
+from support.pickles import PROTOCOLS, hostile, truncated
 from support.snapshots import MIB, Allocator, frames_of, small_snapshot, trained
+
+MOST_BYTES_PER_BYTE, OF_ANY_FILE = 0.4, 24 << 20
+"""2 GB for a snapshot of 5 GB; a file of any size has its block of text and its first arrays."""
 
 PAGE = """
 <!DOCTYPE html>
@@ -158,3 +164,33 @@ def test_identities_hold_in_the_simulation():
     sizes = trace.snapshot_blocks.group_by("segment", maintain_order=True).agg(pl.col("size").sum())["size"]
     assert sizes.to_list() == trace.snapshot_segments["total_size"].to_list()
     assert (trace.snapshot_blocks["requested_size"] <= trace.snapshot_blocks["size"]).all()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_large_snapshot_is_read_as_unpickling_would(protocol, tmp_path):
+    path = tmp_path / "snapshot.pickle"
+    count = write_large_snapshot(path, 3_000_000, protocol)
+    trace = read(path)
+    written = pickle.loads(path.read_bytes())
+    events = written["device_traces"][0]
+    assert trace.snapshot_events.height == len(events) == count
+    of_events = trace.snapshot_events.select("action", "address", "size", "stream", "moment", "pool").rows()
+    assert of_events == [
+        (e["action"], e["addr"], e["size"], e["stream"], e["time_us"] * 1000 - trace.origin_ns, "0, 0") for e in events
+    ]
+    texts = dict(stack_places(trace).select("stack", "text").rows())
+    for event, stack in list(zip(events, trace.snapshot_events["stack"], strict=True))[::997]:
+        assert texts[stack] == "\n".join(f"{f['filename']}:{f['line']}:{f['name']}" for f in event["frames"])
+    (snapshot,) = device_snapshots(trace)
+    assert snapshot.before == (0, 0, 0)
+    assert snapshot.active_bytes[-1] == trace.snapshot_segments["active_size"].sum()
+
+
+def test_memory_is_a_fraction_of_the_file(tmp_path):
+    path = tmp_path / "snapshot.pickle"
+    write_large_snapshot(path, 40_000_000)
+    tracemalloc.start()
+    read(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < OF_ANY_FILE + MOST_BYTES_PER_BYTE * path.stat().st_size

@@ -28,17 +28,20 @@ NAME_BITS = 4
 _walk = Function("walk_pickle")
 _fill_slots = Function("fill_slots")
 _items_of = Function("items_of")
+_set_owner = Function("set_owner")
 
 _STATE = (
     *("at", "outcome", "needed", "left_out_frames", "values", "marks", "objects", "words", "wide", "text_bytes"),
     *("texts", "frames", "stacks", "stack_frames", "records", "memo", "scattered"),
 )
 _AT = {name: index for index, name in enumerate(_STATE)}
-_STATE_SIZE = len(_STATE) + 8 + 64
+_STATE_SIZE = len(_STATE) + 8 + 64 + 64
 _SCATTERED = 2 << 12
 _SMALL, _SMALL_TEXT = 8, 512  # more than what any opcode adds without saying how much
 _OPCODES = {opcode.code.encode("latin-1")[0]: opcode.name for opcode in pickletools.opcodes}
 _LONGEST_NAME = 64
+_RECORD_KIND_BITS = 3  # of the head of a record
+_RECORDS = 1 << 13  # that are read before they are taken
 
 
 class Kind(IntEnum):
@@ -143,6 +146,12 @@ class Machine:
         self._walk(b"".join(b"\x8c" + bytes([len(text)]) + text + b"0" for text in texts))
         self.read_bytes = 0
 
+    def free_memo(self) -> None:
+        """Free what only walking needs; `feed` and `end` can't be called any more."""
+        for name in self._arrays:
+            if name in _OF_WALK:
+                self._arrays[name] = self._arrays[name][:0].copy()
+
     def feed(self, block: bytes) -> None:
         """Walk the next block.
 
@@ -229,7 +238,10 @@ class Machine:
         if word & 15 in (Kind.LIST, Kind.DICT):
             what = int(self._arrays["facts"][word >> NAME_BITS]) & 3
             head = int(self._arrays["heads"][word >> NAME_BITS])
-            return head if what == 2 else head << NAME_BITS | Kind.STACK if what == 3 else word
+            if what == 2:
+                kind, number = head & (1 << _RECORD_KIND_BITS) - 1, head >> _RECORD_KIND_BITS
+                return (number << NAME_BITS | kind) << NAME_BITS | Kind.RECORD
+            return head << NAME_BITS | Kind.STACK if what == 3 else word
         return word
 
     def items(self, word: int) -> Words:
@@ -239,6 +251,21 @@ class Machine:
         items = np.empty(count, np.int64)
         _items_of(self._arrays["words"], head, items)
         return items
+
+    def set_owner(self, word: int, kind: int, value: int, owners: NDArray[np.int32]) -> int:
+        """Set the owner of each record of a kind in a list or a tuple.
+
+        Args:
+            word: The list or tuple.
+            kind: The kind.
+            value: The owner.
+            owners: Of each record of this kind, by its number.
+
+        Returns:
+            How many other items it has.
+        """
+        head = int(self._arrays["heads"][word >> NAME_BITS])
+        return _set_owner(self._arrays["words"], head, kind, value, owners)
 
     def text(self, word: int) -> str:
         """A text; bytes that aren't UTF-8 are replaced."""
@@ -269,10 +296,13 @@ class Machine:
         return self._arrays["stack_frames"][: self._count("stack_frames")], ends
 
     def taken_records(self) -> Words:
-        """The records since the last call, a row each: the kind and the columns, as words."""
+        """The records since the last call, a row each: the kind and the columns, as words.
+
+        The next block overwrites them.
+        """
         count = self._count("records")
         self._state[_AT["records"]] = 0
-        return self._arrays["records"][: count * self._width].reshape(count, self._width).copy()
+        return self._arrays["records"][: count * self._width].reshape(count, self._width)
 
 
 _COUNTERS: Mapping[str, tuple[str, int]] = {
@@ -298,7 +328,24 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
 }
 """The arrays in the order of the compiled function: what counts their use, and values of each."""
 
-_DTYPES: Mapping[str, Any] = {"facts": np.int32, "text_bytes": np.uint8, "stack_frames": np.int32}
+_OF_WALK = {
+    "memo",
+    "text_hashes",
+    "text_slots",
+    "frame_hashes",
+    "frame_slots",
+    "stack_hashes",
+    "stack_slots",
+    "records",
+}
+
+_DTYPES: Mapping[str, Any] = {
+    "memo": np.int32,
+    "heads": np.int32,
+    "facts": np.int16,
+    "text_bytes": np.uint8,
+    "stack_frames": np.int32,
+}
 
 
 def _empty_arrays(width: int) -> dict[str, Array]:
@@ -307,7 +354,7 @@ def _empty_arrays(width: int) -> dict[str, Array]:
         if name.endswith("slots"):
             arrays[name] = np.full(2048, -1, np.int32)
         else:
-            size = _SCATTERED if name == "scattered" else width << 10 if name == "records" else 1024
+            size = _SCATTERED if name == "scattered" else width * _RECORDS if name == "records" else 1024
             arrays[name] = np.zeros(size, _DTYPES.get(name, np.int64))
     return arrays
 

@@ -16,9 +16,10 @@ import numpy as np
 from ...errors import NotATrace
 from ...filesystem import begins_page
 from ...trace.model import Diagnostic
-from ..pickles.machine import Machine, PickleError, Schema, Words
+from ..pickles.machine import Machine, PickleError, Schema
 from .columns import SnapshotFrames, frames_of
 from .text import pickle_blocks
+from .word_columns import WordColumn
 
 
 class RecordKind(IntEnum):
@@ -62,22 +63,15 @@ class RecordMachine(Machine):
 
     def __init__(self) -> None:
         super().__init__(SCHEMA)
-        self._parts: dict[RecordKind, list[Words]] = {kind: [] for kind in RecordKind}
+        self.records = {kind: {name: WordColumn() for name in FIELDS[kind]} for kind in RecordKind}
 
     def make_room(self) -> None:
         """Take the records."""
         records = self.taken_records()
-        for kind in RecordKind:
-            rows = records[records[:, 0] == kind] if records.size else records
-            if len(rows):
-                self._parts[kind].append(rows[:, 1 : 1 + len(FIELDS[kind])])
-
-    def records(self, kind: RecordKind) -> dict[str, Words]:
-        """The columns of a kind of record, as words."""
-        self.make_room()
-        parts = self._parts[kind]
-        rows = np.concatenate(parts) if parts else np.empty((0, len(FIELDS[kind])), np.int64)
-        return dict(zip(FIELDS[kind], rows.T, strict=True))
+        for kind in map(RecordKind, np.flatnonzero(np.bincount(records[:, 0])).tolist()):
+            rows = records[records[:, 0] == kind]
+            for number, column in enumerate(self.records[kind].values(), 1):
+                column.append(rows[:, number])
 
 
 @dataclass
@@ -118,7 +112,9 @@ def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], N
     is_whole = machine.is_over
     if not is_whole:
         machine.end()
-    frames = frames_of(machine, {kind.name.lower(): machine.records(kind) for kind in RecordKind})
+    machine.make_room()
+    machine.free_memo()
+    frames = frames_of(machine, {kind.name.lower(): columns for kind, columns in machine.records.items()})
     if frames.is_empty:
         reason = f": {problem}" if problem else ", or it was truncated before them"
         raise NotATrace(path, f"it is a pickle without segments and events of a memory snapshot{reason}.")
