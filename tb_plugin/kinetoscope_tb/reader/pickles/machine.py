@@ -136,6 +136,7 @@ class Machine:
         self._state = np.zeros(_STATE_SIZE, np.int64)
         self._arrays: dict[str, Array] = _empty_arrays(self._width)
         self._rest = b""
+        self._root: int | None = None
         self.read_bytes, self.is_over = 0, False
         if keys:
             self._intern(keys)
@@ -148,6 +149,7 @@ class Machine:
 
     def free_memo(self) -> None:
         """Free what only walking needs; `feed` and `end` can't be called any more."""
+        self._root = self.root
         for name in self._arrays:
             if name in _OF_WALK:
                 self._arrays[name] = self._arrays[name][:0].copy()
@@ -230,6 +232,8 @@ class Machine:
     @property
     def root(self) -> int:
         """The word of the whole value; MISSING if there is none."""
+        if self._root is not None:
+            return self._root
         word = int(self._arrays["values"][0]) if self._count("values") else int(Kind.MISSING)
         return self.word_of_contents(word)
 
@@ -330,13 +334,9 @@ _COUNTERS: Mapping[str, tuple[str, int]] = {
 
 _OF_WALK = {
     "memo",
-    "text_hashes",
-    "text_slots",
-    "frame_hashes",
-    "frame_slots",
-    "stack_hashes",
-    "stack_slots",
+    "facts",
     "records",
+    *(f"{of}_{use}" for of in ("text", "frame", "stack") for use in ("hashes", "slots")),
 }
 
 _DTYPES: Mapping[str, Any] = {

@@ -267,7 +267,11 @@ def _first_and_last(times: Iterable[Ints]) -> tuple[int, int]:
 
 
 def _since(times: Ints, origin: int) -> Ints:
-    return per_value(lambda values: np.where(values == NONE, NONE, values - origin), times)
+    """The times from an origin on; in place, since they can be a large part of the memory that reading needs."""
+    if stores_one(times):
+        return per_value(lambda values: np.where(values == NONE, NONE, values - origin), times)
+    np.subtract(times, origin, out=times, where=times != NONE)
+    return times
 
 
 def _of_rows(values: Values, rows: Ints | None) -> Values:
