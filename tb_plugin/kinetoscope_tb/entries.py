@@ -59,7 +59,10 @@ _ENTRIES = (
     Entry("Python", "Which line of my code costs time?", "host"),
     Entry("Annotations", "How long do my named ranges take, on host and GPU?", "host"),
     Entry("Kernels", "Which kernels cost time, and who launches them?", "device", Figure("kernels")),
-    Entry("Memory", "What fills memory, and when?", "device", Figure("memory_devices", "peak_allocated_bytes")),
+    Entry(
+        *("Memory", "What fills memory, and when?", "device", Figure("memory_devices", "peak_allocated_bytes")),
+        sentence="snapshot_summary",
+    ),
     Entry("Ranks", "Which rank is late, and what does it cost?", "ranks", sentence="run_advice"),
     Entry("Trace health", "Can I trust these numbers?", "health"),
 )

@@ -17,7 +17,7 @@ def answers():
     for name, (cause, allocator) in planted_failures().items():
         trace = read_blocks([allocator.dumped()], path="snapshot.pickle")
         first = [
-            VIEWS["snapshot_failure"].run(trace, device_bytes=known).row(0, named=True)
+            VIEWS["snapshot_failure"].run(trace, device_memory_bytes=known).row(0, named=True)
             for known in (allocator.device_bytes, None)
         ]
         found[name] = cause, *first

@@ -26,7 +26,7 @@ CAUSES = {  # without the memory of the device, and with it
 def test_the_cause_of_a_failure_is_named(name):
     trace = read(FOLDER / f"{name}.pickle.gz")
     for capacity, cause in zip((None, H100_BYTES), CAUSES[name], strict=True):
-        row = snapshot_failure(trace, device_bytes=capacity).row(0, named=True)
+        row = snapshot_failure(trace, device_memory_bytes=capacity).row(0, named=True)
         assert row["cause"] == cause
         assert "how_made.py" in row["sentence"] or cause == "leak"
 

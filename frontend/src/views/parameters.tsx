@@ -25,7 +25,7 @@ function Select({ parameter: { name, choices }, names }: { parameter: Parameter;
 }
 
 /** A number or a text, taken when the field is left or Enter is pressed. */
-function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
+function Field({ parameter: { name, kind }, empty }: { parameter: Parameter; empty?: string }) {
   return (
     <label>
       {label(name)}{" "}
@@ -33,7 +33,7 @@ function Field({ parameter: { name, kind } }: { parameter: Parameter }) {
         type="search"
         inputMode={kind === "number" ? "numeric" : "text"}
         value={valueOf(name)}
-        placeholder="all"
+        placeholder={empty}
         onChange={({ currentTarget: { value } }) => choose({ [name]: value })}
       />
     </label>
@@ -51,7 +51,7 @@ function ColumnChoice({ parameter, entry }: { parameter: Parameter; entry: ViewE
   const values = new Set((table?.data[name] ?? []).filter((value) => value !== null).map(String));
   const chosen = valueOf(name);
   const isGone = chosen && !values.has(chosen);
-  if (values.size > MOST) return <Field parameter={parameter} />;
+  if (values.size > MOST) return <Field parameter={parameter} empty="all" />;
   if (values.size < 2 && !isGone) return null;
   const choices = parameter.kind === "number" ? [...values].sort((a, b) => Number(a) - Number(b)) : [...values];
   const names = new Map([[ALL, "all"], ...(isGone ? [[chosen, `${chosen} (not in this trace)`] as const] : [])]);

@@ -60,7 +60,7 @@ const LONG_S = 3; // the verdict of a run that is ready sooner comes without a l
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
 export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
-  const { answer } = useAnswer(view), { entry, picture } = viewEntry(view)!, label = entry.title;
+  const { answer } = useAnswer(view), { entry, picture, title: label } = viewEntry(view)!;
   if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
     return (
       <section class="verdict" aria-label={label}>
@@ -92,7 +92,9 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
         </>
       )}
       {confidence === "low" && <b>low confidence</b>}
-      <LinkTo open={() => openView(moreIn!)}>{viewTitle(moreIn!)}</LinkTo>
+      {!(isOwn && viewEntry(moreIn!)?.entry.title === entry.title) && (
+        <LinkTo open={() => openView(moreIn!)}>{viewTitle(moreIn!)}</LinkTo>
+      )}
     </Banner>
   );
 }

@@ -100,6 +100,7 @@ EVERY_VIEW = Views(
     "memory.memory_peak",
     "memory.memory_by_operator",
     "memory.memory_events",
+    "memory.snapshot_summary",
     "memory.snapshot_failure",
     "memory.snapshot_levels",
     "memory.snapshot_alive",

@@ -2,9 +2,10 @@ import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { deviceNoun, tableOf, useAnswer } from "../../app/answers.ts";
-import { foreignWriter, openView, trace, traceState, viewEntry } from "../../app/router.ts";
+import { foreignWriter, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
+import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";
 import { ActivityStrip } from "./activity_strip.tsx";
 import { Breakdown } from "./breakdown.tsx";
@@ -105,7 +106,8 @@ export function Overview() {
             <AnswerView shown={advice} title="Advice">
               {(table) => <Verdict table={table} unit={unit} />}
             </AnswerView>
-            {isForeign && <Part entry={viewEntry("lanes")!} />}
+            {!("snapshot_summary" in missing.value) && <Sentence view="snapshot_summary" />}
+            {isForeign && !("lanes" in missing.value) && <Part entry={viewEntry("lanes")!} />}
             {(!isForeign || gpus.answer?.state === "ready") && (
               <>
                 <ActivityStrip steps={steps} noun={deviceNoun()} />

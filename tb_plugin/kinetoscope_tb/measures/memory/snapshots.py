@@ -34,6 +34,9 @@ UNKNOWN_PLACE = "[no stack recorded]"
 BEFORE = "[allocated before the history]"
 _OF_TORCH = ("/torch/", "torch/", "??", "<frozen", "/site-packages/")
 _PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^c10::|^std::"
+_NODE = r"^torch::autograd::(?:generated::)?(\w+)::apply\("
+_OPERATOR = r"^(at::_ops::(?:[a-df-z]|e[a-ln-z])\w*)::call\("  # not those named empty…: they allocate for others
+_ALLOCATOR = 5  # the rank of its own frames, the last choice for a place
 _STARTS = ("segment_alloc", "segment_map")
 _ENDS = ("segment_free", "segment_unmap")
 
@@ -161,8 +164,11 @@ def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
 def stack_places(trace: Trace) -> pl.DataFrame:
     """Of each stack: its text, one frame per line and the innermost first, and its place: the program's own line.
 
+    The text begins below the allocator's own frames, which are the same in every stack.
+
     That is the innermost frame in Python that is neither torch's nor an installed package's, or else the innermost one
-    in Python, or else the innermost that isn't the allocator's own.
+    in Python. Threads of autograd have none: there it is the node of the backward pass, or else the innermost operator,
+    or else the innermost frame that isn't the allocator's own.
     """
     frames = trace.snapshot_frames.select(
         file=pl.col("file").cast(pl.String).fill_null("??"),
@@ -174,18 +180,30 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     is_plumbing = pl.col("function").str.contains(_PLUMBING)
     text = pl.format("{}:{}:{}", "file", "line", "function")
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")
-    line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function")).otherwise("function")
+    line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function"))
+    node, operator = (pl.col("function").str.extract(pattern) for pattern in (_NODE, _OPERATOR))
     frames = frames.select(
         "frame",
         text=text,
-        place=line,
-        rank=pl.when(is_own).then(0).when(is_python).then(1).when(~is_plumbing).then(2).otherwise(3),
+        place=pl.coalesce(line, node, operator, "function"),
+        rank=pl.when(is_own)
+        .then(0)
+        .when(is_python)
+        .then(1)
+        .when(node.is_not_null())
+        .then(2)
+        .when(operator.is_not_null())
+        .then(3)
+        .when(~is_plumbing)
+        .then(4)
+        .otherwise(_ALLOCATOR),
     )
     rows = trace.snapshot_stacks.join(
         frames.with_columns(pl.col("frame").cast(pl.Int32)), "frame", maintain_order="left"
     )
     return rows.group_by("stack", maintain_order=True).agg(
-        text=pl.col("text").str.join("\n"), place=pl.col("place").sort_by("rank", maintain_order=True).first()
+        text=pl.col("text").slice((pl.col("rank") < _ALLOCATOR).arg_max()).str.join("\n"),
+        place=pl.col("place").sort_by("rank", maintain_order=True).first(),
     )
 
 
@@ -195,3 +213,10 @@ def with_places(trace: Trace, lives: pl.DataFrame) -> pl.DataFrame:
     substitute = pl.when(pl.col("begin") < 0).then(pl.lit(BEFORE)).otherwise(pl.lit(UNKNOWN_PLACE))
     rows = lives.join(of_stacks, "stack", "left", maintain_order="left")
     return rows.with_columns(place=pl.coalesce("place", substitute), text=pl.col("text"))
+
+
+def holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> list[tuple[str, int]]:
+    """The places whose memory was alive after an event, each with its bytes, the most first."""
+    alive = with_places(trace, snapshot.alive(event))
+    rows: list[tuple[str, int]] = alive.group_by("place").agg(pl.col("size").sum()).rows()
+    return sorted(rows, key=lambda row: (-row[1], row[0]))

@@ -5,22 +5,21 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.memory.allocation_failure import Failure, failures
-from ...measures.memory.snapshots import DeviceSnapshot, OfSnapshot, device_snapshots, stack_places, with_places
+from ...measures.memory.failure_text import explanation
+from ...measures.memory.snapshots import DeviceSnapshot, OfSnapshot, device_snapshots
 from ...measures.recording.contents import has_snapshot_failure
-from ...names.text import memory_size as size
 from ...table import BYTES, ID, INSTANT, PROSE, STACK, TEXT, Column
 from ...trace import Trace
 from ...view import Part, RowTime, View
 
 MOST = 20  # failures of a device
-_HOLDERS = 3
 
 
 class SnapshotFailure(OfSnapshot):
     """Why an allocation failed: the last failures of a snapshot's history.
 
     A snapshot doesn't say how much memory its device has. Without that, a full device and memory that something other
-    than torch has taken can look alike; `device_bytes` gives it.
+    than torch has taken can look alike; `device_memory_bytes` gives it.
     """
 
     key = ("device", "event")
@@ -50,9 +49,9 @@ class SnapshotFailure(OfSnapshot):
     event = Column(ID, "Number of the event in the history of the device.")
 
 
-def snapshot_failure(trace: Trace, *, device_bytes: int | None = None) -> pl.DataFrame:
-    """The last failure first, device by device; `device_bytes` is the memory of the device."""
-    capacity = device_bytes if device_bytes is not None and device_bytes > 0 else None
+def snapshot_failure(trace: Trace, *, device_memory_bytes: int | None = None) -> pl.DataFrame:
+    """The last failure first, device by device; `device_memory_bytes` is the memory of the device."""
+    capacity = device_memory_bytes if (device_memory_bytes or 0) > 0 else None
     rows = [
         _row(trace, snapshot, failure)
         for snapshot in device_snapshots(trace)
@@ -62,31 +61,14 @@ def snapshot_failure(trace: Trace, *, device_bytes: int | None = None) -> pl.Dat
 
 
 def _row(trace: Trace, snapshot: DeviceSnapshot, failure: Failure) -> dict[str, object]:
-    stack = stack_places(trace).filter(pl.col("stack") == snapshot.events["stack"][failure.event])
-    line = stack["place"][0] if stack.height else ""
-    sentence, evidence, action = _WORDS[failure.cause]
-    facts = {
-        "request": size(failure.request_bytes),
-        "free": size(failure.device_free_bytes),
-        "reserved": size(failure.reserved_bytes),
-        "torch": size(failure.device_free_bytes + failure.reserved_bytes),
-        "active": size(failure.active_bytes),
-        "unused": size(failure.unused_bytes),
-        "largest": size(failure.largest_unused_bytes),
-        "streams": size(failure.other_stream_bytes),
-        "private": size(failure.private_bytes),
-        "outside": size(failure.outside_bytes or 0),
-        "where": f" at `{line}`" if line else "",
-        "grown": _growth(failure),
-        "holders": _holders(trace, snapshot, failure.event),
-    }
+    why = explanation(trace, snapshot, failure)
     return {
         "device": snapshot.device,
         "time_ns": int(snapshot.times[failure.event]),
         "cause": failure.cause,
-        "sentence": sentence.format(**facts),
-        "evidence": evidence.format(**facts),
-        "action": action.format(**facts),
+        "sentence": why.sentence,
+        "evidence": why.evidence,
+        "action": why.action,
         "request_bytes": failure.request_bytes,
         "device_free_bytes": failure.device_free_bytes,
         "reserved_bytes": failure.reserved_bytes,
@@ -96,84 +78,9 @@ def _row(trace: Trace, snapshot: DeviceSnapshot, failure: Failure) -> dict[str, 
         "other_streams_bytes": failure.other_stream_bytes,
         "private_pools_bytes": failure.private_bytes,
         "outside_bytes": failure.outside_bytes,
-        "frames": stack["text"][0] if stack.height else None,
+        "frames": why.frames,
         "event": failure.event,
     }
-
-
-def _growth(failure: Failure) -> str:
-    leak = failure.leak
-    if leak is None:
-        return ""
-    return f"`{leak.place}` holds {size(leak.alive_bytes)} in {leak.blocks} blocks, from {leak.steps} steps"
-
-
-def _holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> str:
-    """The lines with the most memory, as a list."""
-    alive = with_places(trace, snapshot.alive(event))
-    rows = alive.group_by("place").agg(pl.col("size").sum()).sort("size", "place", descending=[True, False])
-    holders = [f"`{line}` {size(alive_bytes)}" for line, alive_bytes in rows.head(_HOLDERS).rows()]
-    return f"The largest holders: {', '.join(holders)}." if holders else ""
-
-
-_IN_USE = "torch had {reserved} reserved, {active} of it in use, and the device had {free} free."
-_LESS = "Make its largest holders smaller (activations: checkpointing; optimizer state: sharding). {holders}"
-_WORDS = {
-    "full": (
-        "Tensors fill the device: the request of {request}{where} had no room.",
-        "Almost nothing that torch reserved is unused ({unused}): " + _IN_USE + " That is {torch} in all, the "
-        "memory of the device less what its driver needs.",
-        _LESS,
-    ),
-    "leak": (
-        "Memory grows with each step until the device is full: {grown}.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " Blocks of that line stay while other memory of a step is freed.",
-        "Don't keep tensors from one step to the next, above all none with a graph behind it: `loss.item()` or "
-        "`loss.detach()`. {holders}",
-    ),
-    "fragmented": (
-        "Memory is fragmented: {unused} is unused, but its largest piece has {largest}, and {request} was asked for"
-        "{where}.",
-        _IN_USE[0].upper() + _IN_USE[1:],
-        "Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, or free what lies between the pieces first. {holders}",
-    ),
-    "other_stream": (
-        "{streams} is cached for other streams: the request of {request}{where} can't use it.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " Segments with a block in use aren't given back to the device.",
-        "Allocate on one stream and use `record_stream`, or call `torch.cuda.empty_cache()` when the other stream's "
-        "tensors are gone.",
-    ),
-    "private_pool": (
-        "{private} is unused in private pools, as of CUDA graphs: the request of {request}{where} can't use it.",
-        _IN_USE[0].upper() + _IN_USE[1:],
-        "Let captures share a pool (`graph.pool()`), capture fewer sizes, or delete graphs that aren't replayed.",
-    ),
-    "outside": (
-        "Something other than torch's allocator has {outside} of the device: the request of {request}{where} had no "
-        "room.",
-        _IN_USE[0].upper() + _IN_USE[1:],
-        "Look for other processes (`nvidia-smi`), and in this one for NCCL's buffers, CUDA's context, and libraries "
-        "that allocate by themselves.",
-    ),
-    "limit": (
-        "The device had {free} free, more than the {request} that was asked for{where}: a limit refused it.",
-        _IN_USE[0].upper() + _IN_USE[1:],
-        "Look for `set_per_process_memory_fraction`, a limit of the container or of MIG, or other processes that took "
-        "and freed memory at that moment.",
-    ),
-    "too_large": (
-        "One request of {request}{where} is larger than the device.",
-        _IN_USE[0].upper() + _IN_USE[1:],
-        "Compute it in parts: a chunked loss for logits, `scaled_dot_product_attention` for attention scores.",
-    ),
-    "full_or_outside": (
-        "The device is full: the request of {request}{where} had no room. Either tensors fill it, or something other "
-        "than torch takes part of it.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " That is {torch} in all: if the device has much more, the rest is taken "
-        "outside of torch.",
-        "Give the memory of the device as `device_bytes` to tell. {holders}",
-    ),
-}
 
 
 VIEW = View(

@@ -1,0 +1,98 @@
+"""A memory snapshot in a sentence: why an allocation failed, or else the peak and who holds it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import polars as pl
+
+from ...measures.memory.allocation_failure import Cause, failures
+from ...measures.memory.failure_text import explanation
+from ...measures.memory.snapshots import BEFORE, HINT, UNKNOWN_PLACE, DeviceSnapshot, device_snapshots, holders
+from ...measures.recording.contents import has_snapshot
+from ...names.text import memory_size as size
+from ...names.text import percent
+from ...pictures import Sentence
+from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Head, View
+
+_MOST_HOLDERS = 3
+_ORIGINS = {BEFORE: "was allocated before the history", UNKNOWN_PLACE: "has no stack"}
+_NAMES = {BEFORE: "memory from before the history", UNKNOWN_PLACE: "memory without a stack"}
+
+
+class SnapshotSummary(Table):
+    """The last allocation that failed, and why; or else the device with the highest peak, and what was alive then."""
+
+    key, weight = ("rule",), None
+    picture = Sentence(
+        amounts=("saving_ns", "saving_frac"),
+        texts=("rule", "title", "evidence", "action", "confidence", "view"),
+        colors={"peak": "cpu-exec", **dict.fromkeys(get_args(Cause), "warning")},
+    )
+
+    rule = Column(TEXT, "The cause of the failure, or `peak` if nothing failed.")
+    title = Column(PROSE, "Why the allocation failed, or how high the peak is and who holds most of it.")
+    evidence = Column(PROSE, "The numbers behind it.")
+    action = Column(PROSE, "What would have made room; missing if nothing failed.")
+    saving_ns = Column(DURATION, "Always missing.")
+    saving_frac = Column(FRACTION, "Always missing.")
+    confidence = Column(TEXT, "low: two causes look alike without the memory of the device; else high.")
+    view = Column(TEXT, "Id of the view that shows more.")
+
+
+def snapshot_summary(trace: Trace) -> pl.DataFrame:
+    """One row; none if the snapshot has no memory."""
+    snapshots = device_snapshots(trace)
+    with_failure = [snapshot for snapshot in snapshots if snapshot.failure is not None]
+    with_memory = [snapshot for snapshot in snapshots if _peak_bytes(snapshot)]
+    rows = []
+    if with_failure:
+        rows = [_failure(trace, max(with_failure, key=_time_of_failure))]
+    elif with_memory:
+        rows = [_peak(trace, max(with_memory, key=_peak_bytes), len(snapshots))]
+    return SnapshotSummary.of(pl.DataFrame(rows, schema=SnapshotSummary.schema(), orient="row"))
+
+
+def _time_of_failure(snapshot: DeviceSnapshot) -> int:
+    return int(snapshot.times[snapshot.failure or 0])
+
+
+def _peak_bytes(snapshot: DeviceSnapshot) -> int:
+    return snapshot.levels(snapshot.peak)[0]
+
+
+def _failure(trace: Trace, snapshot: DeviceSnapshot) -> tuple[object, ...]:
+    failure = failures(trace, snapshot, None, 1)[-1]
+    why = explanation(trace, snapshot, failure)
+    confidence = "low" if failure.cause == "full_or_outside" else "high"
+    return failure.cause, why.sentence, why.evidence, why.action, None, None, confidence, "snapshot_failure"
+
+
+def _peak(trace: Trace, snapshot: DeviceSnapshot, devices: int) -> tuple[object, ...]:
+    peak_bytes, _, reserved_bytes = snapshot.levels(snapshot.peak)
+    (holder, most_bytes), *others = holders(trace, snapshot, snapshot.peak)
+    where = f" of device {snapshot.device}" if devices > 1 else ""
+    origin = _ORIGINS.get(holder, f"is of `{holder}`")
+    title = f"Memory{where} peaks at {size(peak_bytes)}; {size(most_bytes)} of it {origin}."
+    sentences = []
+    if others:
+        names = [f"{_NAMES.get(other, f'`{other}`')} {size(count)}" for other, count in others[:_MOST_HOLDERS]]
+        sentences.append(f"The next holders: {', '.join(names)}.")
+    if reserved_bytes:
+        share = percent(peak_bytes / reserved_bytes)
+        sentences.append(f"Torch had {size(reserved_bytes)} reserved, {share} of it in tensors.")
+    return "peak", title, " ".join(sentences), None, None, None, "high", "snapshot_alive"
+
+
+VIEW = View(
+    snapshot_summary,
+    table=SnapshotSummary,
+    title="Memory snapshot in a sentence",
+    entry="Memory",
+    place=Head(),
+    within="recording",
+    needs=has_snapshot,
+    hint=HINT,
+)

@@ -1,0 +1,63 @@
+"""Views of memory snapshots."""
+
+import pytest
+
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.views import VIEWS
+from support.snapshots import GIB, MIB, Allocator, frames_of, small_snapshot, trained
+
+
+def read_snapshot(allocator):
+    return read_blocks([allocator.dumped()], path="snapshot.pickle")
+
+
+def first(view, trace, **arguments):
+    return VIEWS[view].frame(trace, arguments).row(0, named=True)
+
+
+def test_a_snapshot_is_summed_up_by_its_failure():
+    summary = first("snapshot_summary", trace := read_snapshot(small_snapshot()))
+    failure = first("snapshot_failure", trace)
+    assert (summary["rule"], summary["title"]) == (failure["cause"], failure["sentence"])
+    assert (summary["evidence"], summary["action"]) == (failure["evidence"], failure["action"])
+
+
+def test_without_a_failure_it_is_summed_up_by_its_peak():
+    allocator = Allocator(2 * GIB)
+    trained(allocator, 1, activation=64 * MIB, layers=2)
+    summary = first("snapshot_summary", read_snapshot(allocator))
+    assert summary["rule"] == "peak"
+    assert summary["title"] == "Memory peaks at 144.00 MiB; 64.00 MiB of it is of `job/model.py:20 forward`."
+    assert summary["evidence"].startswith("The next holders: `job/model.py:21 forward` 64.00 MiB, `")
+
+
+CPP = [
+    {"filename": "??", "line": 0, "name": name}
+    for name in (
+        "torch::unwind::unwind()",
+        "at::detail::empty_cuda(c10::ArrayRef<long>)",
+        "at::_ops::empty_strided::call(c10::ArrayRef<long>)",
+        "at::_ops::div_Tensor::call(at::Tensor const&)",
+        "torch::autograd::generated::DivBackward0::apply(std::vector<at::Tensor>&&)",
+        "torch::autograd::Engine::thread_main()",
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        (CPP, "DivBackward0"),
+        (CPP[:4], "at::_ops::div_Tensor"),
+        (CPP[:3], "at::detail::empty_cuda(c10::ArrayRef<long>)"),
+        ([*CPP, *frames_of("/job/train.py:7:step")], "job/train.py:7 step"),
+    ],
+    ids=["a node of the backward pass", "an operator", "neither", "the program's line"],
+)
+def test_memory_belongs_to_the_line_that_a_person_can_act_on(frames, place):
+    allocator = Allocator(2 * GIB)
+    block = allocator.allocate(MIB)
+    allocator.events[-1]["frames"] = block.frames = frames
+    row = first("snapshot_alive", read_snapshot(allocator))
+    assert row["place"] == place
+    assert "torch::unwind" not in row["frames"]  # a stack begins below the allocator's own frames
