@@ -8,6 +8,7 @@
     make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--forms"                       JSON and Perfetto's protobuf of the same recording, nothing else
+    make bench ARGS="--snapshots"               memory snapshots, beside torch where it is installed; nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline against Perfetto, and one of 50 million slices, nothing else
     make bench ARGS="--page"                        the page in Chromium: first contents, frames; nothing else; some 20 minutes
@@ -48,6 +49,7 @@ from typing import Any
 
 import indexing
 import priorities
+import snapshots
 import thirty
 import timelines
 import training
@@ -258,6 +260,7 @@ def main() -> None:
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("--views", action="store_true", help="measure nothing but the views")
     parser.add_argument("--forms", action="store_true", help="measure nothing but JSON and Perfetto's protobuf")
+    parser.add_argument("--snapshots", action="store_true", help="measure nothing but memory snapshots")
     parser.add_argument("--graphs", action="store_true", help="measure nothing but replayed graphs")
     parser.add_argument(
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
@@ -333,6 +336,7 @@ def report_parts(folder: Path, arguments: argparse.Namespace) -> None:
         "speed": lambda: report_speed(folder, SPEED_AT, arguments.rounds, measured, compressed),
         "views": lambda: report_views(folder),
         "graphs": lambda: report_graphs(arguments.rounds * PAIRS_A_ROUND),
+        "snapshots": lambda: snapshots.report_snapshots(folder / "snapshots", arguments.rounds, measured),
         "forms": lambda: report_forms(arguments.rounds * PAIRS_A_ROUND),
         "timeline": lambda: report_timelines(folder, arguments),
         "ranks": lambda: indexing.report_indexing(folder / "ranks", arguments.rounds, measured),
@@ -354,6 +358,7 @@ def report_quick(folder: Path) -> None:
     """Print all but peers and pages, in small."""
     report_start(folder / "first", 1, QUICK_THIRTY_MB)
     report_speed(folder, *QUICK, measured, compressed)
+    snapshots.report_snapshots(folder / "snapshots", 1, measured, snapshots.QUICK_MEGABYTES)
     priorities.report_priorities(folder / "priorities", measured, priorities.QUICK)
     report_producer(*QUICK_PRODUCER)
 

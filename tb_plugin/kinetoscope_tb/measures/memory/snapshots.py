@@ -9,7 +9,9 @@ it begins at some event, with a level that follows from the blocks at its end. A
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...table import ID, Column, Table
-from ...trace.model import Trace
+from ...trace.model import SNAPSHOT_ACTIONS, Trace
 from ...trace.results import once_per_trace
 
 Ints = NDArray[np.int64]
@@ -37,8 +39,11 @@ _PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^
 _NODE = r"^torch::autograd::(?:generated::)?(\w+)::apply\("
 _OPERATOR = r"^(at::_ops::(?:[a-df-z]|e[a-ln-z])\w*)::call\("  # not those named empty…: they allocate for others
 _ALLOCATOR = 5  # the rank of its own frames, the last choice for a place
-_STARTS = ("segment_alloc", "segment_map")
-_ENDS = ("segment_free", "segment_unmap")
+_BEGINS_AND_ENDS = (  # of allocated, active and reserved memory
+    (("alloc",), ("free_requested",)),
+    (("alloc",), ("free_completed",)),
+    (("segment_alloc", "segment_map"), ("segment_free", "segment_unmap")),
+)
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,13 @@ class DeviceSnapshot:
     lives: pl.DataFrame
     segments: pl.DataFrame
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The event after which the most was allocated; -1 if that was before the first one."""
         most = int(self.allocated_bytes.max(initial=0))
         return -1 if not self.allocated_bytes.size or self.before[0] >= most else int(self.allocated_bytes.argmax())
 
-    @property
+    @cached_property
     def times(self) -> Ints:
         """When each event was, in ns; their numbers if the snapshot has no times."""
         moment: Ints = self.events["moment"].to_numpy()
@@ -107,12 +112,8 @@ def _device(trace: Trace, device: int) -> DeviceSnapshot:
     blocks = trace.snapshot_blocks.filter(pl.col("segment").is_in(segments["row"].to_list())).with_columns(
         size=size_of_request
     )
-    action, size = events["action"].cast(pl.String).to_numpy(), np.maximum(events["size"].to_numpy(), 0)
-    changes = [
-        np.where(action == "alloc", size, 0) - np.where(action == release, size, 0)
-        for release in ("free_requested", "free_completed")
-    ]
-    changes.append(np.where(np.isin(action, _STARTS), size, 0) - np.where(np.isin(action, _ENDS), size, 0))
+    actions, sizes = events["action"].to_physical().to_numpy(), np.maximum(events["size"].to_numpy(), 0)
+    changes = [_signs(begin, end)[actions] * sizes for begin, end in _BEGINS_AND_ENDS]
     is_allocated = blocks["state"] == "active_allocated"
     is_active = is_allocated | (blocks["state"] == "active_pending_free")
     ends = [int(blocks.filter(mask)["size"].sum()) for mask in (is_allocated, is_active)]
@@ -122,6 +123,11 @@ def _device(trace: Trace, device: int) -> DeviceSnapshot:
     lives = _lives(events, blocks.filter(is_active))
     start = before[0], before[1], before[2]
     return DeviceSnapshot(device, events, level_arrays[0], level_arrays[1], level_arrays[2], start, lives, segments)
+
+
+def _signs(begin: Sequence[str], end: Sequence[str]) -> Ints:
+    """Of each action 1 if it begins something, -1 if it ends it, and 0 otherwise."""
+    return np.array([(name in begin) - (name in end) for name in SNAPSHOT_ACTIONS.categories], np.int64)
 
 
 def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...arrays.allocator import release_free_memory
 from ...arrays.constants import repeat_value
 from ..pickles.machine import Words
 
+_MANY = 1 << 20  # rows whose blocks are worth giving back to the system
 _NARROW = tuple(map(np.dtype, ("u1", "u2", "u4", "u8")))
 
 
@@ -47,6 +49,8 @@ class WordColumn:
         for block in self._taken_blocks():
             values[at : at + block.size] = convert(block)
             at += block.size
+        if self.size >= _MANY:
+            release_free_memory()
         return values
 
     def words(self) -> Words:
