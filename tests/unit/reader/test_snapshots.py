@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.errors import NotATrace
-from kinetoscope_tb.measures.memory.snapshots import device_snapshots, stack_places
+from kinetoscope_tb.measures.memory.snapshots import device_snapshots
 from kinetoscope_tb.reader import read, read_blocks
 from support.large_snapshots import write_large_snapshot
 from support.pickles import PROTOCOLS, hostile, truncated
@@ -178,9 +178,12 @@ def test_a_large_snapshot_is_read_as_unpickling_would(protocol, tmp_path):
     assert of_events == [
         (e["action"], e["addr"], e["size"], e["stream"], e["time_us"] * 1000 - trace.origin_ns, "0, 0") for e in events
     ]
-    texts = dict(stack_places(trace).select("stack", "text").rows())
+    frames = trace.snapshot_frames.rows()
+    stacks = dict(trace.snapshot_stacks.group_by("stack", maintain_order=True).agg("frame").rows())
     for event, stack in list(zip(events, trace.snapshot_events["stack"], strict=True))[::997]:
-        assert texts[stack] == "\n".join(f"{f['filename']}:{f['line']}:{f['name']}" for f in event["frames"])
+        assert [frames[row] for row in stacks[stack]] == [
+            (f["filename"], f["line"], f["name"]) for f in event["frames"]
+        ]
     (snapshot,) = device_snapshots(trace)
     assert snapshot.before == (0, 0, 0)
     assert snapshot.active_bytes[-1] == trace.snapshot_segments["active_size"].sum()
