@@ -1,7 +1,9 @@
 """Real memory snapshots: what must add up, and memory_viz's arithmetic by its documented rules."""
 
+import gzip
 import pickle
 from collections import Counter
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,12 +14,26 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER
 
-SNAPSHOTS = sorted((FOLDER.parent / "snapshots").glob("*.pickle"))
-for_each_snapshot = pytest.mark.parametrize("path", SNAPSHOTS, ids=lambda path: path.stem)
+OF_OTHERS = sorted((FOLDER.parent / "snapshots").glob("*.pickle"))
+OURS = sorted((Path(__file__).parents[2] / "samples" / "h100_snapshots").glob("*.pickle.gz"))
+for_each_snapshot = pytest.mark.parametrize("path", [*OF_OTHERS, *OURS], ids=lambda path: path.name.split(".")[0])
+ADDS = {"allocated": ("alloc",), "active": ("alloc",), "reserved": ("segment_alloc", "segment_map")}
+REMOVES = {
+    "allocated": ("free_requested",),
+    "active": ("free_completed",),
+    "reserved": ("segment_free", "segment_unmap"),
+}
+
+
+def unpickled(path):
+    """What torch wrote into a file that we know."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return pickle.load(file)
 
 
 def test_there_are_snapshots():
-    assert len(SNAPSHOTS) == 3
+    assert len(OF_OTHERS) == 3
+    assert len(OURS) == 10
 
 
 @for_each_snapshot
@@ -49,8 +65,7 @@ def test_the_replay_ends_with_the_blocks_and_begins_at_a_level_that_is_possible(
     last = snapshot.events.height - 1
     alive = snapshot.alive(last)
     assert alive["size"].sum() == snapshot.active_bytes[-1]
-    with path.open("rb") as file:
-        blocks = [block for segment in pickle.load(file)["segments"] for block in segment["blocks"]]
+    blocks = [block for segment in unpickled(path)["segments"] for block in segment["blocks"]]
     active = {block["address"]: block["requested_size"] for block in blocks if block["state"] != "inactive"}
     assert dict(alive.select("address", "size").rows()) == active
     for event in {0, last // 3, last // 2, snapshot.peak, last}:
@@ -60,18 +75,24 @@ def test_the_replay_ends_with_the_blocks_and_begins_at_a_level_that_is_possible(
 @for_each_snapshot
 def test_levels_and_holders_equal_a_replay_event_by_event(path):
     """The rules of memory_viz: alloc adds a block, free_completed removes it; at the end are the snapshot's blocks."""
-    with path.open("rb") as file:
-        written = pickle.load(file)
-    blocks = [block for segment in written["segments"] for block in segment["blocks"] if block["state"] != "inactive"]
-    alive = {block["address"]: (block["requested_size"], block["frames"]) for block in blocks}
-    levels, at_end = [], sum(size for size, _ in alive.values())
-    for event in reversed(written["device_traces"][0]):
-        levels.append(at_end)
-        at_end += {"alloc": -event["size"], "free_completed": event["size"]}.get(event["action"], 0)
-    levels.reverse()
+    written = unpickled(path)
+    blocks = [block for segment in written["segments"] for block in segment["blocks"]]
+    ends = {
+        "allocated": sum(block["requested_size"] for block in blocks if block["state"] == "active_allocated"),
+        "active": sum(block["requested_size"] for block in blocks if block["state"] != "inactive"),
+        "reserved": sum(segment["total_size"] for segment in written["segments"]),
+    }
     trace = read(path)
     (snapshot,) = device_snapshots(trace)
-    assert snapshot.active_bytes.tolist() == levels
+    levels = {}
+    for number, (name, level) in enumerate(ends.items()):
+        levels[name] = []
+        for event in reversed(written["device_traces"][0]):
+            levels[name].append(level)
+            level += event["size"] * ((event["action"] in REMOVES[name]) - (event["action"] in ADDS[name]))
+        levels[name].reverse()
+        assert getattr(snapshot, f"{name}_bytes").tolist() == levels[name]
+        assert snapshot.before[number] == level
     begun, peak = {}, snapshot.peak
     for event in written["device_traces"][0][: peak + 1]:
         if event["action"] == "alloc":
@@ -81,7 +102,7 @@ def test_levels_and_holders_equal_a_replay_event_by_event(path):
     rows = VIEWS["snapshot_alive"].run(trace)
     known = rows.filter(pl.col("place") != "[allocated before the history]")
     assert known["alive_bytes"].sum() == sum(begun.values())
-    assert rows["alive_bytes"].sum() == levels[peak]
+    assert rows["alive_bytes"].sum() == levels["active"][peak]
     assert rows["blocks"].sum() >= len(begun)
 
 
