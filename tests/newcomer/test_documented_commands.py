@@ -166,7 +166,7 @@ def promises(home: Home, words: list[str]) -> str:
     if words[-2:] == ["--format", "json"]:
         return '"state":"ready"'
     if words[1:] == ["summary", "snapshot.pickle"]:
-        return "Memory grows with each step until the device is full"
+        return "Memory grows with each step, until the request of"
     if words[1] != "view":
         return PROMISED[words[1]].get(home.kind, "")
     try:

@@ -4,7 +4,7 @@ import pytest
 
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import VIEWS
-from support.snapshots import GIB, MIB, Allocator, frames_of, small_snapshot, trained
+from support.snapshots import GIB, MIB, Allocator, failing, frames_of, small_snapshot, trained
 
 
 def read_snapshot(allocator):
@@ -61,3 +61,25 @@ def test_memory_belongs_to_the_line_that_a_person_can_act_on(frames, place):
     row = first("snapshot_alive", read_snapshot(allocator))
     assert row["place"] == place
     assert "torch::unwind" not in row["frames"]  # a stack begins below the allocator's own frames
+
+
+def leaking(request):
+    allocator = Allocator(8 * GIB)
+    trained(allocator, 8, activation=256 * MIB, leak_bytes=800 * MIB)
+    return read_snapshot(failing(allocator, request))
+
+
+def test_a_leak_is_said_to_fill_the_device_only_as_far_as_that_is_known():
+    trace = leaking(2 * GIB)
+    unknown, known = (first("snapshot_failure", trace, device_memory_bytes=size) for size in (None, 8 * GIB))
+    for row in (unknown, known):
+        assert row["cause"] == "leak"
+        assert row["sentence"].startswith(
+            "Memory grows with each step, until the request of 2.00 GiB at `job/train.py:77"
+        )
+    assert "if the device has much more, the rest is taken outside of torch" in unknown["evidence"]
+    assert "the rest is taken outside" not in known["evidence"]
+
+
+def test_a_request_that_had_no_room_without_the_leak_either_failed_for_another_reason():
+    assert first("snapshot_failure", leaking(7 * GIB + 900 * MIB))["cause"] == "full_or_outside"

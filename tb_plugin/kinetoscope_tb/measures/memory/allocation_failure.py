@@ -117,8 +117,10 @@ def _failure(trace: Trace, snapshot: DeviceSnapshot, event: int, device_bytes: i
         by_kind[kind] = by_kind[kind][0] + total, max(by_kind[kind][1], largest)
     request, free = max(0, row["size"]), max(0, row["device_free"])
     reserved_bytes = sum(segment.size for segment in segments)
-    leak = _leak(trace, snapshot, event, alive)
     own, other, private = (by_kind[name][0] for name in ("own", "other_stream", "private"))
+    leak = _leak(trace, snapshot, event, alive)
+    if leak is not None and leak.alive_bytes + own + free < request:  # there would have been no room without it either
+        leak = None
     cause = _cause(request, free, reserved_bytes, (own, other, private), device_bytes, leak)
     return Failure(
         *(event, request, row["stream"], free, reserved_bytes, snapshot.levels(event)[1], own, by_kind["own"][1]),

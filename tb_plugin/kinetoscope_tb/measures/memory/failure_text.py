@@ -40,6 +40,9 @@ def explanation(trace: Trace, snapshot: DeviceSnapshot, failure: Failure) -> Exp
         "free": size(failure.device_free_bytes),
         "reserved": size(failure.reserved_bytes),
         "torch": size(failure.device_free_bytes + failure.reserved_bytes),
+        "rest": ""
+        if failure.device_bytes is not None
+        else _REST.format(size(failure.device_free_bytes + failure.reserved_bytes)),
         "active": size(failure.active_bytes),
         "unused": size(failure.unused_bytes),
         "largest": size(failure.largest_unused_bytes),
@@ -67,6 +70,7 @@ def _largest_holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> str:
 
 
 _IN_USE = "torch had {reserved} reserved, {active} of it in use, and the device had {free} free."
+_REST = " That is {} in all: if the device has much more, the rest is taken outside of torch."
 _LESS = "Make its largest holders smaller (activations: checkpointing; optimizer state: sharding). {holders}"
 _WORDS = {
     "full": (
@@ -76,8 +80,8 @@ _WORDS = {
         _LESS,
     ),
     "leak": (
-        "Memory grows with each step until the device is full: {grown}.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " Blocks of that line stay while other memory of a step is freed.",
+        "Memory grows with each step, until the request of {request}{where} had no room: {grown}.",
+        _IN_USE[0].upper() + _IN_USE[1:] + "{rest} Blocks of that line stay while other memory of a step is freed.",
         "Don't keep tensors from one step to the next, above all none with a graph behind it: `loss.item()` or "
         "`loss.detach()`. {holders}",
     ),
@@ -117,10 +121,9 @@ _WORDS = {
         "Compute it in parts: a chunked loss for logits, `scaled_dot_product_attention` for attention scores.",
     ),
     "full_or_outside": (
-        "The device is full: the request of {request}{where} had no room. Either tensors fill it, or something other "
-        "than torch takes part of it.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " That is {torch} in all: if the device has much more, the rest is taken "
-        "outside of torch.",
+        "The device had {free} free, too little for the request of {request}{where}. Either tensors fill the rest, or "
+        "something other than torch has a part of it.",
+        _IN_USE[0].upper() + _IN_USE[1:] + "{rest}",
         "Give the memory of the device as `device_memory_bytes` to tell. {holders}",
     ),
 }
