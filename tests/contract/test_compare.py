@@ -11,6 +11,7 @@ import kinetoscope_tb
 from contract.running import put
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
+from support.snapshots import GIB, MIB, Allocator, trained
 
 
 def slower():
@@ -236,3 +237,21 @@ def test_a_profile_compares_its_run(cases):
     base, new = (kinetoscope_tb.open(cases / "20_slow_rank_two_gloo", run=run) for run in ("slowjob", "slower"))
     frame = new.compare(base, "rank_steps")
     assert frame.select("worker", "without_waiting_ns_verdict").row(0) == ("rank1", "not certain")
+
+
+def test_two_memory_snapshots_are_compared_by_what_they_hold(kinetoscope, tmp_path):
+    paths = [tmp_path / name for name in ("before.pickle", "after.pickle")]
+    for path, steps in zip(paths, (1, 3), strict=True):
+        allocator = Allocator(2 * GIB)
+        trained(allocator, steps, activation=64 * MIB, leak_bytes=16 * MIB)
+        path.write_bytes(allocator.dumped())
+    _, said, _ = kinetoscope("compare", *map(str, paths))
+    assert said.startswith("Alive: 16.00 MiB → 48.00 MiB. The new snapshot holds 32.00 MiB that the base doesn't.")
+    assert "job/train.py:44 log_outputs" in said
+    _, table, _ = kinetoscope("compare", *map(str, paths), "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["place"], row["delta_alive_bytes"]) for row in rows] == [
+        ("job/train.py:44 log_outputs", str(32 * MIB))
+    ]
+    _, peaks, _ = kinetoscope("compare", *map(str, paths), "--set", "at=peak", "--set", "by=stack")
+    assert "job/model.py:20:forward" in peaks

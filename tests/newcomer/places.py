@@ -83,7 +83,8 @@ def furnish(folder: Path, kind: str, recordings: list[Path]) -> Home:
     for name in ("before.pt.trace.json.gz", "after.pt.trace.json.gz", "trace.json.gz", "elsewhere.json.gz"):
         shutil.copyfile(recordings[0], folder / name)
     snapshot = ROOT / "samples" / "h100_snapshots" / "leak.pickle.gz"
-    (folder / "snapshot.pickle").write_bytes(gzip.decompress(snapshot.read_bytes()))
+    for name in ("snapshot.pickle", "before.pickle", "after.pickle"):
+        (folder / name).write_bytes(gzip.decompress(snapshot.read_bytes()))
     text = gzip.decompress(recordings[0].read_bytes())
     (folder / "trace.json").write_bytes(text)
     (folder / "broken.json").write_bytes(text[: len(text) // 2])

@@ -17,7 +17,8 @@ from ..engine.answers import Missing
 from ..engine.comparisons import compute_changes, compute_comparison
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
-from ..names.text import visible
+from ..measures.recording.contents import has_snapshot_alone
+from ..names.text import memory_size, visible
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
 from ..web.json_text import json_text
@@ -49,6 +50,7 @@ _WHY_UNJUDGED = (
     "--within-recording lets what exceeds the steps of these two break a rule."
 )
 DEFAULT_OF_RULES = "operators"  # the view of a rule that names only a row
+OF_SNAPSHOTS, AT_THE_END = "snapshot_alive", {"at": "end"}  # what two memory snapshots are compared by
 
 
 def _options() -> list[click.Parameter]:
@@ -66,7 +68,10 @@ def _options() -> list[click.Parameter]:
     return [
         click.Argument(["base"], shell_complete=complete_path),
         click.Argument(["new"], required=False, shell_complete=complete_path),
-        click.Option(["--view", "view_id"], help="Which view to compare; by default what changed most, of any kind."),
+        click.Option(
+            ["--view", "view_id"],
+            help="Which view to compare; by default what changed most, of any kind, or what memory snapshots hold.",
+        ),
         click.Option(
             ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."
         ),
@@ -93,14 +98,17 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
         raise NotFound("view", rows_of, [CHANGES, *EVERY_VIEW])
     view = EVERY_VIEW[rows_of]
     rules = [parse_rule(rule, EVERY_VIEW, rows_of) for rule in options["rules"]]
-    arguments = view.arguments(_settings(options["settings"]))
     columns = [name for name in (options["columns"] or "").split(",") if name]
-    if is_of_all and (arguments or columns):
-        raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
     with ExitStack() as both:
         captures = [options[f"{side}_captures"] for side in SIDES]
         chosen_files = _files(base, new, options, is_of_run=view.scope != "recording")
         sides = [_Side(both, *place, its_own) for place, its_own in zip(chosen_files, captures, strict=True)]
+        settings = _settings(options["settings"])
+        if view_id is None and all(has_snapshot_alone(side.trace) for side in sides):
+            is_of_all, view, settings = False, EVERY_VIEW[OF_SNAPSHOTS], AT_THE_END | settings
+        if is_of_all and (settings or columns):
+            raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
+        arguments = view.arguments(settings)
         verdicts = _verdicts(rules, EVERY_VIEW, sides, options)
         if is_of_all:
             traces = [side.trace for side in sides]
@@ -217,10 +225,27 @@ def _print(
     elif form == "csv":
         click.echo(encode.csv(result.frame), nl=False)
     else:
-        click.echo(result.basis.words)
+        click.echo(_totals_of_snapshots(result) or result.basis.words)
         print_table(_with_values(_columns(result, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
+
+
+def _totals_of_snapshots(result: Comparison) -> str:
+    """How much memory two snapshots hold, and what the new one holds that the base doesn't; empty for anything else."""
+    frame, basis = result.frame, result.basis
+    if (
+        result.view.id != OF_SNAPSHOTS
+        or "delta_alive_bytes" not in frame
+        or basis.is_base_missing
+        or basis.is_new_missing
+    ):
+        return ""
+    base, new, more = (
+        memory_size(int(frame[name].clip(lower_bound=0).sum()))
+        for name in ("base_alive_bytes", "new_alive_bytes", "delta_alive_bytes")
+    )
+    return f"Alive: {base} → {new}. The new snapshot holds {more} that the base doesn't."
 
 
 def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]) -> None:
@@ -328,6 +353,8 @@ compare = click.Command(
     callback=_compare,
     params=_options(),
     help="""Compare two recordings: BASE and NEW are trace files or logdirs; without NEW both are in BASE.
+
+    Of two memory snapshots, it compares what was alive when each was taken, by line: --set by=stack, --set at=peak.
 
     Amounts are per complete step. A rule is a subject, > or <, and a limit: `step>5%` (the average step became 5 %
     longer), `operators.device_self_ns>10% and 50us` (any operator), `aten::mm>1ms` (a row of the view),

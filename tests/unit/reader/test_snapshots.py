@@ -8,6 +8,7 @@ import tracemalloc
 
 import polars as pl
 import pytest
+import zstandard
 
 from kinetoscope_tb.errors import NotATrace
 from kinetoscope_tb.measures.memory.snapshots import device_snapshots
@@ -83,7 +84,7 @@ def test_each_event_has_its_stack():
 def test_forms_of_a_file_make_no_difference(tmp_path):
     data = small_snapshot().dumped()
     forms = {"a.pickle": data, "b.pkl": data, "c.pickle.gz": gzip.compress(data), "d.html": page_of(data)}
-    forms["e.html"] = page_of(data + b"12")
+    forms |= {"e.html": page_of(data + b"12"), "f.pickle.zst": zstandard.compress(data)}
     traces = []
     for name, content in forms.items():
         path = tmp_path / name

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import VIEWS
 from support.snapshots import GIB, MIB, Allocator, failing, frames_of, small_snapshot, trained
@@ -60,7 +61,7 @@ def test_memory_belongs_to_the_line_that_a_person_can_act_on(frames, place):
     allocator.events[-1]["frames"] = block.frames = frames
     row = first("snapshot_alive", read_snapshot(allocator))
     assert row["place"] == place
-    assert "torch::unwind" not in row["frames"]  # a stack begins below the allocator's own frames
+    assert "torch::unwind" not in row["largest_stack"]  # a stack begins below the allocator's own frames
 
 
 def leaking(request):
@@ -83,3 +84,26 @@ def test_a_leak_is_said_to_fill_the_device_only_as_far_as_that_is_known():
 
 def test_a_request_that_had_no_room_without_the_leak_either_failed_for_another_reason():
     assert first("snapshot_failure", leaking(7 * GIB + 900 * MIB))["cause"] == "full_or_outside"
+
+
+def test_snapshots_are_compared_by_line_and_by_stack():
+    base, new = Allocator(2 * GIB), Allocator(2 * GIB)
+    call = "/job/train.py:30:step"
+    for allocator, sizes in ((base, {1: 8 * MIB, 2: 2 * MIB, 4: MIB}), (new, {1: 8 * MIB, 2: 4 * MIB, 3: 16 * MIB})):
+        for line, size in sizes.items():  # the largest stack of the line is another one on each side
+            allocator.allocate(size, frames_of(f"/site-packages/torch/nn/modules/linear.py:{line}:forward", call))
+    base_trace, new_trace = read_snapshot(base), read_snapshot(new)
+    (row,) = compare(VIEWS["snapshot_alive"], base_trace, new_trace).frame.rows(named=True)
+    assert row["place"] == "job/train.py:30 step"
+    assert (row["base_alive_bytes"], row["new_alive_bytes"], row["delta_alive_bytes"]) == (11 * MIB, 28 * MIB, 17 * MIB)
+    by_stack = compare(VIEWS["snapshot_alive"], base_trace, new_trace, arguments={"at": "end", "by": "stack"}).frame
+    columns = ("only_in", "base_alive_bytes", "new_alive_bytes", "delta_alive_bytes")
+    assert by_stack.select(columns).rows() == [
+        ("new", None, 16 * MIB, 16 * MIB),
+        (None, 2 * MIB, 4 * MIB, 2 * MIB),
+        ("base", MIB, None, -MIB),
+        (None, 8 * MIB, 8 * MIB, 0),
+    ]
+    assert [f"linear.py:{line}:" in text for line, text in zip((3, 2, 4, 1), by_stack["frames"], strict=True)] == [
+        True
+    ] * 4

@@ -128,6 +128,11 @@ def has_snapshot(trace: Trace) -> bool:
     return not (trace.snapshot_events.is_empty() and trace.snapshot_segments.is_empty())
 
 
+def has_snapshot_alone(trace: Trace) -> bool:
+    """Whether there is a memory snapshot, and nothing of a trace."""
+    return has_snapshot(trace) and trace.host_events.is_empty() and trace.device_events.is_empty()
+
+
 @once_per_trace
 def has_snapshot_failure(trace: Trace) -> bool:
     """Whether there is any allocation of a memory snapshot that failed."""

@@ -36,7 +36,8 @@ class SnapshotAlive(OfSnapshot):
     alive_frac = Column(FRACTION, "Of all active memory of the device.")
     blocks = Column(COUNT, "Number of blocks.")
     largest_bytes = Column(BYTES, "The largest block.")
-    frames = Column(STACK, "The stack, the innermost frame first; by line, the one with the most memory.")
+    frames = Column(STACK, "By stack, the stack: the innermost frame first.")
+    largest_stack = Column(STACK, "By line, the stack that has most of its memory.")
 
 
 def snapshot_alive(
@@ -72,10 +73,10 @@ def _alive(trace: Trace, snapshot: DeviceSnapshot, event: int, by: str) -> pl.Da
             pl.col("alive_bytes").sum(),
             pl.col("blocks").sum(),
             pl.col("largest_bytes").max(),
-            frames=pl.col("text").first() if by == "line" else pl.lit(None),
+            largest_stack=pl.col("text").first() if by == "line" else pl.lit(None, pl.String),
         )
     )
-    frames = pl.col("frames") if by == "line" else pl.col("text")
+    frames = pl.lit(None, pl.String) if by == "line" else pl.col("text")
     return (
         rows.with_columns(
             device=pl.lit(snapshot.device, pl.Int64), alive_frac=pl.col("alive_bytes") / total, frames=frames
