@@ -173,5 +173,6 @@ OWN = {
     "kinetoscope_tb.filesystem.regular_files": "opens for the modules above",
     "kinetoscope_tb.web.assets": "the page, which comes with the package",
     "kinetoscope_tb.web.encode": "a file of the package",
+    "kinetoscope_tb.web.standalone.application": "the page, which comes with the package",
 }
 """Modules that open files which nobody else writes, and why these can be trusted."""
