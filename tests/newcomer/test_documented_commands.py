@@ -39,6 +39,7 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
     "export": "a variable of a server of models",
     "touch": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope gate": "needs several recordings a side: tests/contract/test_gate.py",
+    "kinetoscope open": "serves until its page is closed: tests/contract/test_open.py, tests/contract/test_places.py",
     "kinetoscope why": "needs dumps of a job that hangs: tests/contract/test_why.py",
     "kinetoscope trigger": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope demo": "trains for half a minute: tests/unit/producer/test_demo.py",
