@@ -137,6 +137,10 @@ static int64_t stack_row(Machine *m, int64_t first, int64_t size) {
 
 /* ---- containers ---- */
 
+/* Where the values above the last mark begin: no opcode takes one below it. */
+static inline int64_t floor_of(Machine *m) { return S(MARKS) ? AT(m->state, MARK_PLACES + S(MARKS) - 1) : 0; }
+static inline bool is_above_mark(Machine *m, int64_t count) { return S(VALUES) - count >= floor_of(m) || refuse(m, NO_VALUE); }
+
 static inline bool is_object(int64_t word) { return kind_of(word) >= LIST && kind_of(word) <= TUPLE; }
 static inline bool is_frame_word(int64_t word) { return kind_of(word) == RECORD && kind_of(value_of(word)) == FRAME_KIND; }
 
@@ -199,7 +203,7 @@ static void append_chunk(Machine *m, int64_t object, int64_t first) {
 
 /* The object at a place of the stack, if it is of that kind and may change; NONE otherwise. */
 static inline int64_t open_object(Machine *m, int64_t place, int64_t kind) {
-    if (place < 0) return fail(m, NO_VALUE);
+    if (place < floor_of(m)) return fail(m, NO_VALUE);
     int64_t word = AT(m->values, place);
     if (kind_of(word) != kind) return fail(m, WRONG_KIND);
     return AT(m->facts, value_of(word)) & IS_INSIDE ? fail(m, CHANGED) : value_of(word);
@@ -333,10 +337,10 @@ static int64_t *scattered_place(Machine *m, int64_t number) {
 }
 
 static bool remember(Machine *m, int64_t number) {
-    if (S(VALUES) < 1) return refuse(m, NO_VALUE);
+    if (!is_above_mark(m, 1)) return false;
     int64_t word = AT(m->values, S(VALUES) - 1);
     if (number < m->memo_size) {
-        S(MEMO) += AT(m->memo, number) == MISSING;
+        S(MEMO) += AT(m->memo, number) == MISSING && !(S(SCATTER) && scattered_place(m, number)[0]);
         bool is_small = word == (int32_t)word;
         if (!is_small) AT(m->wide, S(WIDES)) = word;
         AT(m->memo, number) = (int32_t)(is_small ? word : word_of(ELSEWHERE, S(WIDES)++));
@@ -475,17 +479,10 @@ static bool is_full(Machine *m, int64_t items, int64_t text) {
 static inline bool needs_mark(uint8_t opcode) { return opcode == 'e' || opcode == 'u' || opcode == 't'; }
 
 static bool pop(Machine *m) {
-    int64_t floor = S(MARKS) ? AT(m->state, MARK_PLACES + S(MARKS) - 1) : 0;
-    if (S(VALUES) > floor) return S(VALUES)--, true;
+    if (S(VALUES) > floor_of(m)) return S(VALUES)--, true;
     if (!S(MARKS)) return refuse(m, NO_VALUE);
     S(MARKS)--;
     return true;
-}
-
-/* How many values the last mark and its end lie under, so that nothing below the mark is taken. */
-static inline bool is_above_mark(Machine *m, int64_t count) {
-    int64_t floor = S(MARKS) ? AT(m->state, MARK_PLACES + S(MARKS) - 1) : 0;
-    return S(VALUES) - count >= floor || refuse(m, NO_VALUE);
 }
 
 /* Do what the opcode at i says; `size`: the bytes of its text or number. */
@@ -498,7 +495,7 @@ static inline bool act(Machine *m, int64_t i, uint8_t opcode, int64_t size) {
     case 'j': return push(m, recalled(m, (int64_t)little(b, i + 1, 4)));
     case 'q': return remember(m, AT(b.at, i + 1));
     case 'r': return remember(m, (int64_t)little(b, i + 1, 4));
-    case 0x94: return remember(m, S(MEMO));
+    case 0x94: return remember(m, S(MEMO) + S(SCATTER)); /* as many as the memo has */
     case '(': return push_mark(m);
     case 'K': return push(m, word_of(INTEGER, AT(b.at, i + 1)));
     case 'M': return push(m, word_of(INTEGER, (int64_t)little(b, i + 1, 2)));
@@ -583,7 +580,7 @@ static void walk(Machine *m) {
             left = 0;
         }
         left -= takes;
-        if (opcode == '.') return S(AT_BYTE) = i + 1, (void)fail(m, ENDED);
+        if (opcode == '.') return is_above_mark(m, 1) ? (void)(S(AT_BYTE) = i + 1, S(OUTCOME) = ENDED) : (void)0;
         if (!act(m, i, opcode, (int64_t)size)) return;
         i += length + (int64_t)size;
         if (left <= 0) left = credit(m);

@@ -234,7 +234,8 @@ class Machine:
         """The word of the whole value; MISSING if there is none."""
         if self._root is not None:
             return self._root
-        word = int(self._arrays["values"][0]) if self._count("values") else int(Kind.MISSING)
+        count = self._count("values")
+        word = int(self._arrays["values"][count - 1]) if count else int(Kind.MISSING)
         return self.word_of_contents(word)
 
     def word_of_contents(self, word: int) -> int:
