@@ -4,6 +4,7 @@
 
     loader, plugin, web    the TensorBoard plugin: a tab and its routes     cli, api   the command line, data frames
     views, view, table     what is shown: a view is one file and one line   compare    a view of two traces
+    summary, text_table    the first screen and tables as text              notebook   what a notebook shows
     timeline               slices to draw, search and explain               export     files for other tools
     engine                 loads, computes, caches in memory and on disk    advice     what to do about a slow step
     discovery              logdirs → runs, workers, spans                   diagnostics  what is wrong with a recording

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,20 +14,37 @@ from .engine.answers import Missing, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
+from .engine.doubts import doubt
 from .engine.executors import local_executors
 from .engine.file_processes import FileProcesses
 from .engine.files import open_or_read, write_to_cache
 from .engine.summary_loader import files_of, load_summaries, ranks_of
 from .errors import BadParameter, MissingData, NotFound
+from .measures.calls.kernel_names import labels_of_kernels
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import parse_patterns
 from .names.text import visible
-from .summary import OF_RUN, WIDTH, environment_line, recording_lines, run_lines, views_of, waiting_for
+from .notebook.first_screen import first_screen
+from .notebook.page import Page
+from .notebook.view_frame import Display, ViewFrame
+from .summary import (
+    OF_RUN,
+    WIDTH,
+    Block,
+    environment_line,
+    recording_blocks,
+    run_blocks,
+    text_lines,
+    views_of,
+    waiting_for,
+)
+from .trace import Trace
 from .views import EVERY_VIEW, VIEWS
+from .web.report import report
 
 if TYPE_CHECKING:
     from .distributed.run import Ranks
-    from .trace import Diagnostic, Trace
+    from .trace import Diagnostic
     from .trace.meta import Meta
     from .view import Recorded, View
 
@@ -37,6 +53,7 @@ class Profile:
     """One recording of one worker. A view is a method call, an attribute, or a name: `profile.view("operators")`.
 
     Frames are Polars frames: they implement the Arrow PyCapsule protocol, so pandas, PyArrow and DuckDB take them too.
+    A notebook shows the recording as its first screen, and each view with headings, units and definitions.
     Columns are in nanoseconds, bytes and fractions; docs/metrics.md says what each means.
 
     Args:
@@ -105,7 +122,12 @@ class Profile:
             raise NotFound("view", name, EVERY_VIEW)
         view = EVERY_VIEW[name]
         arguments = view.arguments({key: str(value) for key, value in parameters.items()})
-        return _frame(name, merge_run_notes(view, compute(view, self._recorded(view), arguments), self._file))
+        subject = self._recorded(view)
+        frame = _frame(name, merge_run_notes(view, compute(view, subject, arguments), self._file))
+        display = Display(view.title, view.table.columns, view.table.weight, hint=view.hint)
+        if isinstance(subject, Trace):
+            display = replace(display, note=doubt(subject, view), labels=labels_of_kernels(subject))
+        return ViewFrame(frame, display)
 
     def _recorded(self, view: View) -> Recorded:
         """What a view is about: the recording, or all recordings of its span or run."""
@@ -119,19 +141,41 @@ class Profile:
 
     def summary(self, width: int = WIDTH) -> str:
         """Return the first screen as text: whether a rank of the run is slow, then what this recording shows."""
+        environment, blocks = self._first_screen()
+        return "\n".join([self._title, environment, "", *text_lines(blocks, width)])
+
+    def page(self) -> Page:
+        """Return the page with the answers about this recording and its run, for a notebook: it needs no server.
+
+        It is what `kinetoscope report` writes: without the timeline, comparisons and single events.
+        """
+        is_of_run = len(self._listing.runs[self.run]) > 1
+        views, ranks = (EVERY_VIEW, self._ranks_of) if is_of_run else (VIEWS, None)
+        return Page(self._title, report([(self._file, self._trace)], 1, views, ranks_of=ranks, is_framed=True))
+
+    def _ranks_of(self, _: TraceFile, scope: str) -> Ranks:
+        return self._ranks(scope)
+
+    @property
+    def _title(self) -> str:
+        return visible(f"{self.run} · {self.worker} · {self.span}")
+
+    def _first_screen(self) -> tuple[str, list[Block]]:
+        """(the line about the environment, the blocks of the run and of this recording)."""
         is_of_run = len(self._listing.runs[self.run]) > 1
         answers = {name: compute(EVERY_VIEW[name], self._trace, {}) for name in views_of(self._trace)}
         if is_of_run:
             ranks = self._ranks("run")
             answers |= {name: compute(EVERY_VIEW[name], ranks, {}) for name in OF_RUN}
         frames = {name: answer for name, answer in answers.items() if not isinstance(answer, Missing)}
-        title = [visible(f"{self.run} · {self.worker} · {self.span}"), environment_line(self._trace, frames), ""]
-        lines = recording_lines(self._trace, frames, width, waiting_for(frames, self.worker))
-        return "\n".join([*title, *(run_lines(frames, width) if is_of_run else ()), *lines])
+        blocks = recording_blocks(self._trace, frames, waiting_for(frames, self.worker))
+        return environment_line(self._trace, frames), [*(run_blocks(frames) if is_of_run else ()), *blocks]
 
-    def _repr_html_(self) -> str:
-        """The summary, for notebooks."""
-        return f"<pre>{html.escape(self.summary())}</pre>"
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
+        """The first screen as text and HTML, as IPython asks for them."""
+        environment, blocks = self._first_screen()
+        text = "\n".join([self._title, environment, "", *text_lines(blocks)])
+        return {"text/plain": text, "text/html": first_screen(self._title, environment, blocks)}
 
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int

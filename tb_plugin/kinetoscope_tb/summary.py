@@ -1,9 +1,14 @@
-"""The first screen as text, from the answers of the page: of a run of several ranks, then of one recording."""
+"""The first screen, from the answers of the page: of a run of several ranks, then of one recording.
+
+It is a list of blocks: claims, tables of names with numbers, and sentences. The terminal shows them as text, a notebook
+as HTML.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -25,8 +30,7 @@ MOST_RANKS = 8
 MOST_LANES = 12
 WIDTH = 100
 _BAR = 20
-_NAME, _LEAST_NAME = 48, 20
-_NUMBERS = 32  # characters of the numbers behind a name
+_TABLE, _LEAST_NAME = 80, 20  # characters of a table without its indentation, and of the names in it
 _NOTHING = "nothing_to_fix"
 _NO_FAULT = ("no_straggler", "unknown")
 _LATE = ("straggler", "slow_at_times")
@@ -37,32 +41,89 @@ _MOSTLY = 0.5  # of what communication takes
 Frames = Mapping[str, pl.DataFrame]
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What was found.
+
+    Args:
+        title: What it is, with its size.
+        evidence: The numbers that say so.
+        action: What to do; empty if there is nothing to do.
+        number: Its number among the further ones; 0 if it is the first.
+    """
+
+    title: str
+    evidence: str
+    action: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class CellColumn:
+    """A column behind the names of a table.
+
+    Args:
+        heading: Its heading, or nothing.
+        width: Characters of a cell as text.
+        is_text: Whether its cells are words, which begin at the left.
+    """
+
+    heading: str
+    width: int
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """A short table: names, and numbers as text behind them.
+
+    Args:
+        title: What it shows.
+        columns: The columns behind the names.
+        rows: A name and its cells each.
+        shares: What part of the whole each row is, to draw bars, or nothing.
+        name_width: Characters of a name as text; None: as many as there is room for.
+        remainder: What is left out.
+    """
+
+    title: str
+    columns: tuple[CellColumn, ...]
+    rows: tuple[tuple[str, ...], ...]
+    shares: tuple[float, ...] = ()
+    name_width: int | None = None
+    remainder: str = ""
+
+
+Block = Claim | NameTable | str
+"""A part of the first screen; an empty text is an empty line."""
+
+
 def views_of(trace: Trace) -> tuple[str, ...]:
     """The views that the summary of a recording, or of a memory snapshot, is made of."""
     return OF_SNAPSHOT if has_snapshot(trace) else OF_RECORDING
 
 
-def run_lines(frames: Frames, width: int = WIDTH) -> Iterator[str]:
+def run_blocks(frames: Frames) -> Iterator[Block]:
     """What the page says about the run: which rank is slow, why, and how the ranks compare.
 
     Args:
         frames: The views OF_RUN, as far as there is data for them.
-        width: Of a line, in characters.
     """
-    advice = _rows(frames, "run_advice")
-    for row in advice:
-        yield from _paragraph(row, "", width, has_action=row["rule"] not in _NO_FAULT)
+    for row in _rows(frames, "run_advice"):
+        yield _claim(row, has_action=row["rule"] not in _NO_FAULT)
         yield ""
-    ranks, room = _rows(frames, "stragglers"), _room(width) - len("slow at times")
-    if ranks:
-        yield f"{'Ranks, per typical step':<{room + 2}}{'own time':>13}{'waiting':>13}  {'verdict'}"
-    for row in ranks[:MOST_RANKS]:
-        own, wait = text.time(row["without_waiting_ns"]), text.time(row["wait_ns"])
-        yield f"  {_cut(visible(row['worker']), room):<{room}}{own:>13}{wait:>13}  {row['verdict']}"
-    if ranks[MOST_RANKS:]:
-        yield f"  … and {text.times(len(ranks) - MOST_RANKS, 'rank')} that took less"
-    if ranks:
-        yield ""
+    ranks = _rows(frames, "stragglers")
+    if not ranks:
+        return
+    rows = (
+        (visible(row["worker"]), text.time(row["without_waiting_ns"]), text.time(row["wait_ns"]), row["verdict"])
+        for row in ranks[:MOST_RANKS]
+    )
+    columns = CellColumn("own time", 13), CellColumn("waiting", 13), CellColumn("verdict", 19, is_text=True)
+    left_out = len(ranks) - MOST_RANKS
+    remainder = f"… and {text.times(left_out, 'rank')} that took less" if left_out > 0 else ""
+    yield NameTable("Ranks, per typical step", columns, tuple(rows), remainder=remainder)
+    yield ""
 
 
 def waiting_for(frames: Frames, worker: str) -> tuple[str, int]:
@@ -71,33 +132,30 @@ def waiting_for(frames: Frames, worker: str) -> tuple[str, int]:
     return next(iter(slow.items())) if slow and worker not in slow else ("", 0)
 
 
-def recording_lines(
-    trace: Trace, frames: Frames, width: int = WIDTH, waiting: tuple[str, int] = ("", 0)
-) -> Iterator[str]:
+def recording_blocks(trace: Trace, frames: Frames, waiting: tuple[str, int] = ("", 0)) -> Iterator[Block]:
     """What the page says about one recording.
 
     Args:
         trace: The recording.
         frames: Its `views_of`, as far as it has data for them.
-        width: Of a line, in characters.
         waiting: The slow rank that it waits for, and how long per step: communicating less doesn't shorten that.
     """
     if has_snapshot(trace):
-        yield from _snapshot(frames, width)
+        yield from _snapshot(frames)
         return
     advice = [_after_slow_rank(row, *waiting) for row in _rows(frames, "advice")]
     if advice:
-        yield from _paragraph(advice[0], "", width, has_action=advice[0]["rule"] != _NOTHING)
+        yield _claim(advice[0], has_action=advice[0]["rule"] != _NOTHING)
         yield ""
-    yield from _server(_rows(frames, "phases"), width)
+    yield from _server(_rows(frames, "phases"))
     if trace.meta.foreign_writer is not None:
-        yield from _busy_lanes(trace, _rows(frames, "lanes"), width)
+        yield from _busy_lanes(trace, _rows(frames, "lanes"))
     if trace.meta.foreign_writer is None or not trace.device_events.is_empty():
         yield from _breakdown(trace, _rows(frames, "overview"))
     labels = labels_of_kernels(trace)
     for kind in ("kernel", "operator"):
-        yield from _top(trace, frames.get("top"), kind, labels, width)
-    yield from _others(advice[1:], width)
+        yield from _top(trace, frames.get("top"), kind, labels)
+    yield from _others(advice[1:])
 
 
 def _after_slow_rank(advice: dict[str, Any], slow: str, wait_ns: int) -> dict[str, Any]:
@@ -127,7 +185,7 @@ def _size(advice: Mapping[str, Any]) -> str:
     return f"saves at most {text.time(advice['saving_ns'])}, {text.percent(advice['saving_frac'] or 0)}; {confidence}"
 
 
-def _server(phases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _server(phases: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     """Tokens per second of a server, by phase."""
     said = [
         f"{row['phase']} {row['tokens_per_s']:,.0f} tokens/s".replace(",", "\u202f")
@@ -136,56 +194,63 @@ def _server(phases: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
         if row["tokens_per_s"] is not None
     ]
     if said:
-        yield from _wrapped(f"The server processes: {'; '.join(said)}.", width)
+        yield f"The server processes: {'; '.join(said)}."
 
 
-def _snapshot(frames: Frames, width: int) -> Iterator[str]:
+def _snapshot(frames: Frames) -> Iterator[Block]:
     """Of a memory snapshot: why the last allocation failed, the peak, what was alive then, and what grew."""
     for row in _rows(frames, "snapshot_failure")[:1]:
-        for sentence, before in ((row["sentence"], ""), (row["evidence"], "  "), (row["action"], "  → ")):
-            yield from _wrapped(sentence, width, before)
+        yield Claim(row["sentence"], row["evidence"], row["action"])
         yield ""
     for row in _rows(frames, "snapshot_levels"):
         if row["what"] == "peak":
             levels = [text.memory_size(row[f"{name}_bytes"]) for name in ("allocated", "active", "reserved")]
             yield f"Peak of device {row['device']}: {levels[0]} allocated, {levels[1]} active, {levels[2]} reserved"
-    room = _room(width) + _NUMBERS - 26
     for title, view, amount, count in (
         ("Alive at the peak, by line", "snapshot_alive", "alive_bytes", "blocks"),
         ("Growth from the first period to the last", "snapshot_growth", "growth_bytes", "grown_periods"),
     ):
-        rows = _rows(frames, view)[:MOST]
+        rows = [
+            (visible(row["place"]), text.memory_size(row[amount]), f"{row[count]:,}")
+            for row in _rows(frames, view)[:MOST]
+        ]
         if rows:
             yield ""
-            yield f"{_cut(title, room + 2):<{room + 2}}{'memory':>14}{count.replace('grown_', ''):>10}"
-        for row in rows:
-            line = _cut(visible(row["place"]), room)
-            yield f"  {line:<{room}}{text.memory_size(row[amount]):>14}{row[count]:>10,}"
+            columns = CellColumn("memory", 14), CellColumn(count.replace("grown_", ""), 10)
+            yield NameTable(title, columns, tuple(rows))
 
 
-def _breakdown(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _breakdown(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     if not rows:
         return
     whole = rows[-1]
     count, noun = _counted(trace), step_noun(trace.steps)
     unit = "The recording" if not count else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
     spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
-    yield f"{unit}: {text.time(whole['mean_ns'])}{spread}"
-    for row in rows[:-1]:
-        share = row["share_frac"] or 0.0
-        if row["mean_ns"]:
-            bar = "█" * round(_BAR * share)
-            yield f"  {row['category']:<14}{text.time(row['mean_ns']):>10}{100 * share:>7.1f} %  {bar}".rstrip()
+    parts = [(row["category"], row["mean_ns"], row["share_frac"] or 0.0) for row in rows[:-1] if row["mean_ns"]]
+    yield NameTable(
+        f"{unit}: {text.time(whole['mean_ns'])}{spread}",
+        (CellColumn("", 10), CellColumn("", 9)),
+        tuple((category, text.time(mean_ns), f"{100 * share:.1f} %") for category, mean_ns, share in parts),
+        shares=tuple(share for _, _, share in parts),
+        name_width=14,
+    )
     yield ""
 
 
-def _busy_lanes(trace: Trace, lanes: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    room = _room(width)
-    yield f"Busy time by lane: {trace.meta.events:,} events in {text.time(trace.window[1] - trace.window[0])}"
-    for row in lanes[:MOST_LANES]:
-        busy = f"{text.time(row['busy_ns']):>13}{100 * (row['busy_frac'] or 0):>7.1f} %"
-        name = _cut(visible(f"{row['process']} · {row['lane']}"), room)
-        yield f"  {name:<{room}}{busy}{row['events']:>10,}"
+def _busy_lanes(trace: Trace, lanes: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    rows = (
+        (
+            visible(f"{row['process']} · {row['lane']}"),
+            text.time(row["busy_ns"]),
+            f"{100 * (row['busy_frac'] or 0):.1f} %",
+            f"{row['events']:,}",
+        )
+        for row in lanes[:MOST_LANES]
+    )
+    window_ns = trace.window[1] - trace.window[0]
+    title = f"Busy time by lane: {trace.meta.events:,} events in {text.time(window_ns)}"
+    yield NameTable(title, (CellColumn("", 13), CellColumn("", 9), CellColumn("", 10)), tuple(rows))
     yield ""
 
 
@@ -195,47 +260,85 @@ def _counted(trace: Trace) -> int:
     return (int(trace.steps["is_complete"].sum()) or trace.steps.height) if is_marked else 0
 
 
-def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str], width: int) -> Iterator[str]:
+def _top(trace: Trace, frame: pl.DataFrame | None, kind: str, labels: Mapping[str, str]) -> Iterator[Block]:
     """The same rows and numbers as on the page: per complete step."""
-    rows = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
-    if not rows:
+    top = [] if frame is None else frame.filter(kind=kind).head(MOST).rows(named=True)
+    if not top:
         return
     per = f"per {step_noun(trace.steps)}" if _counted(trace) > 1 else "total"
-    room = _room(width)
-    title = f"Top {kind}s by {rows[0]['measure']}"
-    yield f"{_cut(title, room + 2):<{room + 2}}{per:>13}{'share':>9}{'calls':>10}"
-    for row in rows:
-        name = _cut(visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]), room)
-        share = 100 * row["share_frac"]
-        calls = "" if row["calls"] is None else text.often(row["calls"] / max(1, _counted(trace)))
-        yield f"  {name:<{room}}{text.time(row['mean_ns']):>13}{share:>7.1f} %{calls:>10}".rstrip()
+    rows = (
+        (
+            visible(labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]),
+            text.time(row["mean_ns"]),
+            f"{100 * row['share_frac']:.1f} %",
+            "" if row["calls"] is None else text.often(row["calls"] / max(1, _counted(trace))),
+        )
+        for row in top
+    )
+    columns = CellColumn(per, 13), CellColumn("share", 9), CellColumn("calls", 10)
+    yield NameTable(f"Top {kind}s by {top[0]['measure']}", columns, tuple(rows))
     yield ""
 
 
-def _others(advice: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _others(advice: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
     """What to do besides, and what is fine."""
     causes = [row for row in advice if row["rule"] != _NOTHING]
     if causes:
         yield "Also"
     for number, row in enumerate(causes, 1):
-        yield from _paragraph(row, f"{number:>2}. ", width)
+        yield _claim(row, number)
     for row in advice[len(causes) :]:
         yield ""
-        yield from _wrapped(f"{row['title']} {row['evidence']}", width)
+        yield f"{row['title']} {row['evidence']}"
 
 
-def _paragraph(advice: Mapping[str, Any], before: str, width: int, *, has_action: bool = True) -> Iterator[str]:
-    """A title with its size, the evidence, and what to do."""
+def _claim(advice: Mapping[str, Any], number: int = 0, *, has_action: bool = True) -> Claim:
+    action = advice["action"] if has_action else ""
+    return Claim(f"{advice['title']} ({_size(advice)})", advice["evidence"], action, number)
+
+
+def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> Iterator[str]:
+    """The blocks as text.
+
+    Args:
+        blocks: The blocks.
+        width: Of a line, in characters.
+    """
+    for block in blocks:
+        if isinstance(block, Claim):
+            yield from _claim_lines(block, width)
+        elif isinstance(block, NameTable):
+            yield from _table_lines(block, width)
+        else:
+            yield from _wrapped(block, width) or [""]
+
+
+def _claim_lines(claim: Claim, width: int) -> Iterator[str]:
+    before = f"{claim.number:>2}. " if claim.number else ""
     after = " " * (len(before) or 2)
-    yield from _wrapped(f"{advice['title']} ({_size(advice)})", width, before)
-    yield from _wrapped(advice["evidence"], width, after)
-    if has_action:
-        yield from _wrapped(advice["action"], width, f"{after}→ ")
+    yield from _wrapped(claim.title, width, before)
+    yield from _wrapped(claim.evidence, width, after)
+    yield from _wrapped(claim.action, width, f"{after}→ ")
 
 
-def _room(width: int) -> int:
-    """The characters for a name before three numbers."""
-    return max(_LEAST_NAME, min(_NAME, width - 2 - _NUMBERS))
+def _table_lines(table: NameTable, width: int) -> Iterator[str]:
+    numbers = sum(column.width for column in table.columns)
+    room = table.name_width or max(_LEAST_NAME, min(_TABLE - numbers, width - 2 - numbers))
+    headings = [column.heading for column in table.columns]
+    if any(headings):
+        yield f"{_cut(table.title, room + 2):<{room + 2}}{_cells(table.columns, headings)}"
+    else:
+        yield table.title
+    for number, (name, *cells) in enumerate(table.rows):
+        bar = "  " + "█" * round(_BAR * table.shares[number]) if table.shares else ""
+        yield f"  {_cut(name, room):<{room}}{_cells(table.columns, cells)}{bar}".rstrip()
+    if table.remainder:
+        yield f"  {table.remainder}"
+
+
+def _cells(columns: Sequence[CellColumn], cells: Sequence[str]) -> str:
+    pairs = zip(columns, cells, strict=True)
+    return "".join(f"  {cell}" if column.is_text else f"{cell:>{column.width}}" for column, cell in pairs)
 
 
 def _cut(name: str, width: int) -> str:

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import kinetoscope_tb
-from kinetoscope_tb.cli.text_table import text_column
+from kinetoscope_tb.text_table import text_column
 from kinetoscope_tb.views import EVERY_VIEW
 from newcomer.commands import Command, documented
 from newcomer.installing import ROOT
@@ -40,7 +40,6 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
     "touch": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope gate": "needs several recordings a side: tests/contract/test_gate.py",
     "kinetoscope open": "serves until its page is closed: tests/contract/test_open.py, tests/contract/test_places.py",
-    "cat trace.json.gz '|' kinetoscope open": "like it, with standard input: tests/contract/test_open.py",
     "kinetoscope why": "needs dumps of a job that hangs: tests/contract/test_why.py",
     "kinetoscope trigger": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope demo": "trains for half a minute: tests/unit/producer/test_demo.py",

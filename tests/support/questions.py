@@ -17,7 +17,6 @@ from typing import Any, get_args
 
 import polars as pl
 
-from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.diagnostics.verification import run_problems, verdict
 from kinetoscope_tb.discovery import TraceFile
@@ -38,6 +37,7 @@ from kinetoscope_tb.reader import Progress, read_blocks
 from kinetoscope_tb.reader.event import event_of
 from kinetoscope_tb.reader.scan.strict_json import is_strict
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION
+from kinetoscope_tb.text_table import aligned_lines, text_columns
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import AreaFlames, area_flames
 from kinetoscope_tb.timeline.area.groups import By, groups
@@ -140,7 +140,7 @@ def _ask_view(view: Any, trace: Any, given: dict[str, Any]) -> pl.DataFrame | No
     if isinstance(frame, Missing):
         return None
     encode.csv(frame).encode()
-    aligned(text_columns(view.table.columns, frame)).encode()
+    aligned_lines(text_columns(view.table.columns, frame)).encode()
     _fail_if_senseless(view, frame)
     return frame
 

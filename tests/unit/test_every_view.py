@@ -8,11 +8,11 @@ from inspect import signature
 import polars as pl
 import pytest
 
-from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.engine.answers import Missing
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines, parent_column
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
+from kinetoscope_tb.text_table import aligned_lines, text_columns
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import FRAMES
 from kinetoscope_tb.view import catalogue
@@ -373,6 +373,6 @@ def assert_sound(view, frame):
         if column.kind is FRACTION and values.len():
             assert values.max() <= 1 + 1e-9, column.name
     json.loads(json_text(encode.view_answer(view, frame)).encode())
-    lines = aligned(text_columns(view.table.columns, frame)).splitlines()
+    lines = aligned_lines(text_columns(view.table.columns, frame)).splitlines()
     assert len(lines) == frame.height + 1
     assert all(line.isprintable() for line in lines)

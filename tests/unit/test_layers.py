@@ -37,13 +37,13 @@ PACKAGES = {
     "kinetoscope_tb": Package(
         "tb_plugin/kinetoscope_tb",
         layers=[
-            {"plugin", "cli"},
-            {"web", "api"},
+            {"plugin", "cli", "api"},
+            {"web", "notebook"},
             {"engine", "export", "summary", "views"},
             {"advice", "diagnostics", "timeline"},
             {"compare", "distributed"},
             {"critical_path", "reader", "view"},
-            {"discovery", "measures"},
+            {"discovery", "measures", "text_table"},
             {"filesystem", "table", "trace"},
             {"arrays", "docstrings", "entries", "errors", "names", "pictures"},
         ],

@@ -19,13 +19,14 @@ from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_snapshot_alone
 from ..names.text import memory_size, visible
+from ..text_table import MISSING, TextColumn, text_column, text_columns
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
 from ..web.json_text import json_text
 from .completion import complete_path
 from .options import capture_option, communication_option
+from .print_rows import print_table
 from .ranks import side_by_side
-from .text_table import MISSING, TextColumn, print_table, text_column, text_columns
 from .traces import LEVELS, chosen, listed, opened
 
 if TYPE_CHECKING:

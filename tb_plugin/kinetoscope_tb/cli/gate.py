@@ -25,6 +25,7 @@ from ..compare.workload import Workload
 from ..errors import BadParameter, TraceError
 from ..measures.time.step_subset import has_steps
 from ..names.text import visible
+from ..text_table import text_columns
 from ..views import EVERY_VIEW
 from ..views.overview.environment import EARLIEST_CLOCK_NS
 from ..web import encode
@@ -33,7 +34,7 @@ from .completion import complete_path
 from .gate_record import record
 from .options import communication_option
 from .output_file import saved
-from .text_table import print_table, text_columns
+from .print_rows import print_table
 from .traces import LEVELS, listed, opened
 
 if TYPE_CHECKING:

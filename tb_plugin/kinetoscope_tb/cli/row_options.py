@@ -10,6 +10,7 @@ import click
 import polars as pl
 
 from ..errors import BadParameter
+from ..text_table import columns_with_values
 from ..timeline.search.text_query import texts_with
 
 if TYPE_CHECKING:
@@ -82,9 +83,7 @@ class RowOptions:
     def with_values(self, table: type[Table], frame: pl.DataFrame) -> Sequence[Column]:
         """The chosen columns; by default those with a value in any row of the view, if it has rows."""
         columns = self.of(table)
-        if self.columns is not None or frame.is_empty():
-            return columns
-        return [column for column in columns if _has_value(frame[column.name])]
+        return columns if self.columns is not None else columns_with_values(columns, frame)
 
 
 def _column(table: type[Table], name: str) -> Column:
@@ -97,10 +96,6 @@ def _column(table: type[Table], name: str) -> Column:
     names = ", ".join(column.name for column in matches or table.columns)
     what = f"{name!r} may be several columns" if matches else f"There is no column {name!r}"
     raise BadParameter(f"{what}; choose from {names}.")
-
-
-def _has_value(values: pl.Series) -> bool:
-    return bool((values.is_finite() if values.dtype.is_float() else values.is_not_null()).any())
 
 
 def _heading(column: Column) -> str:

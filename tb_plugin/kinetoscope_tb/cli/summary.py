@@ -12,7 +12,7 @@ import polars as pl
 from ..docstrings import docstring
 from ..engine.answers import compute
 from ..names.text import visible
-from ..summary import OF_RUN, WIDTH, environment_line, recording_lines, run_lines, views_of, waiting_for
+from ..summary import OF_RUN, WIDTH, environment_line, recording_blocks, run_blocks, text_lines, views_of, waiting_for
 from ..views import EVERY_VIEW
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
@@ -67,9 +67,9 @@ def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: A
     yield environment_line(trace, frames)
     yield ""
     if run:
-        yield from run_lines(frames, width)
+        yield from text_lines(run_blocks(frames), width)
         yield visible(f"{file.worker} alone; --worker chooses another")
-    yield from recording_lines(trace, frames, width, waiting_for(frames, file.worker))
+    yield from text_lines(recording_blocks(trace, frames, waiting_for(frames, file.worker)), width)
 
 
 def _json(file: TraceFile, answers: Answers) -> str:

@@ -11,8 +11,8 @@ from ..engine.doubts import doubt
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..web import encode
 from ..web.json_text import json_text
+from .print_rows import print_rows
 from .row_options import RowOptions
-from .text_table import print_rows
 from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:

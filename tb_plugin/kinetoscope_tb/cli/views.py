@@ -8,11 +8,12 @@ from typing import Any
 import click
 import polars as pl
 
+from ..text_table import TextColumn
 from ..view import catalogue
 from ..views import EVERY_VIEW
 from ..web import encode
 from ..web.json_text import json_text
-from .text_table import TextColumn, print_table
+from .print_rows import print_table
 
 PLACES = {
     "tab": "Tab *{label}*.",

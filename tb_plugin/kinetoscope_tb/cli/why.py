@@ -13,9 +13,10 @@ from ..distributed.hangs.titles import instant, rank_ranges
 from ..distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, verdict
 from ..names.text import visible
 from ..reader.flight_recorder.files import read_folder
+from ..text_table import MISSING, TextColumn
 from ..web.json_text import json_text
 from .completion import complete_path
-from .text_table import MISSING, TextColumn, print_table
+from .print_rows import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

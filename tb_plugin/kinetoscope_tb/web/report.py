@@ -39,6 +39,7 @@ MOST_ROWS = 5000  # of one table
 MOST_ROWS_IN_ALL = 400_000  # about 15 MB
 MORE_FOR_CURVES = 10  # their columns are few, and the end of a curve must not be missing
 _ELEMENT = "kinetoscope-report"
+_WITHOUT_ADDRESS = "history.pushState = history.replaceState = () => {};"  # browsers refuse to write that of `srcdoc`
 
 
 def report(
@@ -47,6 +48,8 @@ def report(
     views: Mapping[str, View],
     most_rows: int = MOST_ROWS,
     ranks_of: RanksOf | None = None,
+    *,
+    is_framed: bool = False,
 ) -> str:
     """The file's text.
 
@@ -56,6 +59,7 @@ def report(
         views: The catalogue.
         most_rows: Limit of the rows of a table.
         ranks_of: All recordings of a file's span or run, for the views of these; None: the report has no such views.
+        is_framed: Whether it becomes the `srcdoc` of a frame, which has no address of its own.
     """
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -70,7 +74,8 @@ def report(
                 answers["answers"] += of_ranks[scope, place]
         traces.append({"run": file.run, "worker": file.worker, "span": file.span, **answers})
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
-    return _page(json_text(content), f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}")
+    title = f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}"
+    return _page(json_text(content), title, _WITHOUT_ADDRESS if is_framed else "")
 
 
 def _trace_answers(
@@ -122,11 +127,12 @@ def _answer(
     return encode.view_answer(view, first_rows, " ".join(filter(None, notes)))
 
 
-def _page(content: str, title: str) -> str:
-    """The page's own script, its content, and a policy that allows nothing else."""
+def _page(content: str, title: str, preparation: str) -> str:
+    """The page's own script and what prepares it, its content, and a policy that allows nothing else."""
     script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
+    digests = " ".join(f"'sha256-{_digest(code)}'" for code in (preparation, script) if code)
+    policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:"
+    first_script = f"<script>{preparation}</script>\n" if preparation else ""
     licenses = asset("licenses.txt")[0].decode().replace("--", "- -")
     packed = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
     return f"""<!doctype html>
@@ -140,12 +146,16 @@ def _page(content: str, title: str) -> str:
 <body>
 <noscript>This report needs JavaScript. It contacts no other address.</noscript>
 <script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
-<script type="module">{script}</script>
+{first_script}<script type="module">{script}</script>
 <!--
 {licenses}-->
 </body>
 </html>
 """
+
+
+def _digest(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def workers_of(listing: Listing, first: TraceFile) -> Sequence[TraceFile]:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from kinetoscope_tb.cli.text_table import TextColumn, print_table
+from kinetoscope_tb.cli.print_rows import print_table
+from kinetoscope_tb.text_table import TextColumn
 
 NAMES = ["aten::convolution_backward", "aten::mm", "autograd::engine::evaluate_function: ConvolutionBackward0"]
 

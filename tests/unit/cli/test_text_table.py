@@ -1,7 +1,6 @@
 import polars as pl
 import pytest
 
-from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.table import (
     BOOL,
     BYTE_RATE,
@@ -17,6 +16,7 @@ from kinetoscope_tb.table import (
     Column,
     Table,
 )
+from kinetoscope_tb.text_table import aligned_lines, text_columns
 
 
 class Everything(Table):
@@ -33,7 +33,7 @@ class Everything(Table):
 
 def shown(*rows):
     frame = pl.DataFrame(rows, schema=Everything.schema(), orient="row")
-    return aligned(text_columns(Everything.columns, frame)).splitlines()
+    return aligned_lines(text_columns(Everything.columns, frame)).splitlines()
 
 
 def test_each_column_has_one_unit_and_each_cell_its_place():
@@ -71,7 +71,7 @@ class Speeds(Table):
 
 def test_rates_and_operations_count_in_thousands():
     frame = pl.DataFrame([(221_184, 1.5e15, 2.039e12)], schema=Speeds.schema(), orient="row")
-    assert aligned(text_columns(Speeds.columns, frame)).splitlines() == [
+    assert aligned_lines(text_columns(Speeds.columns, frame)).splitlines() == [
         "work (kFLOP)  work (PFLOP/s)  moved (TB/s)",
         "       221.2           1.500         2.039",
     ]

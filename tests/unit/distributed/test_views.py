@@ -5,7 +5,6 @@ import json
 import polars as pl
 import pytest
 
-from kinetoscope_tb.cli.text_table import aligned, text_columns
 from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
@@ -13,6 +12,7 @@ from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines
 from kinetoscope_tb.table import COUNT, DURATION, FRACTION, INSTANT
+from kinetoscope_tb.text_table import aligned_lines, text_columns
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
 from kinetoscope_tb.web.json_text import json_text
@@ -96,7 +96,7 @@ def test_a_view_answers_or_says_what_to_record(view, run):
         if isinstance(view.table.picture, Lines):
             when = next(c.name for c in view.table.columns if c.kind is INSTANT)
             assert all(group[when].is_sorted() for group in frame.partition_by(view.table.picture.series))
-        assert len(aligned(text_columns(view.table.columns, frame)).splitlines()) == frame.height + 1
+        assert len(aligned_lines(text_columns(view.table.columns, frame)).splitlines()) == frame.height + 1
 
 
 @each

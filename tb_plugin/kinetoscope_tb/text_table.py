@@ -1,30 +1,23 @@
-"""Tables as text: one unit per column, in its header; cells aligned.
-
-A terminal shows the rows and columns that fit, drawn by Rich; a pipe gets all, one row per line, without Rich, which
-takes 2 ms per row.
-"""
+"""Tables as text: one unit per column, in its header; cells aligned."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.cells import cell_len
 
-from ..names.text import visible
+from .names.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
     from rich.console import JustifyMethod
 
-    from ..table import Column
+    from .table import Column
 
 MISSING = "–"
 TERMINAL_ROWS = 20
@@ -90,16 +83,31 @@ def text_columns(
 ) -> list[TextColumn]:
     """The frame's values as readable text; `labels` replace the full names of kernels."""
     return [
-        text_column(column.name, column.kind.name, _labeled(column, frame[column.name].to_list(), labels or {}))
+        text_column(column.name, column.kind.name, _with_labels(column, frame[column.name].to_list(), labels or {}))
         for column in columns
     ]
 
 
-def _labeled(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
+def columns_with_values(columns: Sequence[Column], frame: pl.DataFrame) -> Sequence[Column]:
+    """Those with a value in any row; all if there are no rows."""
+    return columns if frame.is_empty() else [column for column in columns if _has_value(frame[column.name])]
+
+
+def _has_value(values: pl.Series) -> bool:
+    return bool((values.is_finite() if values.dtype.is_float() else values.is_not_null()).any())
+
+
+def display_order(columns: Sequence[TextColumn], names: Sequence[str], weight: str | None) -> list[TextColumn]:
+    """The columns as they are shown: long texts last, and it is known which one ranks the rows."""
+    texts = [replace(text, is_weight=name == weight) for text, name in zip(columns, names, strict=True)]
+    return sorted(texts, key=lambda column: column.is_long)
+
+
+def _with_labels(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
     return [labels.get(value, value) for value in values] if labels and column.kind.name == "text" else values
 
 
-def aligned(columns: Sequence[TextColumn]) -> str:
+def aligned_lines(columns: Sequence[TextColumn]) -> str:
     """The table as lines, however long they are."""
     parts = []
     for column in columns:
@@ -109,80 +117,37 @@ def aligned(columns: Sequence[TextColumn]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in zip(*parts, strict=True))
 
 
-def print_rows(
-    columns: Sequence[Column],
-    frame: pl.DataFrame,
-    labels: Mapping[str, str],
-    *,
-    weight: str | None = None,
-    is_limited: bool = False,
-) -> None:
-    """The rows of a view: a table, or a paragraph for each row if they have sentences.
-
-    Args:
-        columns: The columns to print.
-        frame: Their values.
-        labels: The labels of kernels by their full names.
-        weight: The column that ranks the rows.
-        is_limited: Whether the rows were chosen, so that all of them are printed on a terminal too.
-    """
-    if any(column.kind.name == "prose" for column in columns):
-        click.echo(paragraphs(columns, frame), nl=False)
-    else:
-        texts = text_columns(columns, frame, labels)
-        ranked = [replace(one, is_weight=c.name == weight) for one, c in zip(texts, columns, strict=True)]
-        print_table(ranked, is_limited=is_limited)
-
-
-def paragraphs(columns: Sequence[Column], frame: pl.DataFrame) -> str:
-    """The first sentences of each row as a numbered title, the others below it, and the other values in one line."""
-    texts = {
-        column.name: text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns
-    }
-    sentences = [texts[column.name].cells for column in columns if column.kind.name == "prose"]
-    values = [texts[column.name] for column in columns if column.kind.name != "prose"]
+def paragraphs(columns: Sequence[Column], frame: pl.DataFrame, width: int = LINE) -> str:
+    """The first sentences of each row as a numbered title, the others and the other values below it."""
     lines = []
-    for row in range(frame.height):
-        first, *rest = [cells[row] for cells in sentences]
-        facts = [f"{column.header} {column.cells[row]}" for column in values if column.cells[row] != MISSING]
-        lines += _wrapped(first, f"{row + 1}. ")
-        for text in (*rest, " · ".join(facts)):
-            lines += _wrapped(text, "   ") if text not in ("", MISSING) else []
+    for number, (first, *rest) in enumerate(sentences(columns, frame), 1):
+        lines += _wrap(first, f"{number}. ", width)
+        for text in rest:
+            lines += _wrap(text, "   ", width)
         lines.append("")
     return "\n".join(lines)
 
 
-def _wrapped(text: str, before: str) -> list[str]:
-    width = min(LINE, shutil.get_terminal_size((LINE, 24)).columns)
+def sentences(columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[list[str]]:
+    """The sentences of each row, and then its other values as one text."""
+    texts = {
+        column.name: text_column(column.name, column.kind.name, frame[column.name].to_list()) for column in columns
+    }
+    prose = [texts[column.name].cells for column in columns if column.kind.name == "prose"]
+    values = [texts[column.name] for column in columns if column.kind.name != "prose"]
+    for row in range(frame.height):
+        first, *rest = [cells[row] for cells in prose]
+        facts = [f"{column.header} {column.cells[row]}" for column in values if column.cells[row] != MISSING]
+        yield [first, *(text for text in (*rest, " · ".join(facts)) if text not in ("", MISSING))]
+
+
+def _wrap(text: str, before: str, width: int) -> list[str]:
     return textwrap.wrap(
         text, width, initial_indent=before, subsequent_indent=" " * len(before), break_long_words=False
     )
 
 
-def print_table(columns: Sequence[TextColumn], *, is_limited: bool = False) -> None:
-    """The columns, long texts last; on a terminal the first rows, and the columns that fit.
-
-    Args:
-        columns: The columns.
-        is_limited: Whether the rows were chosen, so that all of them are printed on a terminal too.
-    """
-    columns = sorted(columns, key=lambda column: column.is_long)
-    if not sys.stdout.isatty():
-        click.echo(aligned(columns))
-        return
-    rows = len(columns[0].cells)
-    shown = rows if is_limited else min(rows, TERMINAL_ROWS)
-    first_rows = [replace(column, cells=column.cells[:shown]) for column in columns]
-    widths, left_out = _fitting(first_rows, shutil.get_terminal_size().columns)
-    _draw([column for column in first_rows if column not in left_out], widths)
-    if left_out:
-        names = ", ".join(column.header for column in left_out)
-        click.echo(f"Columns that don't fit: {names}. --columns chooses; a pipe gets all.", err=True)
-    if shown < rows:
-        click.echo(f"{rows - shown} more rows: --top {rows} prints all, or a pipe (| less -S).", err=True)
-
-
-def _fitting(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list[TextColumn]]:
+def layout(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list[TextColumn]]:
     """(the widths of the columns that fit side by side, those that don't).
 
     The first long text, or else the last column, is what the rows are about: it has its place first, and what is left
@@ -197,13 +162,13 @@ def _fitting(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list
         if needs <= room:
             fit.add(id(column))
             room -= needs
-    chosen = [column for column in columns if id(column) in fit]
-    widths = [min(column.width, READABLE if column is not main else least + room) for column in chosen]
+    fitting_columns = [column for column in columns if id(column) in fit]
+    widths = [min(column.width, READABLE if column is not main else least + room) for column in fitting_columns]
     return widths, [column for column in columns if id(column) not in fit]
 
 
-def _draw(columns: Sequence[TextColumn], widths: Sequence[int]) -> None:
-    """Print columns side by side; cells that are wider than their column end in an ellipsis."""
+def table_text(columns: Sequence[TextColumn], widths: Sequence[int], *, is_styled: bool = False) -> str:
+    """Columns side by side, as on a terminal; cells that are wider than their column end in an ellipsis."""
     from rich.console import Console  # takes 30 ms, which a pipe doesn't need
     from rich.table import Table
     from rich.text import Text
@@ -214,7 +179,11 @@ def _draw(columns: Sequence[TextColumn], widths: Sequence[int]) -> None:
         table.add_column(Text(column.header), justify=align, no_wrap=True, overflow="ellipsis", width=width)
     for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*map(Text, row))
-    Console(width=max(1, sum(widths) + GAP * len(widths)), highlight=False).print(table)
+    width = max(1, sum(widths) + GAP * len(widths))
+    console = Console(width=width, highlight=False, force_jupyter=False, force_terminal=None if is_styled else False)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
 
 
 def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:

@@ -1,0 +1,50 @@
+"""The style of static HTML in a notebook, light and dark."""
+
+from __future__ import annotations
+
+import html
+import re
+
+_CODE = re.compile(r"`([^`]+)`")
+
+# Colors of text and background together: a notebook's own theme need not follow the system's.
+_STYLE = """
+.kinetoscope { --text: #1f2328; --dim: #59636e; --line: #d1d9e0; --bar: #0969da; --back: #ffffff; }
+@media (prefers-color-scheme: dark) {
+  .kinetoscope { --text: #e6edf3; --dim: #9198a1; --line: #3d444d; --bar: #4493f8; --back: #0d1117; }
+}
+.kinetoscope { color: var(--text); background: var(--back); font: 13px/1.5 system-ui, sans-serif;
+  padding: 12px; overflow-x: auto; max-width: 100%; }
+.kinetoscope p { margin: 0 0 4px; max-width: 80ch; }
+.kinetoscope .dim { color: var(--dim); }
+.kinetoscope .more { margin-left: 2ch; }
+.kinetoscope table { border-collapse: collapse; margin: 8px 0; color: inherit; background: none; }
+.kinetoscope caption { text-align: left; font-weight: 600; color: inherit; white-space: nowrap; padding: 0; }
+.kinetoscope tr, .kinetoscope tr:hover { background: none; }
+.kinetoscope th, .kinetoscope td { padding: 2px 12px 2px 0; text-align: left; border: 0;
+  border-bottom: 1px solid var(--line); white-space: nowrap; max-width: 48ch; overflow: hidden;
+  text-overflow: ellipsis; color: inherit; }
+.kinetoscope .number { text-align: right; font-variant-numeric: tabular-nums; }
+.kinetoscope .bar { width: 160px; }
+.kinetoscope .bar div { height: 10px; background: var(--bar); }
+"""
+
+
+def card(*parts: str) -> str:
+    """HTML with its style, in a box of its own."""
+    return f'<div class="kinetoscope"><style>{_STYLE}</style>{"".join(parts)}</div>'
+
+
+def sentence(text: str, style: str = "") -> str:
+    """A paragraph; what is in `backticks` is code. Empty for an empty text."""
+    if not text:
+        return ""
+    words = _CODE.sub(r"<code>\1</code>", html.escape(text))
+    return f'<p class="{style}">{words}</p>' if style else f"<p>{words}</p>"
+
+
+def cell(text: str, *, is_number: bool = False, tag: str = "td", title: str = "") -> str:
+    """A cell of a table; what is cut at its width can be read in its tooltip."""
+    style = ' class="number"' if is_number else ""
+    tooltip = f' title="{html.escape(title)}"' if title else ""
+    return f"<{tag}{style}{tooltip}>{html.escape(text)}</{tag}>"
