@@ -10,7 +10,7 @@
 
 Where things are; each imports only from below:
 
-    integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan
+    integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan, IPython
     composer/        MosaicML Composer's Profiler and its parts, recorded by a Tracer
     profiler/        torch.profiler under its own names, recorded by a Tracer
     tracer.py        the facade: makes the parts of a recording and hands calls to them
@@ -67,6 +67,7 @@ _MODULES = {
     "UsageError": ".errors",
     "current": ".tracer",
     "cyclic": ".scheduling.schedule",
+    "load_ipython_extension": ".integrations.ipython",  # what `%load_ext kinetoscope` calls
     "on_request": ".scheduling.trigger",
     "trace_handler": ".handler",
 }

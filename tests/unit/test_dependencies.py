@@ -21,6 +21,7 @@ BROUGHT_BY_USERS = {  # imported where a user's program has it, so nobody instal
     "transformers": "a trainer",
     "mmengine": "a trainer",
     "composer": "a trainer",
+    "IPython": "a notebook, whose cells are recorded",
     "psutil": "the machine where there is no /proc",
     "pynvml": "readings of NVIDIA GPUs",
 }
@@ -33,6 +34,7 @@ NEVER_IMPORTED = {  # declared all the same
     "pytest-xdist": "a plugin of pytest",
     "pytest-playwright": "a plugin of pytest",
     "accelerate": "transformers' Trainer imports it",
+    "ipykernel": "a process that nbclient starts",
     "ruff": "a command",
     "mypy": "a command",
     "deno": "a command",

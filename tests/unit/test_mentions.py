@@ -25,9 +25,9 @@ FOREIGN = {  # what comments and docs mention of other projects
     *("enable_cuda_sync_events", "gpu_kernel_causality", "gpu_model_runner.py", "ignore_frontend", "launch_dependents"),
     *("max_iterations", "merge_profiles", "mesh_dp_tp", "nccl_metadata", "nvjet_sm103", "profile_analysis"),
     *("profile_prefix", "save_dir", "slice_drop_overlapping_complete_event", "stream_sync_overlap"),
-    *("stream_wait_corr_id_in_past", "stream_wait_corr_id_populated", "to_pandas", "torch_profiler_record_shapes"),
-    *("torch_profiler_with_stack", "warmup_iterations", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"),
-    *("TORCH_NCCL_TRACE_BUFFER_SIZE", "comm_lib_trace_rank_3", "nccl_trace_rank_3"),
+    *("stream_wait_corr_id_in_past", "stream_wait_corr_id_populated", "to_arrow", "to_pandas"),
+    *("torch_profiler_record_shapes", "torch_profiler_with_stack", "warmup_iterations", "TORCH_FR_DUMP_TEMP_FILE"),
+    *("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_TRACE_BUFFER_SIZE", "comm_lib_trace_rank_3", "nccl_trace_rank_3"),
 }
 FILE = re.compile(r"(?<![\w/.{}*<-])((?:[\w.-]+/)*[\w.-]+\.(?:py|c|h|tsx?|toml|css))\b(?![\w/{}*(])")
 SYMBOL = re.compile(

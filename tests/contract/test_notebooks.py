@@ -1,0 +1,97 @@
+"""docs/notebooks.md runs in a real kernel, and its cells show what it says."""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import kinetoscope_tb
+
+ROOT = Path(__file__).parents[2]
+FAILS = "%%kinetoscope broken\nimport torch\n\ntorch.ones(3).sum()\n1 / 0"
+WAITS = "%%kinetoscope\nimport asyncio\n\nawait asyncio.sleep(0)"
+REFUSES = "%%kinetoscope --color red\n1"
+
+
+def cells_of_page():
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebook")
+    sample = ROOT / "samples" / "gloo_2ranks"
+    shutil.copytree(sample, folder / "runs", ignore=shutil.ignore_patterns("*.py", "*.md"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def outputs(folder, tmp_path_factory):
+    """The outputs of each cell, by its first line."""
+    cells = [*cells_of_page(), FAILS, "broken.operators", WAITS, REFUSES]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name)))
+        client = NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+        client.execute(cwd=str(folder))
+    return {cell.source.split("\n")[0]: cell.outputs for cell in notebook.cells}
+
+
+def shown(outputs, start):
+    """The outputs of the cell that begins so."""
+    return next(found for line, found in outputs.items() if line.startswith(start))
+
+
+def bundles(outputs, start):
+    """What the cell shows as HTML, with the text beside it."""
+    found = [
+        output.data for output in shown(outputs, start) if output.output_type in ("display_data", "execute_result")
+    ]
+    return [data for data in found if "text/html" in data]
+
+
+def errors(outputs, start):
+    return [output for output in shown(outputs, start) if output.output_type == "error"]
+
+
+def test_every_cell_of_the_page_runs(outputs):
+    assert len(outputs) == len(cells_of_page()) + 4
+    failed = {line for line in outputs if errors(outputs, line)}
+    assert failed == {FAILS.split("\n")[0]}
+
+
+def test_a_recording_and_a_view_show_themselves(outputs, folder):
+    (first_screen,), (operators,) = bundles(outputs, "import kinetoscope_tb"), bundles(outputs, "profile.operators")
+    profile = kinetoscope_tb.open(folder / "runs", run="ddp")
+    assert first_screen["text/plain"] == profile.summary()
+    assert operators == profile.operators._repr_mimebundle_()
+    assert "<script" not in first_screen["text/html"] + operators["text/html"]
+
+
+def test_the_page_is_in_a_frame(outputs):
+    (page,) = bundles(outputs, "profile.page()")
+    assert page["text/html"].startswith('<iframe sandbox="')
+    assert re.search(r": \d+\.\d kB in this notebook\.$", page["text/plain"])
+
+
+def test_a_recorded_cell_shows_its_recording(outputs, folder):
+    (mine,), (steps,) = bundles(outputs, "%%kinetoscope mine"), bundles(outputs, "%%kinetoscope steps")
+    assert "aten::mm" in mine["text/plain"]
+    assert re.search(r"Average of \d steps", steps["text/plain"])
+    assert len({path.parent for path in (folder / "runs").glob("*/*.pt.trace.json.gz")}) == 4
+
+
+def test_a_cell_that_fails_is_recorded_until_then(outputs):
+    (recording,) = bundles(outputs, "%%kinetoscope broken")
+    assert "aten::sum" in recording["text/plain"]
+    assert "aten::sum" in bundles(outputs, "broken.operators")[0]["text/plain"]
+    assert [error.ename for error in errors(outputs, "%%kinetoscope broken")] == ["ZeroDivisionError", "CellError"]
+
+
+def test_what_cannot_be_recorded_is_an_error_that_says_why(outputs):
+    assert "UsageError: %%kinetoscope can't record a cell that uses `await`" in outputs[WAITS.split("\n")[0]][0].text
+    assert "UsageError: unrecognized arguments: --color" in outputs[REFUSES.split("\n")[0]][0].text
