@@ -127,9 +127,9 @@ def run_blocks(frames: Frames) -> Iterator[Block]:
 
 
 def waiting_for(frames: Frames, worker: str) -> tuple[str, int]:
-    """(the slow rank that a worker waits for, how long in the average step, in ns); no rank and 0 if it doesn't."""
+    """(the slow ranks that a worker waits for, how long in the average step, in ns); no rank and 0 if it doesn't."""
     slow = {row["filter"]: row["saving_ns"] for row in _rows(frames, "run_advice") if row["rule"] in _LATE}
-    return next(iter(slow.items())) if slow and worker not in slow else ("", 0)
+    return (text.listed(list(slow)), next(iter(slow.values()))) if slow and worker not in slow else ("", 0)
 
 
 def recording_blocks(trace: Trace, frames: Frames, waiting: tuple[str, int] = ("", 0)) -> Iterator[Block]:

@@ -31,6 +31,24 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
 
 
+def test_of_two_late_ranks_either_is_bounded_by_the_other_and_both_are_named():
+    late = {(1, None): 5_000_000, (3, None): 4_000_000}
+    first, second = advice_of(run_of(simulated(Truth(late=late, noise=0.0, jitter_ns=0))))
+    assert (first["filter"], second["filter"]) == ("rank1", "rank3")
+    assert first["title"].endswith("; rank 3 is late, too, and both as fast as the others save 5 ms per step.")
+    assert first["evidence"].endswith("As fast as the others, rank 1 alone saves 1 ms per step.")
+    assert (first["saving_ns"], second["saving_ns"]) == (5_000_000, 0)
+
+
+def test_ranks_that_are_late_in_turns_save_together_what_they_save_alone():
+    late = {(rank, step): 4_000_000 for rank in (0, 1, 2, 3, 4) for step in range(rank, 20, 5)}
+    first, *others = advice_of(run_of(simulated(Truth(ranks=16, steps=20, late=late, noise=0.0, jitter_ns=0))))
+    assert first["saving_ns"] == 4_000_000
+    assert "all 5 as fast as the others save 4 ms per step" in first["title"]
+    assert re.search(r"; ranks \d, \d, \d and 1 more are late, too, ", first["title"])
+    assert [row["saving_ns"] for row in others] == [800_000, 800_000]
+
+
 def test_a_straggler_that_is_one_in_each_recording_is_said_to_be():
     spans = [simulated(Truth(ranks=3, steps=5, seed=seed, late={(1, None): 4_000_000})) for seed in range(3)]
     members = [Member(f"rank{r}", str(n), n, summary_of(made, r)) for r in range(3) for n, made in enumerate(spans)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,7 +11,7 @@ from ...names import text
 from .stragglers import CAUSES
 
 _LEAST_MORE_FRAC = 0.02  # of work
-_FEW_STEPS = 3  # that a sentence lists
+_FEW_STEPS = _FEW_RANKS = 3  # that a sentence lists
 _DOES = dict(
     zip(
         CAUSES.values(),
@@ -68,6 +68,22 @@ def title(row: Mapping[str, Any], communication_ns: int) -> str:
         waits = f"{_of_two(row['cost_ns'], communication_ns)} of communication wait for it"
     average = "on average " if row["slow_steps"] < row["steps"] else ""
     return f"{name[0].upper()}{name[1:]} {does} in {_when(row)}: {average}{waits}."
+
+
+def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
+    """That other ranks are late, too, and what all of them save together, as a clause.
+
+    Args:
+        rows: As in `title`, of the others.
+        saved_ns: What a step would be shorter by if all of them were as fast as the rest; None: unknown.
+    """
+    names = [f"{row['rank']}" for row in rows[:_FEW_RANKS]]
+    rest = [f"{len(rows) - len(names)} more"] if len(rows) > len(names) else []
+    late = f"rank {names[0]} is late, too" if len(rows) == 1 else f"ranks {text.listed([*names, *rest])} are late, too"
+    if saved_ns is None:
+        return late
+    all_of = "both" if len(rows) == 1 else f"all {len(rows) + 1}"
+    return f"{late}, and {all_of} as fast as the others save {text.time(saved_ns)} per step"
 
 
 def evidence(row: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ without a gap and add up to the step to the nanosecond, and clocks only decide w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -134,25 +135,28 @@ class Paths:
         np.maximum.at(ends, self.place, later)
         return -ends
 
-    def saved_at_pace_of_others(self, member: int) -> Ints:
-        """How much shorter each step would be if a rank took no longer for any class of work than others typically do.
+    def saved_at_pace_of_others(self, members: Sequence[int]) -> Ints:
+        """How much shorter each step would be if some ranks took no longer for any class of work than others typically.
 
-        Others are ranks with the same step, of a pipeline those of the same stage. All that the rank does of a class in
-        a step becomes faster by the same factor, so that it takes the median of the others' time.
+        Others are ranks with the same step that aren't among these, of a pipeline those of the same stage; all but the
+        rank itself if none is left. All that a rank does of a class in a step becomes faster by the same factor, so
+        that it takes the median of the others' time.
         """
         graph = self.merged_graph
         steps = graph.ranks.steps.select("member").join(graph.ranks.stages, "member", "left", maintain_order="left")
         steps = steps.with_row_index("row").with_columns(place=pl.Series(self.place))
         spent = np.zeros((steps.height, len(CLASSES)), np.int64)
         np.add.at(spent, graph.step, graph.spent)
-        less = np.zeros_like(graph.spent)
-        for row, step, stage in steps.filter(member=member).select("row", "place", "stage").rows():
+        is_late, less = pl.col("member").is_in(list(members)), np.zeros_like(graph.spent)
+        for member, row, step, stage in steps.filter(is_late).select("member", "row", "place", "stage").rows():
             alike = (pl.col("place") == step) & pl.col("stage").eq_missing(stage) & (pl.col("member") != member)
-            others = steps.filter(alike)["row"].to_numpy()
+            rest = steps.filter(alike)
+            usual = rest.filter(~is_late)
+            others = (rest if usual.is_empty() else usual)["row"].to_numpy()
             if others.size:
                 beyond = np.maximum(spent[row] - np.median(spent[others], axis=0), 0) / np.maximum(spent[row], 1)
-                mine = graph.step == row
-                less[mine] = (graph.spent[mine] * beyond).astype(np.int64)
+                of_rank = graph.step == row
+                less[of_rank] = (graph.spent[of_rank] * beyond).astype(np.int64)
         shorter: Ints = np.maximum(self._shorter(less.sum(axis=1), np.zeros_like(graph.dur)), 0)
         return shorter
 

@@ -15,12 +15,12 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...distributed.contents import has_several_workers
 from ...distributed.imbalance.last_rank import last_ranks
-from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, title
+from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, others_late, title
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
-from ...distributed.path.pace_of_others import saved_at_pace_of_others
+from ...distributed.path.pace_of_others import savings_at_pace_of_others
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
@@ -51,8 +51,9 @@ class RunAdvice(Table):
     action = Column(PROSE, "What to do.")
     saving_ns = Column(
         DURATION,
-        "How much shorter a step would be if the rank were as fast as the others, simulated over all ranks; without a "
-        "device, how much longer it takes than the slowest rank that isn't slow then. Missing if none is named.",
+        "How much shorter a step would be if the rank were as fast as the others, simulated over all ranks; of several "
+        "late ranks, the first one's row has what they save together. Without a device, how much longer it takes than "
+        "the slowest rank that isn't slow then. Missing if none is named.",
         adds_up=False,
     )
     saving_frac = Column(FRACTION, "The same / the average step.")
@@ -85,9 +86,9 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
         results = [*slow_links, *bubble] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     else:
-        spans = _spans_of(rows)
-        results = [_named(row, rows, spans, ranks) for row in late.head(MOST_NAMED).iter_rows(named=True)]
-        results = [*results, *slow_links, *bubble] or [_no_straggler(judgments, ranks, step, complete["wait_ns"])]
+        results = [*_late_ranks(late.rows(named=True), rows, ranks), *slow_links, *bubble] or [
+            _no_straggler(judgments, ranks, step, complete["wait_ns"])
+        ]
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
     frame = frame.with_columns(saving_frac=fraction(pl.col("saving_ns"), pl.lit(step, pl.Float64)))
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))
@@ -104,7 +105,34 @@ def _spans_of(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _named(row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks) -> dict[str, Any]:
+def _late_ranks(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks) -> list[dict[str, Any]]:
+    """A row for each of the most expensive ranks; the first one says what all of them save together."""
+    if not late:
+        return []
+    names, spans = [row["worker"] for row in late], _spans_of(rows)
+    choices = [*([name] for name in names[:MOST_NAMED]), names]
+    has_devices = all(row["device"] for row in late)
+    *alone, together = savings_at_pace_of_others(ranks, choices) if has_devices else [None] * len(choices)
+    results = [_named(row, rows, spans, ranks, saving) for row, saving in zip(late[:MOST_NAMED], alone, strict=True)]
+    if len(late) > 1:
+        first = results[0]
+        first["title"] = f"{first['title'].removesuffix('.')}; {others_late(late[1:], together)}."
+        if together is not None and alone[0] is not None:
+            first["evidence"] += (
+                f" As fast as the others, {name_of(late[0])} alone saves {text.time(alone[0])} per step."
+            )
+            first["saving_ns"] = together
+    return results
+
+
+def _named(
+    row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks, saved_ns: int | None
+) -> dict[str, Any]:
+    """The row of a slow rank.
+
+    Threads of the host wait for each other in ways that no recording shows, so a simulation would miss some of it:
+    without a device, the rank saves what its lateness costs.
+    """
     slow, judged_count = spans.get(row["worker"], (0, 0))
     is_straggler = row["verdict"] == "straggler"
     of_traces = f" This holds in {slow} of {judged_count} traces." if judged_count > 1 and is_straggler else ""
@@ -114,20 +142,11 @@ def _named(row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, 
         "title": title(row, communication_of_others(rows, row["worker"])),
         "evidence": evidence(row) + of_traces + _absent(ranks),
         "action": action(row),
-        "saving_ns": _saving(row, ranks),
+        "saving_ns": row["cost_ns"] if saved_ns is None else saved_ns,
         "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",
         "view": "stragglers" if is_straggler else "rank_steps",
         "filter": row["worker"],
     }
-
-
-def _saving(row: dict[str, Any], ranks: Ranks) -> int:
-    """What the rank as fast as the others would save; without a device, what its lateness costs.
-
-    Threads of the host wait for each other in ways that no recording shows, so a simulation would miss some of it.
-    """
-    saving_ns = saved_at_pace_of_others(ranks, row["worker"]) if row["device"] else None
-    return row["cost_ns"] if saving_ns is None else saving_ns
 
 
 def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: pl.Series) -> dict[str, Any]:
