@@ -21,7 +21,7 @@ from .trace import Trace
 from .trace.steps import step_noun
 
 OF_RUN = ("run_advice", "stragglers")
-OF_RECORDING = ("advice", "environment", "lanes", "overview", "phases", "top")
+OF_RECORDING = ("advice", "environment", "lanes", "mfu", "overview", "phases", "top")
 OF_SNAPSHOT = ("environment", "snapshot_failure", "snapshot_levels", "snapshot_alive", "snapshot_growth")
 """The views that it is made of; what a recording doesn't have is left out."""
 
@@ -37,6 +37,7 @@ _LATE = ("straggler", "slow_at_times")
 
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
+_NEARLY_ALL = 0.99  # of the kernel time
 
 Frames = Mapping[str, pl.DataFrame]
 
@@ -152,6 +153,7 @@ def recording_blocks(trace: Trace, frames: Frames, waiting: tuple[str, int] = ("
         yield from _busy_lanes(trace, _rows(frames, "lanes"))
     if trace.meta.foreign_writer is None or not trace.device_events.is_empty():
         yield from _breakdown(trace, _rows(frames, "overview"))
+    yield from _utilization(trace, _rows(frames, "mfu"))
     labels = labels_of_kernels(trace)
     for kind in ("kernel", "operator"):
         yield from _top(trace, frames.get("top"), kind, labels)
@@ -251,6 +253,26 @@ def _busy_lanes(trace: Trace, lanes: Sequence[Mapping[str, Any]]) -> Iterator[Bl
     window_ns = trace.window[1] - trace.window[0]
     title = f"Busy time by lane: {trace.meta.events:,} events in {text.time(window_ns)}"
     yield NameTable(title, (CellColumn("", 13), CellColumn("", 9), CellColumn("", 10)), tuple(rows))
+
+
+def _utilization(trace: Trace, devices: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    """What share of the peak a step's matrix work reaches; of several devices, their mean."""
+    rows = [row for row in devices if row["mfu_frac"] is not None]
+    if not rows:
+        return
+    mean = {name: sum(row[name] for row in rows) / len(rows) for name in ("mfu_frac", "known_frac", "peak_flop_per_s")}
+    bound = "" if mean["known_frac"] > _NEARLY_ALL else "at least "
+    devices_of = f", mean of {len(rows)} devices" if len(rows) > 1 else ""
+    usual = rows[0]["usual_mfu_frac"]
+    without = f" ({text.percent(usual)} of one without the profiler)" if usual is not None else ""
+    unit = f"the average {step_noun(trace.steps)}" if _counted(trace) else "the recording"
+    yield (
+        f"MFU: {bound}{text.percent(mean['mfu_frac'])} of {text.digits(mean['peak_flop_per_s'] / 1e12)} Tflop/s "
+        f"({rows[0]['dtype']}) over {unit} of {text.time(rows[0]['step_ns'])}{without}{devices_of}; FLOPs are known of "
+        f"{text.percent(mean['known_frac'])} of the kernel time."
+    )
+    yield ""
+
     yield ""
 
 

@@ -707,6 +707,7 @@ QUANTITIES = (
         (
             Source("mean of steps", mean_of_steps("total_ns")),
             column("overview.mean_ns", where=pl.col("category") == "Step"),
+            column("mfu.step_ns", where=pl.col("device") == pl.col("device").min()),
             Source("the headline of a comparison", lambda a: {(): int(np.rint(lengths(a.trace).mean()))}),
         ),
     ),
@@ -978,9 +979,8 @@ ALONE = {
     "critical_path_summary.saving_ns critical_path_summary.saving_frac": "always missing",
     "iterations.host_ns phases.token_ns limits.token_ns": "only servers' views give it",
     "limits.known_frac limits.bandwidth_frac limits.roof_frac operator_efficiency.roof_frac "
-    "operator_efficiency.gap_ns kernel_efficiency.roof_frac kernel_efficiency.gap_ns": (
-        "against the device's limits, which only rooflines know"
-    ),
+    "operator_efficiency.gap_ns kernel_efficiency.roof_frac kernel_efficiency.gap_ns "
+    "mfu.mfu_frac mfu.usual_mfu_frac mfu.known_frac": ("against the device's limits, which only rooflines know"),
     "lanes.busy_ns lanes.busy_frac": "of threads too, and of the time in which anything is recorded, not of steps",
     "idle_culprits.per_step_ns idle_culprits.window_frac": "of the same total as its neighbors, by another whole",
     "activity_strip.gap_ns": "repeated in each part that the gap reaches into",

@@ -86,6 +86,7 @@ EVERY_VIEW = Views(
     "device.kernels_by_op",
     "device.kernel_durations",
     "device.kernel_efficiency",
+    "device.mfu",
     "device.gpu_activity",
     "device.graphs",
     "device.graph_captures",

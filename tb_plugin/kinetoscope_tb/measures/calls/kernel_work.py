@@ -55,10 +55,12 @@ class Group:
         grid: Of that kernel, as in the trace; None: not recorded.
         elementwise_ns: Of the time, that in kernels for elementwise work.
         layout_ns: Of the time, that in kernels that only change the memory layout.
+        no_matrix_ns: Of the time, that in kernels that are known to multiply no matrices.
         roof_ns: The time of all calls at the roof; None: unknown.
         bound_by: compute or memory; None: unknown.
         number_format: Of the inputs, such as bf16; None: unknown.
         flop_per_s: The device's rate in that format; None for work that is memory's alone.
+        peak_flop_per_s: The vendor's peak in that format; None: unknown.
         bytes_per_s: The device's bandwidth; None: unknown.
         work_flop: FLOPs of one call; None: unknown, as for work that is memory's alone.
         work_bytes: The minimum that one call reads and writes; None: unknown.
@@ -79,10 +81,12 @@ class Group:
     grid: str | None
     elementwise_ns: int = 0
     layout_ns: int = 0
+    no_matrix_ns: int = 0
     roof_ns: float | None = None
     bound_by: str | None = None
     number_format: str | None = None
     flop_per_s: float | None = None
+    peak_flop_per_s: float | None = None
     bytes_per_s: float | None = None
     work_flop: int | None = None
     work_bytes: int | None = None
@@ -137,6 +141,7 @@ class KernelWork:
                 pl.col("dur_ns").sum().alias("time_ns"),
                 pl.col("dur_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
                 pl.col("dur_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
+                pl.col("dur_ns").filter(_multiplies_no_matrices()).sum().alias("no_matrix_ns"),
                 pl.col("is_replayed").all(),
                 *(pl.col("dur_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
                 *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
@@ -188,6 +193,11 @@ def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     return rows.join(kinds, by, "left", nulls_equal=True, maintain_order="left")
 
 
+def _multiplies_no_matrices() -> pl.Expr:
+    """Which kernels are known to multiply none: by their own names, whatever operator launched them."""
+    return ~pl.col("kind").is_in(list(_MATRICES)) & (pl.col("tensor_cores") == "no")
+
+
 def _family() -> pl.Expr:
     """The family of a kernel: by the operator that multiplies matrices, else by its own name."""
     unit, kind = pl.col("unit_name"), pl.col("kind")
@@ -225,7 +235,7 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         "blocks_per_sm": row["blocks_per_sm"],
         "occupancy": row["occupancy_frac"],
         "grid": row["grid"],
-        **{f"{kind}_ns": row[f"{kind}_ns"] for kind in _KINDS},
+        **{f"{kind}_ns": row[f"{kind}_ns"] for kind in (*_KINDS, "no_matrix")},
     }
     if not row["unit_name"]:
         return Group(**group, reason=NO_CAPTURE if row["is_replayed"] else NO_OPERATOR)
@@ -270,6 +280,7 @@ def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
         "bound_by": limit.bound_by,
         "number_format": limit.number_format or work.dtype,
         "flop_per_s": limit.flop_per_s,
+        "peak_flop_per_s": limit.peak_flop_per_s,
         "bytes_per_s": limit.bytes_per_s,
         "work_flop": work.flop,
         "work_bytes": work.moved_bytes,

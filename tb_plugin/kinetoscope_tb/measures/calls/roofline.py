@@ -80,6 +80,8 @@ class Roof:
         bound_by: compute or memory; None: unknown.
         ns: Time of one call at the roof; None: unknown.
         reason: Why anything is unknown.
+        peak_flop_per_s: The vendor's peak in the format, which what its library reaches may be far below; None:
+            unknown.
     """
 
     bytes_per_s: float
@@ -88,6 +90,7 @@ class Roof:
     bound_by: str | None = None
     ns: float | None = None
     reason: str = ""
+    peak_flop_per_s: float | None = None
 
 
 def roof(peaks: DevicePeaks, work: MatrixWork, *, uses_tensor_cores: bool, is_unit_unknown: bool) -> Roof:
@@ -109,7 +112,8 @@ def roof(peaks: DevicePeaks, work: MatrixWork, *, uses_tensor_cores: bool, is_un
         return Roof(peaks.bandwidth, reason=f"No peak of this device in {work.dtype} is known.")
     number_format = "tf32" if key == "fp32_matrix" and peaks.has_tf32 else None
     if work.moved_bytes is None:
-        return Roof(peaks.bandwidth, rate, number_format)
+        return Roof(peaks.bandwidth, rate, number_format, peak_flop_per_s=peaks.flop_per_s.get(key))
     compute_ns, memory_ns = work.flop / rate * 1e9, work.moved_bytes / peaks.bandwidth * 1e9
     bound_by = "compute" if compute_ns >= memory_ns else "memory"
-    return Roof(peaks.bandwidth, rate, number_format, bound_by, max(compute_ns, memory_ns))
+    roof_ns, peak = max(compute_ns, memory_ns), peaks.flop_per_s.get(key)
+    return Roof(peaks.bandwidth, rate, number_format, bound_by, roof_ns, peak_flop_per_s=peak)

@@ -1,0 +1,73 @@
+"""Model FLOPs utilization: matrix work of the recorded shapes against the device's peak, or why it is unknown."""
+
+import pytest
+
+from kinetoscope_tb.summary import recording_blocks
+from kinetoscope_tb.views.device.mfu import NO_MATRICES, mfu
+from support.build import TraceBuilder
+from support.machine import MS
+
+H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
+MI300X = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304, "totalGlobalMem": 206141652992}
+MM = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["c10::BFloat16"] * 2}
+WORK = 2 * 4096**3
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)"
+
+
+def trace(device=H100, mystery_ns=0, steps=2, mms=3, **top):
+    """Steps of 1 ms: products of 0.2 ms, an elementwise kernel, and one that nothing is known of."""
+    builder = TraceBuilder(**({"deviceProperties": [device]} if device else {}), **top)
+    number = 0
+    for step in range(steps):
+        begin = step * MS
+        builder.step(step, begin, MS)
+        names = ["nvjet_tst_192x192"] * mms + [ELEMENTWISE] + ["mystery"] * bool(mystery_ns)
+        for place, name in enumerate(names):
+            number, at = number + 1, begin + 1_000 + place * 210_000
+            dur = mystery_ns if name == "mystery" else 200_000
+            if name.startswith("nvjet"):
+                builder.op("aten::mm", at, 20_000, **MM)
+            builder.launch(at + 1_000, 5_000, number).kernel(name, at + 8_000, dur, number)
+    return builder.build()
+
+
+def test_the_share_of_the_peak_that_the_work_of_a_step_reaches():
+    (row,) = mfu(trace()).rows(named=True)
+    assert (row["work_flop"], row["peak_flop_per_s"], row["dtype"]) == (3 * WORK, 989.4e12, "bf16")
+    assert row["mfu_frac"] == pytest.approx(3 * WORK / (row["step_ns"] / 1e9 * 989.4e12))
+    assert (row["known_frac"], row["usual_mfu_frac"], row["why_unknown"]) == (1.0, None, None)
+
+
+def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
+    made = trace(mystery_ns=100_000)
+    (row,) = mfu(made).rows(named=True)
+    assert row["known_frac"] == pytest.approx(8 / 9)
+    (sentence, *_) = recording_blocks(made, {"mfu": mfu(made)})
+    assert sentence.startswith(
+        f"MFU: at least {100 * row['mfu_frac']:.1f} % of 989.4 Tflop/s (bf16) over the average step of "
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (trace(device=None), "The trace doesn't name the device."),
+        (trace(device={**H100, "name": "NVIDIA X1"}), "No peaks of NVIDIA X1 are known."),
+        (trace(mystery_ns=100_000_000), "The operators that launched them weren't recorded."),
+        (trace(mms=0), NO_MATRICES),
+    ],
+)
+def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
+    (row,) = mfu(made).rows(named=True)
+    assert (row["mfu_frac"], row["why_unknown"]) == (None, reason)
+    assert not any("MFU" in str(block) for block in recording_blocks(made, {"mfu": mfu(made)}))
+
+
+def test_the_denominator_is_the_peak_and_not_what_the_vendors_library_reaches():
+    assert mfu(trace(MI300X))["peak_flop_per_s"].to_list() == [1307.4e12]
+
+
+def test_a_step_without_the_profiler_has_its_own_share():
+    made = trace(steps=4, kinetoscope={"usual_step": {"median_ns": MS // 2, "steps": 40}})
+    (row,) = mfu(made).rows(named=True)
+    assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (MS // 2))
