@@ -9,6 +9,7 @@ save; it is an upper bound. Rules without enough data report `Unknown`, not advi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..measures.recording.contents import has_snapshot
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
@@ -93,7 +94,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
-    ranked = [examine(facts, s) for s in results if isinstance(s, Advice)]
+    ranked = [_of_usual_step(facts, examine(facts, s)) for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
@@ -101,6 +102,24 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     rest = _rest(facts, results)
     rest = rest if given else examine(facts, rest)
     return [*given, faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])]
+
+
+def _of_usual_step(facts: Facts, claim: Advice) -> Advice:
+    """The claim with what it can save of a step without the profiler, if that is less.
+
+    Recording slows the host and not the devices, so these compute for as long then.
+    """
+    if not facts.usual_step or not facts.has_device or not claim.candidate or claim.candidate.rows is not None:
+        return claim
+    usual_ns, computes_ns = facts.usual_step.usual_ns, max(map(facts.mean, facts.computation_of_devices.values()))
+    if not 0 < usual_ns - computes_ns < (claim.saving_ns or 0):
+        return claim
+    device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
+    bound = (
+        f" Without the profiler a step takes {text.time(usual_ns)}, of which {device} computes for "
+        f"{text.time(computes_ns)}: at most {text.time(usual_ns - computes_ns)} of it can be saved."
+    )
+    return replace(claim, evidence=claim.evidence + bound)
 
 
 def _about_foreign_file(writer: str) -> Advice:

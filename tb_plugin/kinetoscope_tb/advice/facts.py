@@ -14,6 +14,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..measures.calls.kernel_work import KERNEL_COLUMNS
 from ..measures.recording.server import inference_server
+from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
@@ -76,7 +77,7 @@ class Facts:
     @property
     def has_iterations(self) -> bool:
         """Whether the steps are the iterations of a server."""
-        return self.noun == "iteration"
+        return self.plain_noun == "iteration"
 
     @cached_property
     def is_training(self) -> bool:
@@ -191,9 +192,19 @@ class Facts:
         return self.windows.names == ["all"]
 
     @cached_property
-    def noun(self) -> str:
-        """What a step is called: the step of a loop, or the iteration of a server."""
+    def plain_noun(self) -> str:
+        """Step, or iteration of a server."""
         return step_noun(self.trace.steps)
+
+    @cached_property
+    def noun(self) -> str:
+        """What a step is called: the step of a loop, or the iteration of a server; recorded, if others are shorter."""
+        return f"recorded {self.plain_noun}" if self.usual_step else self.plain_noun
+
+    @cached_property
+    def usual_step(self) -> UsualStep | None:
+        """How long steps take without the profiler, if recording takes much of them."""
+        return usual_step(self.trace)
 
     @cached_property
     def unit(self) -> str:
@@ -207,7 +218,7 @@ class Facts:
     @cached_property
     def per(self) -> str:
         """Behind a number of things: `per step`, or `in the recording`."""
-        return "in the recording" if self.is_whole else f"per {self.noun}"
+        return "in the recording" if self.is_whole else f"per {self.plain_noun}"
 
     @cached_property
     def device(self) -> str:

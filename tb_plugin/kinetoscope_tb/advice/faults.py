@@ -85,8 +85,10 @@ class Faults:
         return min(self._facts.share(fault.affected_ns / self._facts.count), 1.0)
 
     def share(self, numbers: _Numbers) -> float:
-        """How much of the steps may be wrong in some of the numbers."""
-        return min(sum(share for fault, share in self._found if fault.undermines & numbers), 1.0)
+        """How much of the steps may be wrong in some of the numbers; the cost of recording counts once."""
+        shares = [(fault.is_recording, share) for fault, share in self._found if fault.undermines & numbers]
+        recording = max((share for is_recording, share in shares if is_recording), default=0.0)
+        return min(recording + sum(share for is_recording, share in shares if not is_recording), 1.0)
 
     def bears(self, numbers: _Numbers, margin: float) -> bool:
         """Whether what rests on some numbers stays true if it may be wrong by less than a share of the steps."""

@@ -333,12 +333,14 @@ class Fault:
         undermines: The numbers that it makes doubtful.
         remedy: How to record without it, as a sentence.
         affected_ns: How much time of the steps that count it may make wrong; None: all of it.
+        is_recording: Whether this time is what recording itself costs: several such faults are about the same time.
     """
 
     clause: str
     undermines: frozenset[Undermined]
     remedy: str
     affected_ns: int | None = None
+    is_recording: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.advice.faults import Faults
 from kinetoscope_tb.diagnostics import physics
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from support.build import TraceBuilder
@@ -156,6 +157,46 @@ def test_steps_that_recording_slows(usual_step, affected_ms):
     else:
         assert "takes 8 ms, and one without the profiler" in found.consequence
         assert found.fault.affected_ns == round(affected_ms * MS)
+
+
+def slowed_steps(usual_ns):
+    """Steps of 3.4 ms, of which the device computes for 0.8 ms, in a recording with Python stacks."""
+    machine = Machine(kinetoscope={"usual_step": {"median_ns": usual_ns, "steps": 40}})
+
+    def step(_):
+        for _ in range(20):
+            machine.kernel(40 * US)
+            machine.work(160 * US)
+        for i in range(3000):
+            machine.builder.python("f.py(1): f", machine.now - 3000 * US + i * US, 500)
+
+    return machine.steps(step)
+
+
+def test_the_cost_of_recording_counts_once():
+    trace = slowed_steps(usual_ns=3 * MS)
+    found = faults(trace)
+    doubted = [found[rule].fault.affected_ns for rule in ("stacks_slow_host", "recording_slows_steps")]
+    facts = Facts(trace)
+    share = Faults(facts, diagnose(trace)).share(frozenset({"idle"}))
+    assert share == pytest.approx(facts.share(max(doubted) / facts.count))
+
+
+def test_a_saving_is_of_the_recorded_step_and_bounded_by_the_usual_one():
+    trace = slowed_steps(usual_ns=round(3.3 * MS))
+    assert "recorded" not in advice(Facts(trace))[0].title
+    first = advice(Facts(slowed_steps(usual_ns=2 * MS)))[0]
+    assert first.title.endswith("of every recorded step.")
+    assert (
+        "Without the profiler a step takes 2 ms, of which the GPU computes for 800 µs: at most 1.20 ms"
+        in first.evidence
+    )
+    assert first.saving_ns > 1.2 * MS
+
+
+def test_a_usual_step_says_nothing_of_a_recording_without_steps():
+    builder = launched(*steady(), builder=TraceBuilder(kinetoscope={"usual_step": {"median_ns": MS, "steps": 40}}))
+    assert "recording_slows_steps" not in faults(builder.build())
 
 
 def test_the_cost_of_recording_comes_before_what_it_undermines():

@@ -75,9 +75,3 @@ NOTICEABLE = 0.03
 PYTHON_CALL_NS = 150
 """What recording a Python call costs: 28 ns without, 180 ns with `with_stack` (torch 2.8 with Python 3.11 on this
 project's machine); slower machines need more."""
-
-FEW_USUAL_STEPS = 10
-"""Fewer steps without a profiler don't tell how long one usually takes: the first ones compile and allocate."""
-
-LARGE_OVERHEAD = 0.10
-"""Of the steps: that much recording may decide what they wait for."""

@@ -5,17 +5,17 @@ The recorder knows how long steps take without a profiler, so the whole cost is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 
+from ...measures.recording.usual_step import LARGE_OVERHEAD, usual_step
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
 from ...names import text
 from ...trace import Diagnostic
-from ...trace.meta import positive_int
-from ...trace.model import Fault
+from ...trace.model import Fault, Undermined
 from . import limits
 from .times import Times
 
@@ -30,6 +30,7 @@ _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
     "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
     "Resource": "Recording itself: fewer options and fewer steps cost less.",
 }
+_UNDERMINED: frozenset[Undermined] = frozenset({"host_times", "idle"})
 _LESS = "Record fewer steps, after more warm-up, with fewer options."
 _FEWER_OPTIONS = "Record with fewer options: shapes, memory and stacks cost time in each operator."
 _WITHOUT_STACKS = "Record without Python stacks (with_stack=False), and use stacks only to find the code."
@@ -67,11 +68,11 @@ def _overhead(times: Times) -> Iterator[Diagnostic]:
 def _overhead_fault(times: Times, rows: pl.DataFrame) -> Fault | None:
     start, end = intervals_of(rows)
     within = times.within_steps(start, end)
-    if times.share(within) < limits.LARGE_OVERHEAD:
+    if times.share(within) < LARGE_OVERHEAD:
         return None
     fact = f"Recording itself takes {text.percent(times.share(within))} of the steps"
     idle = times.idle_within_steps(start, end) if times.start.size else within
-    return Fault(fact, frozenset({"host_times", "idle"}), _LESS, idle)
+    return Fault(fact, _UNDERMINED, _LESS, idle, is_recording=True)
 
 
 def _stacks(times: Times) -> Iterator[Diagnostic]:
@@ -84,7 +85,7 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     start = np.sort(calls["start_ns"].to_numpy()[~launches.any() | launches[calls["thread"].to_numpy()]])
     count = int((np.searchsorted(start, times.steps[1]) - np.searchsorted(start, times.steps[0])).sum())
     cost = limits.PYTHON_CALL_NS * count
-    if count < limits.FEW_ROWS or times.share(cost) < limits.LARGE_OVERHEAD:
+    if count < limits.FEW_ROWS or times.share(cost) < LARGE_OVERHEAD:
         return
     fact = f"Tracing {text.digits(count)} Python calls takes at least {text.percent(times.share(cost))} of the steps"
     affected_ns = min(cost, int(times.gaps.sum())) if times.start.size else cost
@@ -93,27 +94,23 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
         count,
         f"{fact} ({limits.PYTHON_CALL_NS} ns each where it was measured). Host times include it, and devices wait for "
         f"it. {_WITHOUT_STACKS}",
-        fault=Fault(fact, frozenset({"host_times", "idle"}), _WITHOUT_STACKS, affected_ns),
+        fault=Fault(fact, _UNDERMINED, _WITHOUT_STACKS, affected_ns, is_recording=True),
     )
 
 
 def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     """Steps that take longer than those that the recorder timed without a profiler."""
-    usual_ns, count = _usual_step(times.trace.meta.producer)
-    start, end = times.host_steps
-    if count < limits.FEW_USUAL_STEPS or not start.size:
+    steps = usual_step(times.trace)
+    if steps is None:
         return
-    recorded_ns = int(np.median(end - start))
-    cost = recorded_ns - usual_ns
-    if cost < limits.LARGE_OVERHEAD * recorded_ns:
-        return
+    count, cost = steps.recorded_count, steps.cost_ns
     fact = (
-        f"A recorded step takes {text.time(recorded_ns)}, and one without the profiler {text.time(usual_ns)} "
-        f"(medians of {text.times(start.size, 'step')} and of {count})"
+        f"A recorded step takes {text.time(steps.recorded_ns)}, and one without the profiler "
+        f"{text.time(steps.usual_ns)} (medians of {text.times(count, 'step')} and of {steps.usual_count})"
     )
-    affected_ns, consequence = cost * start.size, "Host times include it."
+    affected_ns, consequence = cost * count, "Host times include it."
     if times.start.size and times.steps_ns:
-        share, usual_share = _idle_shares(times, cost * start.size)
+        share, usual_share = _idle_shares(times, cost * count)
         affected_ns = round((share - usual_share) * times.steps_ns)
         consequence = (
             "Host times include it, and devices wait for it: nothing runs on any of them for "
@@ -121,9 +118,9 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
         )
     yield Diagnostic(
         "recording_slows_steps",
-        int(start.size),
+        count,
         f"{fact}: recording costs the host {text.time(cost)} per step. {consequence} {_FEWER_OPTIONS}",
-        fault=Fault(fact, frozenset({"host_times", "idle"}), _FEWER_OPTIONS, affected_ns),
+        fault=Fault(fact, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True),
     )
 
 
@@ -131,10 +128,3 @@ def _idle_shares(times: Times, cost: int) -> tuple[float, float]:
     """The share of the steps in which no device runs anything: as recorded, and without `cost` of that time."""
     idle = int(times.gaps.sum())
     return idle / times.steps_ns, max(0, idle - cost) / max(1, times.steps_ns - cost)
-
-
-def _usual_step(producer: Mapping[str, object]) -> tuple[int, int]:
-    """(Median duration, number) of the steps that the recorder timed without a profiler; (0, 0) if it timed none."""
-    usual = producer.get("usual_step")
-    median_ns, count = (usual.get("median_ns"), usual.get("steps")) if isinstance(usual, dict) else (0, 0)
-    return (positive_int(median_ns), positive_int(count)) if positive_int(median_ns) else (0, 0)

@@ -21,7 +21,6 @@ class Times:
         launch: The row of `launches` that launched it.
         called, returned: When that call began and ended.
         steps: When the steps that count begin and end: the complete ones, or all if none is.
-        host_steps: When the host begins and ends them.
         tails: The times at their start, by the host's clock, that count for what was launched before.
     """
 
@@ -38,9 +37,8 @@ class Times:
         self.is_linked: NDArray[np.bool_] = self.launch >= 0
         complete = trace.steps["is_complete"].to_numpy()
         counted = complete if complete.any() else np.ones_like(complete)
-        sides = ("host_start_ns", "host_end_ns", "start_ns", "end_ns")
-        marked, host_end, start, end = (trace.steps[side].to_numpy()[counted] for side in sides)
-        self.host_steps: Intervals = marked, host_end
+        sides = ("host_start_ns", "start_ns", "end_ns")
+        marked, start, end = (trace.steps[side].to_numpy()[counted] for side in sides)
         self.steps: Intervals = start, end
         self.tails: Intervals = marked, np.maximum(start, marked)
         self.steps_ns = int((end - start).sum())
