@@ -273,8 +273,6 @@ def _utilization(trace: Trace, devices: Sequence[Mapping[str, Any]]) -> Iterator
     )
     yield ""
 
-    yield ""
-
 
 def _counted(trace: Trace) -> int:
     """The steps that averages are over; 0 if none were marked."""
