@@ -38,12 +38,14 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .errors import ProfilerBusyError, RecorderError, SaveError, ScheduleError, UsageError
     from .handler import trace_handler
+    from .profiling.memory_history import MemoryHistory
     from .scheduling.schedule import Cyclic, cyclic
     from .scheduling.trigger import on_request
     from .tracer import Tracer, current
 
 __all__ = [
     "Cyclic",
+    "MemoryHistory",
     "ProfilerBusyError",
     "RecorderError",
     "SaveError",
@@ -59,6 +61,7 @@ __all__ = [
 
 _MODULES = {
     "Cyclic": ".scheduling.schedule",
+    "MemoryHistory": ".profiling.memory_history",
     "ProfilerBusyError": ".errors",
     "RecorderError": ".errors",
     "SaveError": ".errors",

@@ -4,6 +4,9 @@ A trace is `{logdir}/{run}/{worker}.{span}.pt.trace.json.gz`. The worker is the 
 span identifies its recordings and orders them: the number of steps completed when it was saved, the same on every
 rank. torch's own handler writes the same form with `{host}_{pid}` and a time in nanoseconds.
 
+A memory snapshot has the name of the trace of the same span, with `.memory.pickle` instead of the trace's ending; if
+it was taken because an allocation failed, with `.oom.memory.pickle`.
+
 This module imports nothing but the standard library: the viewer uses it without torch.
 """
 
@@ -16,6 +19,8 @@ from dataclasses import dataclass
 _SPAN = r"\.(?P<span>[0-9]{1,19})"
 _WORKER = r"(?P<worker>[^./\0][^/\0]*?)"
 _TRACE = re.compile(rf"{_WORKER}(?:{_SPAN})?\.pt\.trace\.json(?:\.gz)?", re.DOTALL)
+_TRACE_ENDING = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?\Z|\.gz\Z")
+_SNAPSHOT = re.compile(r"(?P<stem>.+?)(?P<failure>\.oom[0-9]{0,9})?\.memory\.pickle", re.DOTALL)
 _SPANLESS = re.compile(rf"(?!.*{_SPAN}\Z){_WORKER}", re.DOTALL)
 
 
@@ -59,6 +64,27 @@ def parse(filename: str) -> TraceName | None:
         return None
     span = match["span"]
     return TraceName(match["worker"], None if span is None else int(span))
+
+
+def snapshot_name(trace: str, failure: int = 0) -> str:
+    """Return the name of a memory snapshot; `parse_snapshot` is its inverse.
+
+    Args:
+        trace: The name of the trace of the same span, which may contain folders.
+        failure: 0, or which snapshot of a failed allocation it is, from 1 on.
+    """
+    mark = "" if failure == 0 else ".oom" if failure == 1 else f".oom{failure}"
+    return f"{_TRACE_ENDING.sub('', trace)}{mark}.memory.pickle"
+
+
+def parse_snapshot(filename: str) -> tuple[str, str] | None:
+    """Parse the name of a memory snapshot that the recorder wrote; None if it isn't one.
+
+    Returns:
+        The name of the trace of the same span without its ending, and `.oom` if it is of a failed allocation.
+    """
+    match = _SNAPSHOT.fullmatch(filename)
+    return None if match is None else (match["stem"], match["failure"] or "")
 
 
 def worker_of_rank(rank: int) -> str:

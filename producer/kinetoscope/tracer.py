@@ -32,6 +32,7 @@ from .output.destination import Destination
 from .output.name_template import TRACE
 from .output.trace_writer import TraceWriter
 from .profiling.annotations import Annotations, Marker
+from .profiling.memory_history import MemoryHistory
 from .profiling.options import PROFILER_ARGUMENTS, Activities, Options
 from .profiling.other_profilers import PATIENCE_S
 from .profiling.profiler_ranges import Ranges
@@ -43,6 +44,7 @@ from .sampling.system_sampler import KINDS, SystemSampler
 from .scheduling.request import Request
 from .scheduling.schedule import WindowLimit, describe_schedule
 from .scheduling.trigger import on_request
+from .session.memory_recorder import MemoryRecorder
 from .session.recording import Recording, WindowCallbacks
 from .session.results import ProfilerResults
 from .session.step_loop import StepLoop
@@ -137,6 +139,9 @@ class Tracer:
             graphs must be captured inside the Tracer's `with`.
         gpu_counters: What that backend samples, from torch 2.14: `environment` for power, temperature, clocks and fans,
             or names of CUPTI's metrics, such as `sm__cycles_active.avg.pct_of_peak_sustained_elapsed`.
+        memory_history: Record what torch's allocator does on CUDA, XPU or NPU devices, and save it as a memory snapshot
+            at the end of each window and when an allocation fails: `always`, `windows` (the history of each window
+            only), or a `MemoryHistory` with the number of entries and the stacks.
         requests: Accept requests: a file, `kinetoscope trigger`, or the page's Capture.
         signal: A signal that requests a window, by name or number, such as `SIGUSR2`. By default none is installed,
             since trainers and launchers use such signals, for example Lightning SIGUSR1 under SLURM.
@@ -189,6 +194,7 @@ class Tracer:
         in_process_cupti: bool = False,
         graph_dependencies: bool = False,
         gpu_counters: Collection[str] = (),
+        memory_history: MemoryHistory | Literal["always", "windows"] | None = None,
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
@@ -220,23 +226,23 @@ class Tracer:
         options = options.supported_options() if enabled else options
         self._selection, self._curves = Selection(ranks), Curves(scalars=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
-        trace_id = options.profiler.get("custom_trace_id_callback")
+        counter = ProgressCounter(progress)
+        self._trace_writer = trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
         self._recording = recording = Recording(
             options=options,
-            counter=ProgressCounter(progress),
+            counter=counter,
             annotations=Annotations(EventLog(), Ranges()),
-            callbacks=_window_callbacks(on_trace_ready, on_window, trace_id),
-            trace_writer=self._make_trace_writer(logdir, run, destination, on_saved),
+            callbacks=_window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback")),
+            trace_writer=trace_writer,
+            memory=MemoryRecorder(memory_history, counter, trace_writer, self._error_log),
             error_log=self._error_log,
         )
-        self._owner, self._counter, self._annotations = recording.owner, recording.counter, recording.annotations
-        self._trace_writer = recording.trace_writer
+        self._owner, self._counter, self._annotations = recording.owner, counter, recording.annotations
         self._supervisor = Supervisor(
             recording, accepts_requests=requests, signal=signal, guards_signals=save_on_signal, slow_step=slow_step
         )
-        self._curves.attach(self._trace_writer.rank_and_folder, self._supervisor.step_consumers)
-        sampler = SystemSampler(self._annotations.log, self._annotations.units, system, system_interval_s)
-        self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
+        self._curves.attach(trace_writer.rank_and_folder, self._supervisor.step_consumers)
+        self._make_probe(system, system_interval_s)
         keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
         self._make_loop(WindowLimit(max_window_s), keeps_events=keeps_events)
 
@@ -257,6 +263,10 @@ class Tracer:
             selection=self._selection,
         )
 
+    def _make_probe(self, system: Collection[str], interval_s: float) -> None:
+        sampler = SystemSampler(self._annotations.log, self._annotations.units, system, interval_s)
+        self._probe = EnvironmentProbe(self._error_log, sampler, self._selection)
+
     def _make_loop(self, limit: WindowLimit, *, keeps_events: bool) -> None:
         recording, supervisor = self._recording, self._supervisor
         actions = StepActions(self._schedule, limit, recording, supervisor)
@@ -268,6 +278,7 @@ class Tracer:
             self._annotations.ranges.drop_finished,
             supervisor.open_journal,
             self._curves.poll,
+            recording.memory.flush,
             self._trace_writer.poll,
         )
         self._loop = StepLoop(recording, self._controller, supervisor, chores)
@@ -278,6 +289,13 @@ class Tracer:
         if self._owner.is_here:
             self._trace_writer.poll()
         return tuple(self._trace_writer.saved)
+
+    @property
+    def saved_snapshots(self) -> tuple[Path, ...]:
+        """The memory snapshots written so far, oldest first; after the `with` all of them."""
+        if self._owner.is_here:
+            self._trace_writer.poll()
+        return tuple(self._trace_writer.saved_snapshots)
 
     # Starting and stopping
 
@@ -311,6 +329,7 @@ class Tracer:
             self._trace_writer.resolve(timeout_s=_START_S)
             self._probe.start()
             self._annotations.open(ids)
+            self._recording.memory.start()
             self._supervisor.begin(self._close)
             self._controller.begin(begins=begins)
             self._counter.begin()
@@ -421,6 +440,7 @@ class Tracer:
             else:
                 self._controller.leave(leaves_profiler)
             Tracer._live = None  # not before: no other Tracer may start in a callback
+            self._recording.memory.close()
             supervisor.end(trace_writer.reason)
             no_window_reason = self._no_window_reason()
             trace_writer.end(reason=trace_writer.reason, problem=no_window_reason, steps_completed=self._counter.batch)
@@ -559,7 +579,9 @@ class Tracer:
         """
         self._annotations.add_trace(trace)
 
-    def request(self, steps: int = 3, *, warmup: int = 1, at: int | None = None, **options: bool) -> None:
+    def request(
+        self, steps: int = 3, *, warmup: int = 1, at: int | None = None, memory: bool = False, **options: bool
+    ) -> None:
         """Record the next steps on all ranks, in addition to the schedule; from any thread.
 
         If a requested window is planned or open, it counts for this request too.
@@ -568,12 +590,14 @@ class Tracer:
             steps: How many steps to record.
             warmup: How many steps before them to profile and discard.
             at: The first step; by default as soon as all ranks can know of the request.
+            memory: Record the history of allocations too, and save a memory snapshot at the end.
             options: Options that differ from the Tracer's, such as `with_stack=True`.
 
         Raises:
             UsageError: Invalid numbers, or a Tracer with `requests=False`.
         """
-        self._supervisor.request(Request(steps=steps, warmup=warmup, at=at, options=options, reason="request"))
+        request = Request(steps=steps, warmup=warmup, at=at, memory=memory, options=options, reason="request")
+        self._supervisor.request(request)
 
     # Metadata
 

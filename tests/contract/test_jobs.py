@@ -67,12 +67,25 @@ def test_a_step_that_hangs_is_shown_with_where_it_stands(kinetoscope, tmp_path):
 
 def test_a_trigger_asks_the_job_that_listens(kinetoscope, tmp_path):
     recording(tmp_path)
-    options = ("--steps", "2", "--ranks", "0,4-6", "--on", "with_stack", "--off", "record_shapes", "--at", "90")
+    options = (
+        "--steps",
+        "2",
+        "--ranks",
+        "0,4-6",
+        "--on",
+        "with_stack",
+        "--off",
+        "record_shapes",
+        "--at",
+        "90",
+        "--memory",
+    )
     status, out, _ = kinetoscope("trigger", str(tmp_path), *options)
     assert (status, out) == (0, "Requested 2 steps from 1 rank, after 7 steps.\n")
     request = take_request(tmp_path)
     assert (request.steps, request.at, request.ranks, request.reason) == (2, 90, (0, 4, 5, 6), "command")
     assert dict(request.options) == {"with_stack": True, "record_shapes": False}
+    assert request.memory
 
 
 def test_a_trigger_may_wait_for_the_traces(kinetoscope, tmp_path):

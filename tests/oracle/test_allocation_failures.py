@@ -1,5 +1,6 @@
 """Failures planted in a simulation of the allocator: the cause is right, or isn't said."""
 
+import pickle
 from collections import Counter
 from functools import cache
 
@@ -49,3 +50,12 @@ def test_the_sentence_has_its_numbers_and_its_line(name):
     _, row, _ = answers()[name]
     assert "GiB" in row["sentence"] + row["evidence"]
     assert "job/train.py:44 log_outputs" in row["sentence"] or "job/train.py:77 request" in row["sentence"]
+
+
+@pytest.mark.parametrize("name", ["full 80", "outside 80"])
+def test_the_memory_that_our_recorder_stores_decides_like_one_that_is_given(name):
+    cause, allocator = planted_failures()[name]
+    devices = [{"id": 0, "name": "H100", "totalGlobalMem": allocator.device_bytes}]
+    data = pickle.dumps({**allocator.snapshot(), "deviceProperties": devices}, 4)
+    trace = read_blocks([data], path="rank0.42.oom.memory.pickle")
+    assert VIEWS["snapshot_failure"].run(trace)["cause"].to_list()[0] == cause

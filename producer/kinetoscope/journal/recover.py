@@ -105,7 +105,8 @@ def finish_spools(run: Path, *, url_prefixes: Collection[str] = (), output: Path
         else:  # a writer process that was killed may not have reported it
             results.append(_finish(rank, spool, url_prefixes, output))
     for status in statuses(run):
-        if status["global_rank"] not in ranks and any(w.get("state") in (SAVING, KEPT) for w in status["windows"]):
+        records = (*status["windows"], *status["snapshots"])
+        if status["global_rank"] not in ranks and any(record.get("state") in (SAVING, KEPT) for record in records):
             where = problem or _location_of(status)
             results.append(FinishedSpool(status["global_rank"], problem=f"what remains of it {where}"))
     return results

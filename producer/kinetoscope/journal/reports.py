@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..output.manifest import ENDED, KEPT, PARTIAL, SAVED, SAVING, statuses
 from ..output.scratch import spool_folders
-from ..output.spool import Spool, is_count
+from ..output.spool import TRACE, Spool, is_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +62,8 @@ def reports(run: Path) -> dict[ProcessId, Report]:
     with suppress(OSError):  # `kinetoscope recover` says why they can't be read
         for _, spool in spools_of(run):
             process = spool.process() or {}
-            jobs = ({**job.metadata, "state": None if job.lost else KEPT} for job in spool.jobs())
+            traces = (job for job in spool.jobs() if job.kind == TRACE)
+            jobs = ({**job.metadata, "state": None if job.lost else KEPT} for job in traces)
             _add(by_process, process, jobs)
     return by_process
 

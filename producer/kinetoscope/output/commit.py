@@ -1,13 +1,14 @@
-"""From a raw file to a complete trace, in one atomic step.
+"""From a raw file to a complete trace or memory snapshot, in one atomic step.
 
-A trace is compressed under a hidden name next to its final one, forced to disk and renamed. A reader sees a complete
-file or none, whatever happens in between; an older file of that name stays unless overwriting is allowed.
+It is written under a hidden name next to its final one, forced to disk and renamed. A reader sees a complete file or
+none, whatever happens in between; an older file of that name stays unless overwriting is allowed.
 """
 
 from __future__ import annotations
 
 import gzip
 import itertools
+import shutil
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # Traces are repetitive: level 4 is within a few percent of level 9 in a third of the time.
 _LEVEL = 4
 _GZIP = b"\x1f\x8b"
+_COPY_BYTES = 1 << 20
 
 
 def check_raw(raw: Path) -> None:
@@ -83,6 +85,22 @@ def commit_trace(
         if not overwrite:
             file.name = _free_name(file.folder, file.name)
     return file.folder.path / file.name, damage
+
+
+def commit_snapshot(raw: Path, target: Path | PathBelow, *, owner: str, overwrite: bool = False) -> Path:
+    """Copy a memory snapshot, like `commit_trace`; return its path.
+
+    Raises:
+        OSError: The disk or the folder doesn't allow it.
+    """
+    in_its_folder(target).parent.make()
+    with atomic_file(target, owner=owner) as file:
+        with open_plain(raw) as source:
+            shutil.copyfileobj(source, file.stream, _COPY_BYTES)
+        file.force_to_disk()
+        if not overwrite:
+            file.name = _free_name(file.folder, file.name)
+    return file.folder.path / file.name
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The outcome of a run's windows on every rank: `run.json` in the run's folder.
+"""The outcome of a run's windows and memory snapshots on every rank: `run.json` in the run's folder.
 
 Each process has its own status file below `.work/status`, written by its writer process; after writing one, a process
 compiles all of them. There is no lock, since those of shared file systems can't be trusted: after compiling, a process
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..atomic_write import write_json
 from ..path_below import PathBelow
 from ..untrusted_files import read_json
-from .spool import MOST_RANKS, is_count
+from .spool import MOST_RANKS, SNAPSHOT, is_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ NAME = "run.json"
 SCHEMA = 1
 _MAX_ROUNDS = 20
 _MANY, _PAUSE_A_RANK_S, _LONGEST_PAUSE_S = 64, 0.005, 5.0
-_MIN_WINDOWS, _MAX_OUTCOMES = 100, 2_000_000
+_MIN_WINDOWS, _MAX_OUTCOMES, _MAX_SNAPSHOTS = 100, 2_000_000, 100_000
 _VERSIONS = ("version", "torch_version", "cuda_version", "python_version")
 _SHARED = ("run", "attempt", *_VERSIONS, "argv", "schedule", "options")
 _OF_A_RANK = (
@@ -68,9 +68,12 @@ def _is_of_later_recording(stored_status: dict[str, Any], status: dict[str, Any]
 
 def _with_outcomes(later: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
     """Return the status of a later recording of the same process with the newest outcomes of an earlier one."""
-    outcomes = {window.get("span"): window for window in _dicts(status.get("windows"))}
-    before = _dicts(later.get("earlier_windows"))
-    return {**later, "earlier_windows": [outcomes.get(window.get("span"), window) for window in before]}
+    status_with_outcomes = dict(later)
+    for kind, key in (("windows", "span"), ("snapshots", "file")):
+        outcomes = {record.get(key): record for record in _dicts(status.get(kind))}
+        before = _dicts(later.get(f"earlier_{kind}"))
+        status_with_outcomes[f"earlier_{kind}"] = [outcomes.get(record.get(key), record) for record in before]
+    return status_with_outcomes
 
 
 def _started_ns(status: dict[str, Any]) -> int:
@@ -87,9 +90,10 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]]:
-    """Return the traces of a rank's earlier attempts in the run's folder, oldest first: `file` and `bytes` of each.
+    """Return the files of a rank's earlier attempts in the run's folder, oldest first: `file` and `bytes` of each.
 
-    They are in the rank's own status, if that is another attempt's. Traces that aren't uploaded yet are left out.
+    Those of memory snapshots have their `kind`. They are in the rank's own status, if that is another attempt's. Files
+    that aren't uploaded yet are left out.
     """
     status = read_json(_status_file(run, rank))
     if not isinstance(status, dict):
@@ -97,22 +101,30 @@ def earlier_traces(run: Path, rank: int, attempt: object) -> list[dict[str, Any]
     before = _dicts(status.get("earlier"))
     if status.get("attempt") == attempt:
         return before
-    windows = _dicts(status.get("windows"))
-    saved_windows = [w for w in windows if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
-    uploaded_windows = [w for w in saved_windows if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
-    return [*before, *({"file": window.get("file"), "bytes": window.get("bytes")} for window in uploaded_windows)]
+    snapshots = [{**snapshot, "kind": SNAPSHOT} for snapshot in _dicts(status.get("snapshots"))]
+    records = [*_dicts(status.get("windows")), *snapshots]
+    saved_records = [w for w in records if w.get("state") in (SAVED, PARTIAL) and not w.get("pruned")]
+    uploaded_records = [w for w in saved_records if (_dict(w.get("upload"))).get("state", "uploaded") == "uploaded"]
+    kept_keys = ("file", "bytes", "kind")
+    return [*before, *({key: record[key] for key in kept_keys if key in record} for record in uploaded_records)]
 
 
-def earlier_windows(run: Path, rank: int, status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the windows that this rank's process recorded into the run before the recording of a status.
+def earlier_records(run: Path, rank: int, status: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return what this rank's process recorded into the run before the recording of a status.
 
     They are in the rank's own status, if that is of the same attempt.
+
+    Returns:
+        `earlier_windows` and `earlier_snapshots`.
     """
     stored_status = read_json(_status_file(run, rank))
-    if not isinstance(stored_status, dict) or stored_status.get("attempt") != status.get("attempt"):
-        return []
-    before = _dicts(stored_status.get("earlier_windows"))
-    return before if stored_status.get("queue") == status["queue"] else [*before, *_dicts(stored_status.get("windows"))]
+    records = {}
+    for kind in ("windows", "snapshots"):
+        is_same = isinstance(stored_status, dict) and stored_status.get("attempt") == status.get("attempt")
+        before = _dicts(stored_status.get(f"earlier_{kind}")) if is_same else []
+        is_later = is_same and stored_status.get("queue") != status["queue"]
+        records[f"earlier_{kind}"] = [*before, *_dicts(stored_status.get(kind))] if is_later else before
+    return records
 
 
 def write_status(run: Path, rank: int, status: dict[str, Any]) -> None:
@@ -178,6 +190,11 @@ def _validate(status: Any) -> dict[str, Any] | None:
         "pruned_to": status["pruned_to"] if is_count(status.get("pruned_to"), 1 << 63) else -1,
         "left_out": _dicts(status.get("left_out")),
         "windows": [{**window, "ranks": _ranks_in(window.get("ranks"))} for window in windows],
+        "snapshots": [
+            snapshot
+            for snapshot in (*_dicts(status.get("earlier_snapshots")), *_dicts(status.get("snapshots")))
+            if is_count(snapshot.get("span"), 1 << 63) and isinstance(snapshot.get("file"), str)
+        ],
     }
 
 
@@ -201,7 +218,19 @@ def manifest(process_statuses: list[dict[str, Any]]) -> dict[str, Any]:
         "updated_ns": time.time_ns(),
         "ranks": [_rank(rank, current.get(rank)) for rank in sorted({*expected_ranks, *current})],
         "windows": _windows(current, expected_ranks),
+        "snapshots": _snapshots(current),
     }
+
+
+def _snapshots(current: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the memory snapshots of all ranks, in order; if there are too many, the newest."""
+    snapshots = [
+        {"rank": rank, **{key: value for key, value in snapshot.items() if value is not None}}
+        for rank, status in current.items()
+        for snapshot in status.get("snapshots", ())
+    ]
+    snapshots.sort(key=lambda snapshot: (snapshot["span"], snapshot["rank"], snapshot["file"]))
+    return snapshots[-_MAX_SNAPSHOTS:]
 
 
 def _windows(current: dict[int, dict[str, Any]], expected_ranks: list[int]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,15 @@ from .._version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from ..job.rank_info import RankInfo
 
 KEY = "kinetoscope"
 """The top-level key of the metadata."""
+
+OUT_OF_MEMORY = "out of memory"
+"""The reason of a memory snapshot that was taken because an allocation failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +95,20 @@ class RecordingFacts:
             "schedule": self.schedule,
             **self.details,
         }
+
+
+def snapshot_facts(rank_and_folder: tuple[RankInfo, Path] | None, reason: str, steps_completed: int) -> dict[str, Any]:
+    """Return the metadata of a memory snapshot as JSON values; without rank and run while these are unknown."""
+    rank_info, folder = rank_and_folder or (None, None)
+    return {
+        "version": __version__,
+        **({} if folder is None else {"run": folder.name}),
+        **({} if rank_info is None else asdict(rank_info)),
+        **process_facts(),
+        "reason": reason,
+        "steps_completed": steps_completed,
+        "taken_ns": time.time_ns(),
+    }
 
 
 def process_facts() -> dict[str, Any]:

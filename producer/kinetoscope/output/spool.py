@@ -9,6 +9,7 @@ path is refused.
     state.json      the outcome of each window, from the writer process
     0001.json       a job
     0001.raw.json   the profiler's raw file, unless there was more room in the run's folder
+    0002.raw.pickle a memory snapshot, in the place of a raw file
     in-run          exists if raw files may be in the run's folder
     0001.own        the program's own events and metadata, as `events.chrome_events` takes them
 
@@ -47,15 +48,19 @@ MAX_PROGRAM_EVENTS_BYTES = 4 << 30
 MOST_RANKS = 1 << 17
 """More than any job has: a larger number means that the file is damaged."""
 
+TRACE, SNAPSHOT = "trace", "snapshot"
+"""What a job writes: a trace from the profiler's raw file, or a memory snapshot as it is."""
+
+_RAW_ENDINGS = {TRACE: "raw.json", SNAPSHOT: "raw.pickle"}
 _MOST_NUMBER = 1 << 31
 
 
 @dataclass(kw_only=True)
 class Job:
-    """One window to make a trace of, or one that is already lost.
+    """One window to make a trace of, a memory snapshot to store, or one that is already lost.
 
     Args:
-        number: The number of the window in this process.
+        number: The number of the job in this process.
         raw: The profiler's raw file.
         folder: The run's folder.
         file: The trace's name below it; may contain folders.
@@ -67,6 +72,7 @@ class Job:
         keep: How many traces stay in the folder; -1 for all.
         attempts: How many times a writer process has started on it.
         path: The finished trace; None before.
+        kind: `TRACE` or `SNAPSHOT`.
     """
 
     number: int
@@ -81,6 +87,7 @@ class Job:
     keep: int = -1
     attempts: int = 0
     path: str | None = None
+    kind: str = TRACE
 
 
 class Spool:
@@ -154,6 +161,10 @@ class Spool:
         """Return the file of the program's own events."""
         return self.folder / f"{number:04d}.own"
 
+    def raw_file(self, number: int, kind: str = TRACE) -> Path:
+        """Return the raw file of a job."""
+        return self.folder / f"{number:04d}.{_RAW_ENDINGS[kind]}"
+
     def put(self, job: Job) -> None:
         """Write a job, or its new state."""
         write_json(self.folder / f"{job.number:04d}.json", asdict(job))
@@ -195,7 +206,7 @@ class Spool:
     def _check_paths(self, job: Job) -> Job | str:
         """Return the job, or a message about a path that is outside the spool and the run."""
         raw, run = Path(job.raw), Path(job.folder)
-        is_named = raw.name == f"{job.number:04d}.raw.json"
+        is_named = raw.name == self.raw_file(job.number, job.kind).name
         if not is_named or raw.parent not in (self.folder, self.in_run(run).path):
             return f"its raw file {raw} is outside {self.folder}"
         try:
@@ -275,6 +286,7 @@ _FIELDS = {
     "keep": lambda value: value == -1 or is_count(value),
     "attempts": is_count,
     "path": _is_none_or_path,
+    "kind": (TRACE, SNAPSHOT).__contains__,
 }
 
 

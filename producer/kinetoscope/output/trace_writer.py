@@ -6,6 +6,7 @@ The writer process does the rest.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import sys
@@ -26,11 +27,11 @@ from ..job.selection import Selection
 from .commit import check_raw
 from .destination import Destination
 from .manifest import ENDED, KEPT, LOST, NAME, RECORDING
-from .metadata import RecordingFacts, Window, process_facts
+from .metadata import OUT_OF_MEMORY, RecordingFacts, Window, process_facts
 from .name_template import format_name, rank_values, variables
 from .next_command import say_next_command
 from .redaction import redacted_arguments
-from .spool import Job
+from .spool import SNAPSHOT, Job, Spool
 from .upload import object_url
 from .writer_client import WriterClient
 
@@ -112,6 +113,7 @@ class TraceWriter:
         self._files: set[str] = set()
         self._is_ended = False
         self._started_ns, self._started_s = time.time_ns(), time.monotonic()
+        self._job_numbers = itertools.count()
         self.recorded = 0
         """How many windows ended."""
         self._unsaved: set[int] = set()
@@ -122,6 +124,8 @@ class TraceWriter:
         """The profiler's options in the next window."""
         self.saved: list[Path] = []
         """The saved files, oldest first."""
+        self.saved_snapshots: list[Path] = []
+        """The saved memory snapshots, oldest first."""
         self.last_outcome: Mapping[str, Any] | None = None
         """The newest outcome of a window."""
         if self._destination.traces_to_keep != self._destination.keep:
@@ -304,16 +308,37 @@ class TraceWriter:
     def _job(self, window: Window) -> Job:
         """Return the job of a window, without what depends on the run."""
         self.recorded += 1
+        number = self.next_job_number()
         return Job(
-            number=window.window,
-            raw=str(self._client.spool.folder / f"{window.window:04d}.raw.json"),
+            number=number,
+            raw=str(self._client.spool.raw_file(number)),
             folder="",
             file="",
             metadata={},
             is_partial=not window.is_complete,
-            overwrite=self._destination.overwrite,
-            keep=self._destination.traces_to_keep,
+            **self.job_options(),
         )
+
+    def next_job_number(self) -> int:
+        """Return the number of a new job; any thread may call this."""
+        return next(self._job_numbers)
+
+    def job_options(self) -> dict[str, Any]:
+        """Return the options of jobs that are the same for all."""
+        return {"overwrite": self._destination.overwrite, "keep": self._destination.traces_to_keep}
+
+    @property
+    def spool(self) -> Spool:
+        """The jobs of this process.
+
+        Raises:
+            OSError: Its folder can't be created.
+        """
+        return self._client.spool
+
+    def expect(self, job: Job) -> None:
+        """Expect the outcome of a memory snapshot that is in the spool."""
+        self._client.expect(job)
 
     def _complete(self, job: Job, facts: _WindowFacts, rank_info: RankInfo, folder: Path) -> None:
         """Give a job its folder, names and metadata."""
@@ -327,14 +352,10 @@ class TraceWriter:
             details={**facts.details, "ranks": ranks},
             **self._facts,
         )
-        values = {
-            "batch": window.steps_completed,
-            **facts.values,
-            **rank_values(rank_info, self._run.name, local_world_size()),
-        }
-        file, remote = self._file_and_url(rank_info, values)
+        values = {"batch": window.steps_completed, **facts.values}
+        file, remote = self.file_and_url(values)
         if file in self._files:  # the next window ended in its first step: it is the beginning of that one
-            file, remote = self._file_and_url(rank_info, {**values, "batch": window.steps_completed + 1})
+            file, remote = self.file_and_url({**values, "batch": window.steps_completed + 1})
         self._files.add(file)
         job.folder, job.file, job.remote, job.metadata = str(folder), file, remote, recording.to_json()
 
@@ -350,8 +371,14 @@ class TraceWriter:
                 self._client.put(job)
                 self._failures -= 1
 
-    def _file_and_url(self, rank_info: RankInfo, values: dict[str, Any]) -> tuple[str, str | None]:
-        destination = self._destination
+    def file_and_url(self, progress: Mapping[str, Any]) -> tuple[str, str | None]:
+        """Return a trace's name in the run's folder and the URL of its copy, once the run is resolved.
+
+        Args:
+            progress: The variables that depend on the training's progress.
+        """
+        destination, rank_info = self._destination, self._rank_info or current_rank_info()
+        values = {**progress, **rank_values(rank_info, self._run.name, local_world_size())}
         file = format_name(destination.file, values).lstrip("/")
         if rank_info.world_size > 1 and "rank" not in variables(destination.file):
             head, slash, tail = file.rpartition("/")
@@ -365,9 +392,17 @@ class TraceWriter:
     def _remote_folder(self, values: Mapping[str, Any]) -> str:
         return object_url(format_name(str(self._destination.remote), values), self._run.name)
 
-    def _scratch(self) -> Path:
-        """Return a path with room for the raw file: on the machine's own disk, else next to the traces."""
-        needed_bytes = max(_LEAST_ROOM_BYTES, self._largest_bytes * 5 // 4)
+    def scratch(self, largest_bytes: int) -> Path:
+        """Return a folder with room for a raw file: on the machine's own disk, else next to the traces.
+
+        Args:
+            largest_bytes: The size of the largest such file so far.
+
+        Raises:
+            SaveError: Neither has room.
+            OSError: The disks don't allow it.
+        """
+        needed_bytes = max(_LEAST_ROOM_BYTES, largest_bytes * 5 // 4)
         own_folder = self._client.spool.folder
         if shutil.disk_usage(own_folder).free >= needed_bytes:
             return own_folder
@@ -381,7 +416,7 @@ class TraceWriter:
         raise SaveError(f"neither {own_folder} nor {other} has room for its {needed_bytes >> 20} MiB")
 
     def _export(self, export: Callable[[str], object], job: Job, program_events: Mapping[str, Any] | None) -> None:
-        raw = self._scratch() / Path(job.raw).name
+        raw = self.scratch(self._largest_bytes) / Path(job.raw).name
         job.raw = str(raw)
         export(job.raw)
         check_raw(raw)
@@ -416,9 +451,10 @@ class TraceWriter:
         self._client.describe({**facts, **news})
 
     def _on_outcome(self, window: Mapping[str, Any]) -> None:
-        """Handle the outcome of a window."""
+        """Handle the outcome of a window or a memory snapshot."""
         problem, upload = window.get("problem"), window.get("upload") or {}
-        self.last_outcome = window
+        if window.get("kind") != SNAPSHOT:
+            self.last_outcome = window
         if window["state"] in (LOST, KEPT):
             self._unsaved.add(window["window"])
         else:
@@ -436,6 +472,9 @@ class TraceWriter:
                 _LOG.warning("%s", upload["problem"])
 
     def _add_saved(self, path: Path, window: Mapping[str, Any]) -> None:
+        if window.get("kind") == SNAPSHOT:
+            self._add_saved_snapshot(path, str(window.get("reason")))
+            return
         if path in self.saved:
             return
         self.saved.append(path)
@@ -443,6 +482,15 @@ class TraceWriter:
         if self._on_saved is not None:
             with self._error_log.catch("on_saved failed"):
                 self._on_saved(path, window)
+
+    def _add_saved_snapshot(self, path: Path, reason: str) -> None:
+        if path in self.saved_snapshots:
+            return
+        self.saved_snapshots.append(path)
+        if reason == OUT_OF_MEMORY:
+            _LOG.warning("An allocation failed. `kinetoscope summary %s` says why.", path)
+        else:
+            _LOG.info("Saved %s.", path)
 
     def _window(self, steps_completed: int, *, is_whole: bool, is_complete: bool) -> Window:
         first, started_ns = self._window_start

@@ -1,4 +1,4 @@
-"""The records of windows and their traces, in the spool's state and the process's status."""
+"""The records of windows with their traces, and of memory snapshots, in the spool's state and the process's status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..path_below import PathBelow
 from . import manifest
-from .spool import is_count, is_path
+from .spool import SNAPSHOT, TRACE, is_count, is_path
 
 if TYPE_CHECKING:
     from .spool import Job
@@ -40,12 +40,20 @@ def validate_window(window: Any) -> dict[str, Any] | None:
 
 
 def new_window(job: Job) -> dict[str, Any]:
-    """Return the record of a window before its outcome is known."""
-    keys = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
+    """Return the record of a job before its outcome is known."""
+    of_window = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
+    keys = ("reason", "taken_ns") if job.kind == SNAPSHOT else of_window
     record = {key: job.metadata.get(key) for key in keys}
+    if job.kind == SNAPSHOT:
+        record["kind"] = SNAPSHOT
     span = job.metadata.get("steps_completed")
     record |= {"file": job.file, "window": job.number, "span": span if is_count(span, 1 << 63) else 0}
     return {**record, "state": manifest.SAVING}
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    """Return what a record is of: a window's `TRACE`, or a `SNAPSHOT`."""
+    return SNAPSHOT if record.get("kind") == SNAPSHOT else TRACE
 
 
 def death_message(process: dict[str, Any]) -> str:

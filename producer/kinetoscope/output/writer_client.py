@@ -86,8 +86,13 @@ class WriterClient:
     def put(self, job: Job) -> None:
         """Send the writer process a job."""
         self.spool.put(job)
-        self._pending[job.number] = job
-        self._last_number = job.number
+        self.expect(job)
+
+    def expect(self, job: Job) -> None:
+        """Expect the outcome of a job that is in the spool, unless it is known already."""
+        if job.number not in self._reported:
+            self._pending[job.number] = job
+        self._last_number = max(self._last_number, job.number)
         self._wake()
 
     @property

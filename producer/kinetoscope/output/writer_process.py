@@ -31,12 +31,12 @@ from ..path_below import LeadsOutside, PathBelow
 from ..process_id import is_running
 from ..untrusted_files import read_json
 from . import manifest
-from .commit import commit_trace
+from .commit import commit_snapshot, commit_trace
 from .redaction import redacted_urls
 from .scratch import check_private
-from .spool import MAX_PROGRAM_EVENTS_BYTES, STATE, Job, Spool, is_count
+from .spool import MAX_PROGRAM_EVENTS_BYTES, SNAPSHOT, STATE, TRACE, Job, Spool, is_count
 from .upload import is_allowed, upload
-from .window_records import death_message, is_unchanged, new_window, validate_window
+from .window_records import death_message, is_unchanged, kind_of, new_window, validate_window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -78,7 +78,7 @@ class SpoolWriter:
         self._reported: object = None
         self._process: dict[str, Any] | None = None
         self._earlier: list[dict[str, Any]] | None = None
-        self._earlier_windows: list[dict[str, Any]] = []
+        self._earlier_records: dict[str, list[dict[str, Any]]] = {}
 
     def work(self) -> None:
         """Do all possible jobs: write all traces first, then upload. A failed job isn't retried."""
@@ -134,7 +134,7 @@ class SpoolWriter:
             raise SaveError(f"the process that should write it died {job.attempts} times")
         job.attempts += 1
         self._spool.put(job)
-        raw, own = Path(job.raw), read_json(self._spool.program_events_file(job.number), MAX_PROGRAM_EVENTS_BYTES)
+        raw = Path(job.raw)
         if not raw.exists():
             if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the spool was removed and created again
                 job.path = record["path"]
@@ -142,9 +142,8 @@ class SpoolWriter:
             job.lost = f"its raw file {raw} is gone"
             raise SaveError(job.lost)
         folder = self._output or Path(job.folder)
-        target, owner = PathBelow.of(folder / job.file, folder), self._spool.folder.name
-        path, damage = commit_trace(raw, target, job.metadata, own, owner=owner, overwrite=job.overwrite)
-        record |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": str(damage) or None}
+        path, problem = self._write(job, raw, PathBelow.of(folder / job.file, folder))
+        record |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": problem or None}
         record |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         record |= {"saved_ns": time.time_ns()}
         record.pop("raw", None)
@@ -156,6 +155,15 @@ class SpoolWriter:
                 return
             self._spool.put(job)
         raw.unlink(missing_ok=True)  # the spool may have been removed meanwhile
+
+    def _write(self, job: Job, raw: Path, target: PathBelow) -> tuple[Path, str]:
+        """Write the trace or the snapshot; return its path, and what was wrong with the raw file."""
+        owner = self._spool.folder.name
+        if job.kind == SNAPSHOT:
+            return commit_snapshot(raw, target, owner=owner, overwrite=job.overwrite), ""
+        own = read_json(self._spool.program_events_file(job.number), MAX_PROGRAM_EVENTS_BYTES)
+        path, damage = commit_trace(raw, target, job.metadata, own, owner=owner, overwrite=job.overwrite)
+        return path, str(damage)
 
     def _upload(self, job: Job, record: dict[str, Any]) -> None:
         self.report()  # the trace exists, even if its copy fails
@@ -206,12 +214,25 @@ class SpoolWriter:
         return record if self.has_listener and isinstance(record, int) else math.inf
 
     def _prune(self, folder: Path, keep: int) -> None:
-        """Delete all but the newest `keep` traces; one that isn't copied, or that the program doesn't know, stays."""
+        """Delete all but the newest `keep` traces and as many snapshots.
+
+        One that isn't copied, or that the program doesn't know, stays.
+        """
         if keep < 0 or self._output is not None:
             return
-        heard_to = self._acknowledged_to()
         present = [w for _, w in sorted(self._windows.items()) if w.get("path") and not w.get("pruned")]
-        self._prune_earlier(folder, keep - len(present), {Path(w["path"]) for w in present})
+        for kind in (TRACE, SNAPSHOT):
+            self._prune_kind(kind, folder, keep, [window for window in present if kind_of(window) == kind])
+        pruned_numbers = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
+        for number in pruned_numbers[:-MAX_PRUNED_RECORDS]:
+            window = self._windows.pop(number)
+            if kind_of(window) == TRACE:
+                self._pruned_to = max(self._pruned_to, window["span"])
+
+    def _prune_kind(self, kind: str, folder: Path, keep: int, present: list[dict[str, Any]]) -> None:
+        """Delete all but the newest `keep` of the present files of a kind."""
+        heard_to = self._acknowledged_to()
+        self._prune_earlier(kind, folder, keep - len(present), {Path(w["path"]) for w in present})
         for window in present[: max(0, len(present) - keep)]:
             if window["window"] > heard_to:
                 break
@@ -219,20 +240,18 @@ class SpoolWriter:
                 with contextlib.suppress(LeadsOutside):
                     PathBelow.of(Path(window["path"]), folder).unlink()
                 window["pruned"] = True
-        pruned_numbers = [number for number, window in sorted(self._windows.items()) if window.get("pruned")]
-        for number in pruned_numbers[:-MAX_PRUNED_RECORDS]:
-            self._pruned_to = max(self._pruned_to, self._windows.pop(number)["span"])
 
-    def _prune_earlier(self, folder: Path, room: int, own: set[Path]) -> None:
-        """Delete the oldest traces of this rank's earlier attempts in the same folder, as far as `keep` requires.
+    def _prune_earlier(self, kind: str, folder: Path, room: int, own: set[Path]) -> None:
+        """Delete the oldest files of a kind that this rank's earlier attempts left in the folder, as `keep` requires.
 
         Only files that are still those that the attempt wrote are deleted: a file that replaced one stays.
         """
-        earlier = [trace for trace in self._earlier or () if is_unchanged(folder, trace, own)]
+        others = [file for file in self._earlier or () if kind_of(file) != kind]
+        earlier = [f for f in self._earlier or () if kind_of(f) == kind and is_unchanged(folder, f, own)]
         for trace in earlier[: max(0, len(earlier) - max(0, room))]:
             PathBelow.of(folder / trace["file"], folder).unlink()
             earlier.remove(trace)
-        self._earlier = earlier
+        self._earlier = [*others, *earlier]
 
     def report(self, *, is_killed: bool = False) -> None:
         """Write the outcomes of the windows, for the training, the run's manifest and the next writer process."""
@@ -258,16 +277,15 @@ class SpoolWriter:
         status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns()}
         if self._earlier is None:
             self._earlier = manifest.earlier_traces(folder, process["global_rank"], process.get("attempt"))
-            self._earlier_windows = manifest.earlier_windows(folder, process["global_rank"], status)
-        status |= {"earlier": self._earlier, "earlier_windows": self._earlier_windows}
+            self._earlier_records = manifest.earlier_records(folder, process["global_rank"], status)
+        status |= {"earlier": self._earlier, **self._earlier_records}
         status["pruned_to"] = self._pruned_to
         if is_killed:
             status |= {"state": manifest.KILLED, "problem": death_message(process)}
-        public_windows = redacted_urls(
-            [{k: v for k, v in window.items() if k not in ("path", "window")} for window in windows]
-        )
+        status["windows"] = _public_records(window for window in windows if kind_of(window) == TRACE)
+        status["snapshots"] = _public_records(window for window in windows if kind_of(window) == SNAPSHOT)
         with contextlib.suppress(OSError):  # the traces can't be written either, which is logged
-            manifest.write_status(folder, process["global_rank"], {**status, "windows": public_windows})
+            manifest.write_status(folder, process["global_rank"], status)
 
     def _mirror(self) -> None:
         """Upload the run's manifest next to the traces' copies."""
@@ -291,6 +309,12 @@ class SpoolWriter:
         self.report(is_killed=is_killed)
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
+
+
+def _public_records(records: Iterable[dict[str, Any]]) -> Any:
+    """Return the records as the run's manifest has them."""
+    private = ("path", "window", "kind")
+    return redacted_urls([{k: v for k, v in record.items() if k not in private} for record in records])
 
 
 def finish_spool(

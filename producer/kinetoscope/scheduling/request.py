@@ -43,6 +43,7 @@ class Request:
         roundup: The first step to record is a multiple of this.
         ranks: The ranks that record; None for all.
         options: Options that differ from the Tracer's: some of `OPTIONS`.
+        memory: Whether to record the history of allocations too, and save a memory snapshot at the end.
         reason: The source of the request, for the trace's metadata.
         id: Identifies the request, so that its sender can follow it.
 
@@ -56,6 +57,7 @@ class Request:
     roundup: int = 1
     ranks: tuple[int, ...] | None = None
     options: Mapping[str, bool] = field(default_factory=dict)
+    memory: bool = False
     reason: str = "file"
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
@@ -67,6 +69,8 @@ class Request:
         for name, value in self.options.items():
             if name not in OPTIONS or not isinstance(value, bool):
                 raise UsageError(f"{name}={value!r}: a request may switch {', '.join(OPTIONS)} on and off.")
+        if not isinstance(self.memory, bool):
+            raise UsageError(f"memory={self.memory!r}: true for a memory snapshot at the end, or false.")
         ranks = () if self.ranks is None else self.ranks
         if self.ranks == () or not all(_is_number(rank) and 0 <= rank < 1 << 24 for rank in ranks):
             raise UsageError(f"ranks={self.ranks!r}: give the numbers of the ranks to record, or none for all.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..profiling.annotations import Annotations
     from ..profiling.options import Options
     from ..progress import ProgressCounter
+    from .memory_recorder import MemoryRecorder
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Recording:
         counter: The steps and epochs so far.
         annotations: The program's markers and counters, and the ranges of the training's thread.
         trace_writer: Saves windows.
+        memory: The history of allocations.
         callbacks: The program's functions.
         error_log: Records errors.
         metadata: The program's own keys of the traces.
@@ -54,6 +56,7 @@ class Recording:
     counter: ProgressCounter
     annotations: Annotations
     trace_writer: TraceWriter
+    memory: MemoryRecorder
     callbacks: WindowCallbacks
     error_log: ErrorLog
     metadata: TraceMetadata = field(default_factory=TraceMetadata)

@@ -72,6 +72,7 @@ class Supervisor:
         if signal is not None and not accepts_requests:
             raise UsageError(f"signal={signal!r}: this Tracer accepts no requests, since it has requests=False.")
         self._trace_writer, self._error_log = recording.trace_writer, recording.error_log
+        self._memory = recording.memory
         log, current_step = recording.annotations.log, recording.counter.current_step
         self._accepts_requests, self._guards_signals = accepts_requests, guards_signals
         self._has_journal = accepts_requests or guards_signals
@@ -110,6 +111,8 @@ class Supervisor:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
                 tasks.append(Task("Looking for requests", self.triggers.poll, 1.0))
+            if self._memory.is_on:
+                tasks.append(Task("Recording the history of allocations", self._memory.poll, 0.0))
             if self._guards_signals:
                 self._guard = SignalGuard(save, self._set_end_signal)
                 self._guard.begin()

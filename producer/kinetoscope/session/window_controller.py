@@ -249,6 +249,8 @@ class WindowController:
         self._ranges.is_recording = recorder is not None and recorder.is_recording
         self._annotations.enter(action, begins=begins)
         self._probe.enter(action, begins=begins)
+        plan = self._supervisor.plan
+        self._recording.memory.enter(is_active=not self.is_idle, is_requested=plan is not None and plan.request.memory)
 
     def _give_up(self, error: Exception) -> None:
         """Report that the profiler failed, once, and record nothing more."""
@@ -326,6 +328,7 @@ class WindowController:
             return
         with self._error_log.catch("A recording was lost"):  # what is raised in torch's handler may crash the process
             self._save_window(profiler, is_as_planned=is_as_planned)
+        self._recording.memory.save_window(self._trace_writer.reason)
         self._supervisor.note("saved", self._counter.batch)
 
     def _save_window(self, profiler: profile, *, is_as_planned: bool) -> None:

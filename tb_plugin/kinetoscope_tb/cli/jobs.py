@@ -37,6 +37,7 @@ _format = click.option("--format", "form", type=click.Choice(["text", "json"]), 
 @click.option("--ranks", help="Only these ranks, such as 0,8-15.")
 @click.option("--on", multiple=True, metavar="OPTION", help="Record this too: with_stack, profile_memory, …")
 @click.option("--off", multiple=True, metavar="OPTION", help="Don't record this: record_shapes, …")
+@click.option("--memory", is_flag=True, help="Record allocations of the devices too, and save a memory snapshot.")
 @click.option("--wait", "wait_s", type=float, help="Wait up to this many seconds for the traces.")
 def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float | None, **numbers: Any) -> None:
     """Request that the job which records into the folder RUN record its next steps, the same ones on all ranks.

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kinetoscope.naming import parse
+from kinetoscope.naming import parse, parse_snapshot
 
 from ..names.regex import regex
 
@@ -108,7 +108,7 @@ def name_parts(name: str) -> NameParts:
         return NameParts(report["worker"], report["span"] or "", says_rank=True)
     stem = _EXTENSION.sub("", name)
     if _SNAPSHOT.search(name):
-        return NameParts(stem, looks_right=False)
+        return _of_snapshot(name, stem)
     is_perfetto = _PERFETTO.search(name) is not None
     torch_name = _PERFETTO.sub("", name) + ".pt.trace.json" if is_perfetto else name.removesuffix(".zst")
     parts = parse(torch_name)
@@ -123,6 +123,17 @@ def name_parts(name: str) -> NameParts:
     worker = groups.get("worker") or stem
     is_process = stem.startswith("libkineto_")
     return NameParts(worker, groups.get("span") or "", _says_rank(worker), is_process)
+
+
+def _of_snapshot(name: str, stem: str) -> NameParts:
+    """The parts of a memory snapshot's name: the recorder names it like the trace of the same span."""
+    recorder_name = parse_snapshot(name)
+    if recorder_name is None:
+        return NameParts(stem, looks_right=False)
+    trace, mark = recorder_name
+    ending = ".json" if any(form.fullmatch(trace) for form in _OTHER_WRITERS) else ".pt.trace.json"
+    parts = name_parts(f"{trace}{ending}")
+    return replace(parts, span=f"{parts.span}{mark}".lstrip("."), is_certain=False, looks_right=False)
 
 
 def _in_torch_form(worker: str, span: str) -> NameParts:

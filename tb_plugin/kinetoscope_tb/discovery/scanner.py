@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from kinetoscope.naming import worker_of_rank
+from kinetoscope.naming import parse_snapshot, worker_of_rank
 from kinetoscope.output.manifest import NAME
 
 from ..errors import LogdirError, MissingPath
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
+_SNAPSHOTS = "memory"
 _MOST_NOTES = 3  # notes of a run without traces
 _NO_TRACE = (
     "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or "
@@ -221,8 +222,16 @@ class _Collector:
 
 
 def _merged_apart(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """The candidates; files into which others were merged are runs by themselves, not workers among their parts."""
-    return [replace(c, run=run_of_file(c.run, c.shown)) if c.head.has_own_run else c for c in candidates]
+    """The candidates; files into which others were merged are runs by themselves, not workers among their parts.
+
+    The memory snapshots that our recorder wrote into a run are one run: it has the ranks and spans of the traces.
+    """
+
+    def run(candidate: _Candidate) -> str:
+        is_ours = candidate.head.is_snapshot and parse_snapshot(candidate.entry.name) is not None
+        return f"{candidate.run}/{_SNAPSHOTS}" if is_ours else run_of_file(candidate.run, candidate.shown)
+
+    return [replace(c, run=run(c)) if c.head.has_own_run else c for c in candidates]
 
 
 def _has_trace(names: Collection[tuple[str, str, str]], run: str, span: int, rank: int) -> bool:

@@ -33,6 +33,7 @@ from ..trace.assemble import assemble
 from ..trace.meta import WriterFingerprint
 from ..trace.model import Diagnostic, Trace
 from .frames.build import build_parts
+from .frames.metadata import checked_metadata
 from .input.document import is_memory_timeline
 from .input.source import Source
 from .perfetto.wire import begins_perfetto
@@ -222,15 +223,16 @@ def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
 
 def _with_snapshot(trace: Trace, snapshot: SnapshotFrames) -> Trace:
     """The trace of a file that holds a memory snapshot alone."""
-    events = snapshot.frames["snapshot_events"].height
+    events, metadata = snapshot.frames["snapshot_events"].height, checked_metadata(snapshot.recorder_keys)
     meta = replace(
         trace.meta,
-        top={**trace.meta.top, "allocatorSettings": snapshot.settings},
+        top={**trace.meta.top, **metadata.top, "allocatorSettings": snapshot.settings},
         events=events,
+        impossible=metadata.impossible,
         foreign_writer=_SNAPSHOT_WRITER,
     )
     window = (0, snapshot.end_ns)
-    diagnostics = tuple(d for d in trace.diagnostics if d.rule != "no_events")
+    diagnostics = (*(d for d in trace.diagnostics if d.rule != "no_events"), *metadata.diagnostics())
     frames: dict[str, Any] = dict(snapshot.frames)
     return replace(trace, origin_ns=snapshot.origin_ns, window=window, meta=meta, diagnostics=diagnostics, **frames)
 

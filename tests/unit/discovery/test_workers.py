@@ -1,5 +1,7 @@
 """Which worker a trace is of, by the rank that it begins with."""
 
+import pickle
+
 import pytest
 
 from support.logdirs import NS, begins, listed, make, names
@@ -58,3 +60,22 @@ def test_beside_a_recording_lie_those_of_the_same_span_or_else_of_the_same_place
     listing = listed(tmp_path)
     others = listing.same_span_of_others(listing.find("job", "rank0", "7"))
     assert [(file.worker, file.span) for file in others] == [("rank1", "7"), ("rank2", "5")]
+
+
+def test_our_recorder_s_snapshots_of_a_run_are_one_run_with_its_ranks_and_spans(tmp_path):
+    snapshot = pickle.dumps({"segments": [], "device_traces": [[]]}, 4)
+    for rank in (0, 1):
+        make(tmp_path, f"job/rank{rank}.42.pt.trace.json")
+        make(tmp_path, f"job/rank{rank}.42.memory.pickle", content=snapshot)
+    make(tmp_path, "job/rank1.45.oom.memory.pickle", content=snapshot)
+    make(tmp_path, "job/ep0-ba7-rank2.memory.pickle", content=snapshot)
+    make(tmp_path, "job/mine.pickle", content=snapshot)
+    assert names(listed(tmp_path)) == [
+        ("job", "rank0", "42"),
+        ("job", "rank1", "42"),
+        ("job/memory", "rank0", "42"),
+        ("job/memory", "rank1", "42"),
+        ("job/memory", "rank1", "45.oom"),
+        ("job/memory", "rank2", "7"),
+        ("job/mine", "mine", "default"),
+    ]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope.naming import TraceName, file_name, folder_name, parse, worker_of_rank
+from kinetoscope.naming import TraceName, file_name, folder_name, parse, parse_snapshot, snapshot_name, worker_of_rank
 
 WORKERS = st.text(min_size=1, max_size=40).filter(lambda text: not re.search(r"[/\0]", text) and text[0] != ".")
 SPANS = st.integers(0, 10**19 - 1)
@@ -84,3 +84,26 @@ def test_any_text_becomes_one_visible_folder(text):
 
 def test_a_sensible_folder_name_stays_as_it_is():
     assert folder_name("resnet-50, lr=0.1 @größer") == "resnet-50, lr=0.1 @größer"
+
+
+@pytest.mark.parametrize(
+    ("trace", "failure", "name"),
+    [
+        ("rank0.42.pt.trace.json.gz", 0, "rank0.42.memory.pickle"),
+        ("rank0.42.pt.trace.json", 1, "rank0.42.oom.memory.pickle"),
+        ("rank0.42.pt.trace.json.gz", 3, "rank0.42.oom3.memory.pickle"),
+        ("ep0-ba42-rank0.json", 0, "ep0-ba42-rank0.memory.pickle"),
+        ("rank0.gz", 0, "rank0.memory.pickle"),
+    ],
+)
+def test_a_snapshot_is_named_like_the_trace_of_its_span(trace, failure, name):
+    assert snapshot_name(trace, failure) == name
+    stem, mark = parse_snapshot(name)
+    assert trace.startswith(stem)
+    assert bool(mark) is bool(failure)
+    assert snapshot_name(f"folder/{trace}", failure) == f"folder/{name}"
+
+
+def test_other_pickles_are_no_snapshots_of_the_recorder():
+    assert parse_snapshot("snapshot.pickle") is None
+    assert parse_snapshot("rank0.42.memory.pickle.tmp-1") is None

@@ -198,3 +198,16 @@ def test_memory_is_a_fraction_of_the_file(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < OF_ANY_FILE + MOST_BYTES_PER_BYTE * path.stat().st_size
+
+
+def test_what_our_recorder_adds_is_the_metadata_and_the_devices_as_in_a_trace():
+    snapshot = {
+        **small_snapshot().snapshot(),
+        "deviceProperties": [{"id": 0, "name": "H100", "totalGlobalMem": 80 << 30}, {"name": "no id"}],
+        "kinetoscope": {"global_rank": 3, "host": "node7", "world_size": "many", "reason": "out of memory"},
+    }
+    trace = read_blocks([pickle.dumps(snapshot, 4)], path="rank3.42.oom.memory.pickle")
+    assert trace.meta.devices == [{"id": 0, "name": "H100", "totalGlobalMem": 80 << 30}]
+    assert (trace.meta.rank, trace.meta.world_size, trace.meta.producer["host"]) == (3, None, "node7")
+    assert [d.rule for d in trace.diagnostics if d.rule == "odd_metadata"] == ["odd_metadata"]
+    same_frames(trace, read_blocks([pickle.dumps(small_snapshot().snapshot(), 4)], path="snapshot.pickle"))

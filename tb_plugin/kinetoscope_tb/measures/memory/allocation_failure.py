@@ -100,7 +100,10 @@ class Failure:
 
 
 def failures(trace: Trace, snapshot: DeviceSnapshot, device_bytes: int | None, most: int) -> list[Failure]:
-    """The last failures of a device, in order."""
+    """The last failures of a device, in order; `device_bytes` is its memory, by default what our recorder stored."""
+    if device_bytes is None:
+        memory = {device.get("id"): device.get("totalGlobalMem") for device in trace.meta.devices}
+        device_bytes = memory.get(snapshot.device) or None
     events = np.flatnonzero((snapshot.events["action"] == "oom").to_numpy())[-most:]
     return [_failure(trace, snapshot, int(event), device_bytes) for event in events]
 

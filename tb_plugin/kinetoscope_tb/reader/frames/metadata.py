@@ -71,8 +71,13 @@ class Metadata:
 def metadata(head: bytes, tail: bytes) -> Metadata:
     """The metadata of a file, from the text before and after its events."""
     raw, lost = top_values(head, tail)
+    return checked_metadata(raw, base_ns(raw, head, tail), lost)
+
+
+def checked_metadata(values: Mapping[str, Any], base: int = 0, lost: int = 0) -> Metadata:
+    """The metadata in top-level values, each of which has the type that views expect."""
     checks = _Checks()
-    base, top = base_ns(raw, head, tail), checks.members(raw, _CHECKS_BY_KEY, ())
+    top = checks.members(values, _CHECKS_BY_KEY, ())
     if abs(base) > FARTHEST_BASE_NS:
         checks.impossible.append(f"baseTimeNanoseconds is {base}")
         base = 0

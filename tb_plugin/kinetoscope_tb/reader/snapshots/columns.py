@@ -27,6 +27,7 @@ Values = NDArray[Any]
 _EVENT, _BLOCK, _HISTORY = 1, 4, 5
 _RECORD_BITS = 2 * NAME_BITS
 _SETTINGS_KEY = "allocator_settings"
+_RECORDER_KEYS = ("kinetoscope", "deviceProperties")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class SnapshotFrames:
     Args:
         frames: Frames of a Trace by name.
         settings: The allocator's settings.
+        recorder_keys: What our recorder adds at the top: its metadata and the devices, as in a trace.
         origin_ns: Unix time of the first event; 0 if it has no times.
         end_ns: From there to the last one.
         unread: Entries that are left out.
@@ -43,6 +45,7 @@ class SnapshotFrames:
 
     frames: Mapping[str, pl.DataFrame]
     settings: Mapping[str, Any]
+    recorder_keys: Mapping[str, Any]
     origin_ns: int
     end_ns: int
     unread: int
@@ -121,7 +124,12 @@ class _Builder:
         }
         settings = self._decoder.plain(top.get(_SETTINGS_KEY, int(Kind.MISSING)))
         return SnapshotFrames(
-            frames, settings if isinstance(settings, dict) else {}, origin, end - origin, self._unread
+            frames,
+            settings if isinstance(settings, dict) else {},
+            {key: self._decoder.plain(top[key]) for key in _RECORDER_KEYS if key in top},
+            origin,
+            end - origin,
+            self._unread,
         )
 
     def _owners(self, lists: Words, kind: int, count: int) -> Rows:

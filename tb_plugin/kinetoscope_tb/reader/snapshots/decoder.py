@@ -104,6 +104,8 @@ class Decoder:
             return number if np.isfinite(number) else None
         if kind in (Kind.INTEGER, Kind.SIGNED):
             return int(self.numbers(np.array([word]))[0])
-        if kind != Kind.DICT or depth > 2:
+        if kind not in (Kind.DICT, Kind.LIST) or depth > 2:
             return None
+        if kind == Kind.LIST:
+            return [self.plain(item, depth + 1) for item in self.items(word)[:_MOST_SETTINGS].tolist()]
         return {key: self.plain(value, depth + 1) for key, value in self.pairs(word).items()}

@@ -18,8 +18,8 @@ MOST = 20  # failures of a device
 class SnapshotFailure(OfSnapshot):
     """Why an allocation failed: the last failures of a snapshot's history.
 
-    A snapshot doesn't say how much memory its device has. Without that, a full device and memory that something other
-    than torch has taken can look alike; `device_memory_bytes` gives it.
+    Kinetoscope's recorder stores how much memory the device has; other snapshots don't say it. Without that, a full
+    device and memory that something other than torch has taken can look alike; `device_memory_bytes` gives it.
     """
 
     key = ("device", "event")
