@@ -147,6 +147,32 @@ class Treemap:
 
 
 @dataclass(frozen=True)
+class Bands:
+    """A band for each row from its begin to its end, on top of those that began before it and haven't ended.
+
+    Behind them are levels of another view, of the same series and range of time: what the rows leave out shows.
+
+    Args:
+        begin: The INSTANT column at which a band begins.
+        end: The INSTANT column at which it ends.
+        height: The column of its height.
+        name: The text column that colors bands: those of one name are alike.
+        series: The column that splits the rows into pictures.
+        levels_view: The view of the levels behind the bands.
+        levels: Its columns, the highest first.
+    """
+
+    kind: ClassVar = "bands"
+    begin: str
+    end: str
+    height: str
+    name: str
+    series: str
+    levels_view: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Stacked:
     """A bar for each row whose parts add up to a whole, under a sentence about them.
 
@@ -162,7 +188,7 @@ class Stacked:
     only: tuple[str, str] | None = None
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Stacked | Sentence
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | Sentence
 
 
 def parent_column(picture: Picture | None) -> str | None:

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bars, Heatmap, Histogram, Lines, Picture, Roofline, Sentence, Stacked, Tree, Treemap
+from .pictures import Bands, Bars, Heatmap, Histogram, Lines, Picture, Roofline, Sentence, Stacked, Tree, Treemap
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (intensity, rate, time, peak_rate, peak_bandwidth), (number_format,)
         case Treemap(area, name, group):
             return (area,), (name, group)
+        case Bands(begin, end, height, name, series):
+            return (begin, end, height), (name, series)
         case Sentence(amounts, texts):
             return amounts, texts
         case Stacked(whole, parts, only):

@@ -1010,7 +1010,7 @@ ALONE = {
     "kernel_marks.gpu_ns kernel_marks.total_frac": "only marked kernels",
     "graphs.mean_span_ns graphs.max_span_ns graphs.gap_ns graphs.gap_frac": "only graphs have spans",
     "graph_captures.high_frac": "a share by confidence",
-    "gpu_counters.interval_ns memory_events.lifetime_ns": "no time of work",
+    "gpu_counters.interval_ns memory_events.lifetime_ns snapshot_blocks.lifetime_ns": "no time of work",
     "memory_devices.peak_reserved_frac memory_peak.alive_frac snapshot_alive.alive_frac "
     "snapshot_segments.scattered_frac": "of memory",
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "

@@ -81,6 +81,16 @@ export type Picture =
   | { kind: "sentence"; amounts: string[]; texts: string[]; colors: Record<string, string> }
   | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
   | {
+    kind: "bands";
+    begin: string;
+    end: string;
+    height: string;
+    name: string;
+    series: string;
+    levels_view: string;
+    levels: string[];
+  }
+  | {
     kind: "roofline";
     intensity: string;
     rate: string;

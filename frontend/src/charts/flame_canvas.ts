@@ -47,20 +47,39 @@ interface Inks {
 }
 
 /** Reads the theme's colors where an element stands, in a form that canvases take. */
-function inksOf(element: HTMLElement, colors: string[]): Inks {
+export function readColors(element: HTMLElement, colors: string[]): string[] {
   const probe = element.appendChild(document.createElement("i"));
-  const read = (color: string) => {
+  const values = colors.map((color) => {
     probe.style.color = color;
     return getComputedStyle(probe).color;
-  };
-  const inks = {
-    fills: colors.map(read),
-    text: read("var(--text)"),
-    accent: read("var(--accent)"),
-    run: read("color-mix(in srgb, var(--other) 60%, var(--surface))"),
-  };
+  });
   probe.remove();
-  return inks;
+  return values;
+}
+
+function inksOf(element: HTMLElement, colors: string[]): Inks {
+  const [text, accent, run, ...fills] = readColors(element, [
+    "var(--text)",
+    "var(--accent)",
+    "color-mix(in srgb, var(--other) 60%, var(--surface))",
+    ...colors,
+  ]);
+  return { fills, text: text!, accent: accent!, run: run! };
+}
+
+/** Empties a canvas of this size in CSS pixels, and returns what draws on it. */
+export function clearCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+  const ratio = devicePixelRatio, size = [Math.round(width * ratio), Math.round(height * ratio)] as const;
+  if (canvas.width !== size[0] || canvas.height !== size[1]) {
+    [canvas.width, canvas.height] = size;
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  }
+  const pen = canvas.getContext("2d")!;
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = `${TYPE}px system-ui, sans-serif`;
+  pen.textBaseline = "middle";
+  return pen;
 }
 
 export class FlameView {
@@ -183,16 +202,7 @@ export class FlameView {
   private paint() {
     const { clientWidth: width, clientHeight: height } = this.box;
     if (!this.look || !width || !height) return;
-    const ratio = devicePixelRatio;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      [this.canvas.width, this.canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-      Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    }
-    const pen = this.canvas.getContext("2d")!;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    pen.font = `${TYPE}px system-ui, sans-serif`;
-    pen.textBaseline = "middle";
+    const pen = clearCanvas(this.canvas, width, height);
     const inks = this.inks ??= inksOf(this.box, this.look.colors);
     const [first, last] = [Math.floor(this.box.scrollTop / ROW), Math.ceil((this.box.scrollTop + height) / ROW)];
     this.scene.parts.forEach((part, number) => {

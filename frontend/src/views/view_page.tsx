@@ -18,6 +18,7 @@ import {
   parametersOf,
   slicesIn,
 } from "../app/router.ts";
+import { BandsChart } from "../charts/bands.tsx";
 import { Curves } from "../charts/curve_chart.tsx";
 import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
@@ -45,6 +46,8 @@ import { Sentence } from "./sentence.tsx";
 function Picture(drawn: DrawnTable) {
   const { entry: { picture }, ready: { tree } } = drawn;
   switch (picture?.kind) {
+    case "bands":
+      return <BandsChart {...drawn} picture={picture} />;
     case "heatmap":
       return <Heatmap {...drawn} picture={picture} />;
     case "histogram":

@@ -104,6 +104,8 @@ EVERY_VIEW = Views(
     "memory.snapshot_summary",
     "memory.snapshot_failure",
     "memory.snapshot_levels",
+    "memory.snapshot_blocks",
+    "memory.snapshot_block",
     "memory.snapshot_alive",
     "memory.snapshot_segments",
     "memory.snapshot_growth",

@@ -61,7 +61,56 @@ def test_memory_belongs_to_the_line_that_a_person_can_act_on(frames, place):
     allocator.events[-1]["frames"] = block.frames = frames
     row = first("snapshot_alive", read_snapshot(allocator))
     assert row["place"] == place
-    assert "torch::unwind" not in row["largest_stack"]  # a stack begins below the allocator's own frames
+    begin, *_ = row["largest_stack"].splitlines()  # below the allocator's own frames
+    assert begin.endswith("at::detail::empty_cuda(c10::ArrayRef<long>)")
+
+
+def test_a_stack_has_all_of_its_frames():
+    allocator = Allocator(2 * GIB)
+    lines = [{"filename": "/job/train.py", "line": line, "name": "f"} for line in (3, 20, 45)]
+    for frames in (lines, CPP[:1]):
+        block = allocator.allocate(MIB)
+        allocator.events[-1]["frames"] = block.frames = frames
+    rows = VIEWS["snapshot_alive"].frame(read_snapshot(allocator), {})
+    assert rows["largest_stack"].to_list() == [
+        "/job/train.py:3:f\n/job/train.py:20:f\n/job/train.py:45:f",
+        "??:0:torch::unwind::unwind()",
+    ]
+
+
+def test_bands_are_of_the_blocks_that_fill_the_time_shown():
+    allocator = Allocator(8 * GIB)
+    trained(allocator, 2, activation=64 * MIB)
+    trace = read_snapshot(allocator)
+    blocks = VIEWS["snapshot_blocks"].frame(trace, {})
+    levels = VIEWS["snapshot_levels"].frame(trace, {})
+    for time, active in levels.filter(levels["time_ns"] >= 0).select("time_ns", "active_bytes").rows():
+        is_alive = (blocks["time_ns"] <= time) & ((blocks["end_ns"] > time) | blocks["lifetime_ns"].is_null())
+        assert blocks.filter(is_alive)["size_bytes"].sum() == active
+    narrow = {"from_ns": 100_000, "to_ns": 200_000}
+    inside = VIEWS["snapshot_blocks"].frame(trace, narrow)
+    assert inside.equals(blocks.filter((blocks["end_ns"] >= 100_000) & (blocks["time_ns"] <= 200_000)))
+    some = VIEWS["snapshot_levels"].frame(trace, narrow)
+    within = levels["time_ns"].filter(levels["time_ns"].is_between(*narrow.values()))
+    assert some["time_ns"].unique().to_list() == [*within.unique()]
+    assert (some["time_ns"][0], some["time_ns"][-1]) == tuple(narrow.values())
+
+
+def test_a_block_has_the_ranges_and_the_metadata_of_its_allocation():
+    allocator = Allocator(2 * GIB)
+    allocator.allocate(MIB)
+    for name in ("step", "forward"):
+        allocator.annotations.append(
+            {"stage": "START", "name": name, "device": 0, "time_us": allocator.events[-1]["time_us"] + 1}
+        )
+    allocator.allocate(2 * MIB, stream=7)
+    allocator.events[-1] |= {"user_metadata": "kv cache", "compile_context": "3/1"}
+    trace = read_snapshot(allocator)
+    blocks = VIEWS["snapshot_blocks"].frame(trace, {})
+    row = first("snapshot_block", trace, device=0, block=blocks["block"][-1])
+    assert (row["ranges"], row["stream"]) == ("step › forward", 7)
+    assert (row["user_metadata"], row["compile_context"]) == ("kv cache", "3/1")
+    assert first("snapshot_block", trace, block=blocks["block"][0])["ranges"] is None
 
 
 def leaking(request):

@@ -9,7 +9,7 @@ it begins at some event, with a level that follows from the blocks at its end. A
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,9 +77,14 @@ class DeviceSnapshot:
 
     @cached_property
     def times(self) -> Ints:
-        """When each event was, in ns; their numbers if the snapshot has no times."""
+        """When each event was, in ns, none before the last one; their numbers if the snapshot has no times."""
         moment: Ints = self.events["moment"].to_numpy()
-        return np.arange(moment.size) if (moment < 0).any() else moment
+        return np.arange(moment.size) if (moment < 0).any() else np.maximum.accumulate(moment)
+
+    def within(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """The first event of a range of time, and the first one behind it."""
+        first, behind = np.searchsorted(self.times, begin_ns), np.searchsorted(self.times, end_ns, side="right")
+        return int(first), int(max(first, behind))
 
     def levels(self, event: int) -> tuple[int, int, int]:
         """Allocated, active and reserved after an event; -1 is before the first one."""
@@ -103,6 +108,20 @@ def device_snapshots(trace: Trace) -> tuple[DeviceSnapshot, ...]:
     """Each device with segments or events."""
     devices = {*trace.snapshot_events["device"].unique(), *trace.snapshot_segments["device"].unique()}
     return tuple(_device(trace, device) for device in sorted(devices))
+
+
+def chosen_snapshots(trace: Trace, device: int | None) -> list[DeviceSnapshot]:
+    """Those of a device, or of all if it is None."""
+    return [snapshot for snapshot in device_snapshots(trace) if device is None or snapshot.device == device]
+
+
+def time_range(snapshots: Iterable[DeviceSnapshot], from_ns: int | None, to_ns: int | None) -> tuple[int, int]:
+    """The range of time to show: where an end isn't given, to that of the histories."""
+    histories = [snapshot.times for snapshot in snapshots if snapshot.times.size]
+    first = min((int(times[0]) for times in histories), default=0)
+    last = max((int(times[-1]) for times in histories), default=0)
+    begin = first if from_ns is None else min(max(first, from_ns), last)
+    return begin, last if to_ns is None else max(begin, min(last, to_ns))
 
 
 def _device(trace: Trace, device: int) -> DeviceSnapshot:
@@ -207,8 +226,9 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     rows = trace.snapshot_stacks.join(
         frames.with_columns(pl.col("frame").cast(pl.Int32)), "frame", maintain_order="left"
     )
+    is_below = (pl.col("rank") < _ALLOCATOR).cast(pl.UInt8).cum_max() == 1
     return rows.group_by("stack", maintain_order=True).agg(
-        text=pl.col("text").slice((pl.col("rank") < _ALLOCATOR).arg_max()).str.join("\n"),
+        text=pl.col("text").filter(is_below | (pl.col("rank") == _ALLOCATOR).all()).str.join("\n"),
         place=pl.col("place").sort_by("rank", maintain_order=True).first(),
     )
 

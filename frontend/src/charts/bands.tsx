@@ -1,0 +1,259 @@
+import { Fragment, h } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { PictureOf, Table } from "../api/types.ts";
+import { tableOf, useAnswer } from "../app/answers.ts";
+import { parametersOf, zoomTo } from "../app/router.ts";
+import { label, quantity } from "../format/numbers.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
+import { hideTip, showTip } from "../ui/tip.tsx";
+import { type Band, type Piece, stackBands } from "./bands_layout.ts";
+import { rowAt } from "./curve_lines.ts";
+import { clearCanvas, readColors } from "./flame_canvas.ts";
+import { useMarks } from "./marks.ts";
+import { Legend } from "./stacked_bar.tsx";
+
+const HEIGHT = 420;
+const LEAST_LABEL = [44, 14]; // pixels of a band with its name in it
+const LEAST = 0.3; // pixels: narrower pieces show what is behind them
+const ZOOM_PER_WHEEL = 0.004;
+const SETTLED_MS = 300; // after which a zoom by the wheel asks for more bands
+
+const fill = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, var(--tile))`;
+const FILLS = ["kernel", "memcpy", "communication", "runtime", "cpu-exec", "dataloader"].map((name) => fill(name, 60));
+const OTHER = fill("other", 90);
+const BEHIND = [fill("other", 22), fill("other", 60)]; // the levels, the highest first
+
+type Drawn = DrawnTable & { picture: PictureOf<"bands"> };
+
+/** Levels behind the bands; a value holds until the next time. */
+interface Levels {
+  times: number[];
+  lines: { name: string; values: number[] }[];
+}
+
+interface Scene {
+  pieces: Piece[];
+  names: string[];
+  /** The color of each row, a number of FILLS, or behind the last one. */
+  inks: Map<number, number>;
+  levels: Levels;
+  top: number;
+  from: number;
+  to: number;
+}
+
+const rowsOf = (table: Table, series: string, value: unknown) =>
+  [...Array(table.data[series]?.length ?? 0).keys()].filter((row) => table.data[series]![row] === value);
+
+/** The names in the order of what they hold over time. */
+function namesByArea(bands: Band[], nameOf: (row: number) => string): string[] {
+  const areas = new Map<string, number>();
+  for (const { row, begin, end, height } of bands) {
+    areas.set(nameOf(row), (areas.get(nameOf(row)) ?? 0) + (end - begin) * height);
+  }
+  return [...areas].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+}
+
+function sceneOf({ picture, table, rows: { rows } }: Drawn, levels: Table, value: unknown): Scene {
+  const { begin, end, height, name, series } = picture, shown = new Set(rows);
+  const number = (column: string, row: number) => Number(table.data[column]![row]);
+  const bands = rowsOf(table, series, value).filter((row) => shown.has(row)).map((row) => ({
+    row,
+    begin: number(begin, row),
+    end: number(end, row),
+    height: number(height, row),
+  }));
+  const nameOf = (row: number) => String(table.data[name]![row]);
+  const names = namesByArea(bands, nameOf), order = new Map(names.map((name, i) => [name, i]));
+  const at = rowsOf(levels, series, value);
+  const time = levels.columns.find(({ kind }) => kind === "instant")!.name;
+  const lines = picture.levels.map((name) => ({
+    name: label(name),
+    values: at.map((row) => Number(levels.data[name]![row])),
+  }));
+  const times = at.map((row) => Number(levels.data[time]![row]));
+  const ends = times.length ? times : bands.flatMap(({ begin, end }) => [begin, end]);
+  return {
+    pieces: stackBands(bands),
+    names,
+    inks: new Map(bands.map(({ row }) => [row, Math.min(order.get(nameOf(row))!, FILLS.length)])),
+    levels: { times, lines },
+    top: Math.max(1, ...lines.flatMap(({ values }) => values)),
+    from: Math.min(...ends),
+    to: Math.max(...ends),
+  };
+}
+
+interface Frame {
+  from: number;
+  to: number;
+  width: number;
+}
+
+const timeAt = ({ from, to, width }: Frame, x: number) => from + ((to - from) * x) / width;
+
+/** Draws what is in sight; the marked row has a frame. */
+function paint(
+  pen: CanvasRenderingContext2D,
+  scene: Scene,
+  frame: Frame,
+  inks: string[],
+  names: Names,
+  marked: number,
+) {
+  const { pieces, levels: { times, lines }, top } = scene, { from, to, width } = frame;
+  const x = (time: number) => ((time - from) / Math.max(1, to - from)) * width;
+  const y = (value: number) => HEIGHT * (1 - value / top);
+  lines.forEach(({ values }, i) => {
+    pen.fillStyle = inks[i]!;
+    pen.beginPath();
+    pen.moveTo(x(times[0]!), HEIGHT);
+    values.forEach((value, at) => {
+      pen.lineTo(x(times[at]!), y(value));
+      pen.lineTo(x(times[at + 1] ?? times[at]!), y(value));
+    });
+    pen.lineTo(x(times.at(-1)!), HEIGHT);
+    pen.fill();
+  });
+  for (const { row, from, to, low, high } of pieces) {
+    const left = Math.max(0, x(from)), wide = Math.min(width, x(to)) - left, tall = y(low) - y(high);
+    if (wide < LEAST) continue;
+    pen.fillStyle = row === marked ? inks.at(-1)! : inks[2 + scene.inks.get(row)!]!;
+    pen.fillRect(left, y(high), wide, tall > 3 ? tall - 1 : tall);
+    if (wide < LEAST_LABEL[0]! || tall < LEAST_LABEL[1]!) continue;
+    pen.fillStyle = inks.at(-2)!;
+    const text = cutText(names(row), wide - 8, 12);
+    if (textWidth(text, 12) < wide - 6) pen.fillText(text, left + 4, y(high) + tall / 2);
+  }
+}
+
+type Names = (row: number) => string;
+
+/** The part in sight: that of the answer, until the wheel changes it. */
+function useFrame(scene: Scene, width: number) {
+  const [moved, move] = useState<{ from: number; to: number } | null>(null);
+  useLayoutEffect(() => move(null), [scene]);
+  useEffect(() => {
+    if (!moved) return;
+    const timer = setTimeout(() => zoomTo(moved), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [moved]);
+  return { frame: { ...(moved ?? scene), width }, move };
+}
+
+/** The bands of one device. */
+function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: unknown }) {
+  const { picture, table, rows } = drawn;
+  const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
+  const width = useWidth(box);
+  const scene = useMemo(() => sceneOf(drawn, levels, value), [table, rows.rows, levels, value]);
+  const { frame, move } = useFrame(scene, width);
+  const [since, setSince] = useState<number | null>(null), [at, setAt] = useState(0);
+  const kindOf = (name: string) => table.columns.find((column) => column.name === name)!.kind;
+  const shownOf = (name: string, row: number) => quantity(Number(table.data[name]![row]), kindOf(name));
+  const nameOf = (row: number) => String(table.data[picture.name]![row]);
+  const tip = (row: number) =>
+    `${nameOf(row)}\n${shownOf(picture.height, row)}\n${shownOf(picture.begin, row)} to ${shownOf(picture.end, row)}`;
+  const ordered = useMemo(() => [...scene.inks.keys()], [scene]);
+  const marks = useMarks(ordered, `${drawn.entry.title} ${value}`, tip);
+  const inks = useRef<string[] | null>(null); // read again when the theme changes
+  const draw = () => {
+    if (!width) return;
+    inks.current ??= readColors(box.current!, [...BEHIND, ...FILLS, OTHER, "var(--text)", "var(--accent)"]);
+    paint(
+      clearCanvas(canvas.current!, width, HEIGHT),
+      scene,
+      frame,
+      inks.current,
+      nameOf,
+      marks.row,
+    );
+  };
+  useLayoutEffect(draw, [scene, frame.from, frame.to, width, marks.row]);
+  useEffect(() => {
+    const themed = new MutationObserver(() => {
+      inks.current = null;
+      draw();
+    });
+    themed.observe(document.documentElement, { attributeFilter: ["style"] });
+    return () => themed.disconnect();
+  });
+  const behind = (time: number) => {
+    const row = rowAt(scene.levels.times, time);
+    return scene.levels.lines.map(({ name, values }) => `${name} ${quantity(values[row], "bytes")}`).join("\n");
+  };
+  const pieceAt = ({ offsetX, offsetY }: PointerEvent) => {
+    const time = timeAt(frame, offsetX), level = scene.top * (1 - offsetY / HEIGHT);
+    return scene.pieces.find(({ from, to, low, high }) => from <= time && time < to && low <= level && level < high);
+  };
+  const point = (event: PointerEvent) => {
+    const piece = pieceAt(event), time = timeAt(frame, event.offsetX);
+    marks.mark(piece ? ordered.indexOf(piece.row) : -1);
+    setAt(event.offsetX);
+    showTip(`${piece ? `${tip(piece.row)}\n` : ""}${behind(time)}`, event.clientX + 12, event.clientY);
+  };
+  const release = (event: PointerEvent) => {
+    setSince(null);
+    if (since === null) return;
+    const [begin, end] = [since, event.offsetX].sort((a, b) => a - b) as [number, number];
+    if (end - begin > 4) return zoomTo({ from: timeAt(frame, begin), to: timeAt(frame, end) });
+    marks.open(pieceAt(event)?.row);
+  };
+  useEffect(() => {
+    const wheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      const time = timeAt(frame, event.offsetX), factor = Math.exp(event.deltaY * ZOOM_PER_WHEEL);
+      move({ from: time - (time - frame.from) * factor, to: time + (frame.to - time) * factor });
+    };
+    canvas.current!.addEventListener("wheel", wheel, { passive: false });
+    return () => canvas.current?.removeEventListener("wheel", wheel);
+  }, [frame.from, frame.to, width]);
+  const title = `${label(picture.series)} ${value}`;
+  const isCut = scene.names.length > FILLS.length;
+  const parts = [
+    ...scene.names.slice(0, FILLS.length).map((name, i) => ({ name, color: FILLS[i]! })),
+    ...(isCut ? [{ name: "other lines", color: OTHER }] : []),
+    { name: "smaller blocks", color: BEHIND[1]! },
+    { name: "reserved, not active", color: BEHIND[0]! },
+  ];
+  return (
+    <figure class="card plot bands">
+      <figcaption>
+        <b>{title}</b> <span>up to {quantity(scene.top, kindOf(picture.height))}</span>
+        <SavePicture title={title} />
+      </figcaption>
+      <div ref={box} {...marks.around}>
+        <canvas
+          ref={canvas}
+          height={HEIGHT}
+          onPointerDown={(event) => event.button || (setSince(event.offsetX), setAt(event.offsetX))}
+          onPointerMove={point}
+          onPointerUp={release}
+          onPointerLeave={() => {
+            setSince(null);
+            marks.mark(-1);
+            hideTip();
+          }}
+          onDblClick={() => zoomTo(null)}
+        />
+        {since !== null && <i style={{ left: `${Math.min(since, at)}px`, width: `${Math.abs(at - since)}px` }} />}
+      </div>
+      <p class="quiet">
+        {quantity(frame.from, "instant")} <span>Drag or Ctrl and wheel zoom, a click opens a block</span>{" "}
+        {quantity(frame.to, "instant")}
+      </p>
+      <Legend parts={parts} />
+    </figure>
+  );
+}
+
+/** Rows as bands on top of each other, a picture for each device. */
+export function BandsChart(drawn: Drawn) {
+  const { picture: { levels_view, series }, entry, table } = drawn;
+  const levels = tableOf(useAnswer(levels_view, parametersOf(entry)));
+  const values = [...new Set(table.data[series])];
+  return levels && <>{values.map((value) => <Chart key={value} {...{ drawn, levels, value }} />)}</>;
+}

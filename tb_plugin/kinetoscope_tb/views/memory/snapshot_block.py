@@ -1,0 +1,86 @@
+"""One block of a memory snapshot: its stack, and what else the history says of it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...measures.memory.snapshot_lives import MOST, timed_lives
+from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
+from ...measures.recording.contents import has_snapshot
+from ...table import ID, STACK, TEXT, Column
+from ...trace import Trace
+from ...view import Detail, View
+
+
+class SnapshotBlock(OfSnapshot):
+    """Where a block was allocated, with the ranges and the metadata that the program gave."""
+
+    key = ("device", "block")
+
+    block = Column(ID, "Number of the block among those of its device.")
+    stream = Column(ID, "The stream for which it was allocated; missing if that was before the history.")
+    ranges = Column(TEXT, "Annotated ranges that were open when it was allocated, the outermost first.")
+    user_metadata = Column(TEXT, "What the program set with torch's `_set_memory_metadata`.")
+    compile_context = Column(TEXT, "The code of torch.compile that allocated it: number of its frame and its version.")
+    frames = Column(STACK, "The stack, the innermost frame first.")
+
+
+def snapshot_block(trace: Trace, *, device: int | None = None, block: int | None = None) -> pl.DataFrame:
+    """The block with this number; without one, the largest of each device."""
+    tables = [_blocks(trace, snapshot, block) for snapshot in chosen_snapshots(trace, device)]
+    return SnapshotBlock.of(pl.concat([pl.DataFrame(schema=SnapshotBlock.schema()), *tables]))
+
+
+def _blocks(trace: Trace, snapshot: DeviceSnapshot, block: int | None) -> pl.DataFrame:
+    lives = timed_lives(snapshot)
+    rows = lives.sort("size", "block", descending=[True, False]).head(MOST)
+    if block is not None:
+        rows = lives.filter(pl.col("block") == block)
+    rows = with_places(trace, rows)
+    events = snapshot.events.with_row_index("begin").select(
+        pl.col("begin").cast(pl.Int64),
+        "stream",
+        *(
+            pl.col(name).cast(pl.String).replace({"": None, "N/A": None})
+            for name in ("user_metadata", "compile_context")
+        ),
+    )
+    ranges = [_ranges(trace, snapshot, begin, time) for begin, time in rows.select("begin", "time_ns").rows()]
+    return (
+        rows.join(events, "begin", "left", maintain_order="left")
+        .with_columns(
+            ranges=pl.Series(ranges, dtype=pl.String),
+            device=pl.lit(snapshot.device, pl.Int64),
+            frames="text",
+        )
+        .select(SnapshotBlock.schema().names())
+        .cast(SnapshotBlock.schema())
+    )
+
+
+def _ranges(trace: Trace, snapshot: DeviceSnapshot, begin: int, time_ns: int) -> str | None:
+    """The names of the ranges that were open at a time; None if there are none, or if it isn't known."""
+    marks = trace.snapshot_annotations.filter((pl.col("moment") >= 0) & (pl.col("device") == snapshot.device))
+    if begin < 0 or marks.is_empty() or (snapshot.events["moment"] < 0).any():
+        return None
+    names: list[str] = []
+    for name, is_start in marks.filter(pl.col("moment") <= time_ns).sort("moment").select("name", "is_start").rows():
+        if is_start:
+            names.append(name)
+        elif name in names:
+            names.reverse()
+            names.remove(name)
+            names.reverse()
+    return " › ".join(names) or None
+
+
+VIEW = View(
+    snapshot_block,
+    table=SnapshotBlock,
+    title="Stack of the block",
+    entry="Memory",
+    place=Detail("snapshot_blocks"),
+    needs=has_snapshot,
+    hint=HINT,
+    within="moments",
+)

@@ -1,0 +1,45 @@
+"""The page of a memory snapshot: its sentence, and its blocks as bands."""
+
+import re
+
+from playwright.sync_api import expect
+
+from browser.app import App, watched
+from contract.opening import opening
+from support.snapshots import GIB, MIB, Allocator, trained
+
+ZOOM = re.compile(r"^Only .* to .*")
+
+
+def test_a_block_is_a_band_that_opens_its_stack_and_a_drag_shows_a_part(page, tmp_path):
+    allocator = Allocator(8 * GIB)
+    trained(allocator, 3, activation=512 * MIB)
+    allocator.allocate(GIB, "/job/<img src=x onerror=alert(1)>.py:7:f")
+    path = tmp_path / "job.pickle"
+    path.write_bytes(allocator.dumped())
+    with opening(path) as served, watched(page, served.base):
+        page.goto(served.address)
+        App(page).settle()
+        page.get_by_role("link", name="Memory").or_(page.get_by_role("button", name="Memory")).first.click()
+        use_bands(page)
+
+
+def use_bands(page):
+    expect(page.get_by_role("region", name="Memory snapshot in a sentence")).to_contain_text("Memory peaks at 2.")
+    bands = page.get_by_role("slider", name="Blocks over time 0")
+    blocks = page.get_by_role("region", name="Blocks over time")
+    bands.hover(position={"x": 60, "y": 410})  # the first activation is at the bottom
+    expect(page.get_by_role("tooltip")).to_contain_text("job/model.py:20 forward")
+    bands.click(position={"x": 60, "y": 410})
+    drawer = page.get_by_role("region", name="Details of a row of Blocks over time")
+    expect(drawer).to_contain_text("model.py:20")
+    page.keyboard.press("Escape")
+    box = bands.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 100, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 50)
+    page.mouse.up()
+    expect(page.get_by_role("status").filter(has_text=ZOOM)).to_be_visible()
+    App(page).settle()
+    expect(blocks.locator("tr.row").first).to_be_visible()
