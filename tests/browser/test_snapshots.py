@@ -28,6 +28,8 @@ def use_bands(page):
     expect(page.get_by_role("region", name="Memory snapshot in a sentence")).to_contain_text("Memory peaks at 2.")
     bands = page.get_by_role("slider", name="Blocks over time 0")
     blocks = page.get_by_role("region", name="Blocks over time")
+    bands.scroll_into_view_if_needed()  # before the pointer comes: scrolling hides its text
+    App(page).settle()
     bands.hover(position={"x": 60, "y": 410})  # the first activation is at the bottom
     expect(page.get_by_role("tooltip")).to_contain_text("job/model.py:20 forward")
     bands.click(position={"x": 60, "y": 410})
