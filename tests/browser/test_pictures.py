@@ -30,6 +30,7 @@ TRACES = {  # run → the folder or file among the real traces, and its worker a
     "dlrm": ("runs/dlrm_8gpu_nccl", "rank0", "1694128201545"),
     "owlv2": ("claims/tracelens_h100_owlv2.json.gz", "rank0", "1"),
     "decode": ("single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz", "TP-0-DECODE", "1"),
+    "memory/snapshot": ("../snapshots/train_long_sequence.pickle", "snapshot", "default"),
 }
 EARLIER = {"base_run": "resnet50", "base_worker": "worker0", "base_span": "1623143566756"}
 
@@ -47,6 +48,7 @@ PICTURES: dict[str, tuple[str, str, int, dict[str, str]]] = {
     "kernels": ("owlv2", "kernels", 560, {}),
     "gpu_activity": ("resnet50", "gpu_activity", 640, {}),
     "memory_curve": ("owlv2", "memory_curve", 960, {}),
+    "snapshot": ("memory/snapshot", "snapshot_levels", 1160, {}),
     "ranks": ("dlrm", "rank_steps", 560, {}),
     "compare": ("resnet50", "overview", 640, EARLIER),
     "decode": ("decode", "overview", 820, {}),
@@ -61,6 +63,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         path = (FOLDER / source).resolve()
         if path.is_dir():
             (folder / run).symlink_to(path)
+        elif path.suffix == ".pickle":
+            (folder / run).parent.mkdir()
+            (folder / f"{run}.pickle").symlink_to(path)
         else:
             (folder / run).mkdir()
             (folder / run / f"{worker}.{span}.pt.trace.json.gz").symlink_to(path)

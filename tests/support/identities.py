@@ -1012,7 +1012,7 @@ ALONE = {
     "graph_captures.high_frac": "a share by confidence",
     "gpu_counters.interval_ns memory_events.lifetime_ns snapshot_blocks.lifetime_ns": "no time of work",
     "memory_devices.peak_reserved_frac memory_peak.alive_frac snapshot_alive.alive_frac "
-    "snapshot_segments.scattered_frac": "of memory",
+    "snapshot_segments.scattered_frac snapshot_layout.used_frac": "of memory",
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
     "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns "

@@ -108,6 +108,7 @@ EVERY_VIEW = Views(
     "memory.snapshot_block",
     "memory.snapshot_alive",
     "memory.snapshot_segments",
+    "memory.snapshot_layout",
     "memory.snapshot_growth",
     "distributed.rank_steps",
     "distributed.rank_waits",

@@ -156,3 +156,52 @@ def test_snapshots_are_compared_by_line_and_by_stack():
     assert [f"linear.py:{line}:" in text for line, text in zip((3, 2, 4, 1), by_stack["frames"], strict=True)] == [
         True
     ] * 4
+
+
+@pytest.mark.parametrize(
+    ("by", "places"),
+    [
+        (
+            "line",
+            {"job/model.py:20 forward": 64 * MIB, "job/model.py:21 forward": 64 * MIB, "AddmmBackward0": 16 * MIB},
+        ),
+        ("function", {"job/model.py forward": 128 * MIB, "AddmmBackward0": 16 * MIB}),
+        ("file", {"job/model.py": 128 * MIB, "AddmmBackward0": 16 * MIB}),
+    ],
+)
+def test_memory_at_the_peak_by_what_a_person_looks_for(by, places):
+    allocator = Allocator(2 * GIB)
+    blocks = [allocator.allocate(64 * MIB, f"/job/model.py:{20 + n}:forward") for n in range(2)]
+    node = [{"filename": "??", "line": 0, "name": "torch::autograd::generated::AddmmBackward0::apply(int)"}]
+    blocks.append(allocator.allocate(16 * MIB, node))
+    for block in blocks:
+        allocator.free(block)
+    rows = VIEWS["snapshot_alive"].frame(read_snapshot(allocator), {"by": by})
+    assert dict(rows.select("place", "alive_bytes").rows()) == places
+    assert {*rows["origin"]} == {"program", "torch"}
+
+
+def test_what_was_alive_at_any_time_is_the_level_then():
+    allocator = Allocator(8 * GIB, most_events=60)
+    trained(allocator, 4, activation=64 * MIB)
+    trace = read_snapshot(allocator)
+    levels = VIEWS["snapshot_levels"].frame(trace, {}).unique("time_ns", keep="last")
+    for time, active in levels.select("time_ns", "active_bytes").rows():
+        rows = VIEWS["snapshot_alive"].frame(trace, {"time_ns": time})
+        assert rows["alive_bytes"].sum() == active
+
+
+def test_parts_of_a_segment_show_its_blocks_and_holes():
+    allocator = Allocator(8 * GIB)
+    blocks = [allocator.allocate(15 * MIB, f"/job/a.py:{n}:f") for n in range(4)]
+    whole = allocator.allocate(GIB)
+    for block in [*blocks[::2], whole]:
+        allocator.free(block)
+    trace = read_snapshot(allocator)
+    rows = VIEWS["snapshot_layout"].frame(trace, {})
+    segments = VIEWS["snapshot_segments"].frame(trace, {})
+    assert rows["used_bytes"].sum() == segments["allocated_bytes"].sum() == 30 * MIB
+    assert rows["unused_bytes"].sum() == segments["unused_bytes"].sum()
+    by_segment = [group["used_frac"].to_list() for group in rows.partition_by("segment", maintain_order=True)]
+    assert [sum(parts) for parts in by_segment] == [0, 0, 60, 0, 60]
+    assert by_segment[2] == [1] * 60 + [0] * 4  # 15 MiB of 16, and a hole

@@ -21,7 +21,7 @@ def blocks_between(trace: Trace, snapshot: DeviceSnapshot, begin_ns: int, end_ns
     blocks = timed_lives(snapshot).filter((pl.col("end_ns") >= begin_ns) & (pl.col("time_ns") <= end_ns))
     length = pl.min_horizontal("end_ns", pl.lit(end_ns)) - pl.max_horizontal("time_ns", pl.lit(begin_ns))
     area = pl.col("size").cast(pl.Float64) * pl.max_horizontal(length, pl.lit((end_ns - begin_ns) // _PARTS + 1))
-    largest = blocks.with_columns(area=area).sort("area", "block", descending=[True, False]).head(MOST)
+    largest = blocks.with_columns(area=area).top_k(MOST, by=["area", "block"], reverse=[False, True])
     order = ["begin", "size", "block"]
     return with_places(trace, largest.sort(order, descending=[False, True, False]))
 

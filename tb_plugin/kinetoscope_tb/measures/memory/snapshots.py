@@ -34,6 +34,7 @@ class OfSnapshot(Table):
 HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_memory_history and _dump_snapshot."
 UNKNOWN_PLACE = "[no stack recorded]"
 BEFORE = "[allocated before the history]"
+ORIGINS = ("program", "libraries", "torch", "before the history", "no stack")
 _OF_TORCH = ("/torch/", "torch/", "??", "<frozen", "/site-packages/")
 _PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^c10::|^std::"
 _NODE = r"^torch::autograd::(?:generated::)?(\w+)::apply\("
@@ -230,15 +231,21 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     return rows.group_by("stack", maintain_order=True).agg(
         text=pl.col("text").filter(is_below | (pl.col("rank") == _ALLOCATOR).all()).str.join("\n"),
         place=pl.col("place").sort_by("rank", maintain_order=True).first(),
+        origin=pl.lit(pl.Series(ORIGINS)).gather(pl.min_horizontal(pl.col("rank").min(), 2)).first(),
     )
 
 
 def with_places(trace: Trace, lives: pl.DataFrame) -> pl.DataFrame:
-    """Lives with the text and the place of their stack."""
+    """Lives with the text, the place and the origin of their stack.
+
+    The origin is one of ORIGINS: the place is a line of the program, or of an installed package or torch's Python, or
+    the stack has no Python; or the block is older than the history, or its stack wasn't recorded.
+    """
     of_stacks = stack_places(trace)
     substitute = pl.when(pl.col("begin") < 0).then(pl.lit(BEFORE)).otherwise(pl.lit(UNKNOWN_PLACE))
     rows = lives.join(of_stacks, "stack", "left", maintain_order="left")
-    return rows.with_columns(place=pl.coalesce("place", substitute), text=pl.col("text"))
+    older = pl.when(pl.col("begin") < 0).then(pl.lit(ORIGINS[3])).otherwise(pl.lit(ORIGINS[4]))
+    return rows.with_columns(place=pl.coalesce("place", substitute), origin=pl.coalesce("origin", older))
 
 
 def holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What was alive in a memory snapshot, by the line of the program that allocated it, or by the whole stack."""
+"""What was alive in a memory snapshot, by the line, function or file that allocated it, or by the whole stack."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from typing import Literal
 
 import polars as pl
 
-from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
+from ...measures.memory.snapshots import HINT, ORIGINS, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
-from ...pictures import Bars
+from ...pictures import Treemap
 from ...table import BYTES, COUNT, FRACTION, STACK, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
 
 MOST = 5000  # rows: stacks of a device
+_PLACES = {
+    "function": pl.col("place").str.replace(r":\d+ (\S+)$", " $1"),
+    "file": pl.col("place").str.replace(r":\d+ \S+$", ""),
+}
 
 
 class SnapshotAlive(OfSnapshot):
-    """Which lines of the program allocated the memory that was alive at the peak, at the end, or at a failure.
+    """Which lines of the program allocated the memory that was alive at the peak, at a failure, or at any time.
 
     The rows of a device add up to its active memory at that moment, in requested bytes. `[allocated before the
     history]` was allocated before the oldest event that the snapshot has: a longer history
@@ -25,34 +29,46 @@ class SnapshotAlive(OfSnapshot):
     """
 
     key, weight = ("device", "place", "frames"), "alive_bytes"
-    picture = Bars(("alive_bytes",))
+    picture = Treemap("alive_bytes", "place", "origin", ORIGINS)
 
     place = Column(
         TEXT,
         "The innermost line in the stack that is neither of torch nor of an installed package: where the program "
         "asked for the memory.",
     )
+    origin = Column(
+        TEXT,
+        "`program`: the place is a line of the program; `libraries`: of torch's Python or of an installed package; "
+        "`torch`: no Python was on the stack, as in threads of autograd; `before the history`, `no stack`: unknown.",
+    )
     alive_bytes = Column(BYTES, "Memory that was alive.")
     alive_frac = Column(FRACTION, "Of all active memory of the device.")
     blocks = Column(COUNT, "Number of blocks.")
     largest_bytes = Column(BYTES, "The largest block.")
     frames = Column(STACK, "By stack, the stack: the innermost frame first.")
-    largest_stack = Column(STACK, "By line, the stack that has most of its memory.")
+    largest_stack = Column(STACK, "By line, function or file, the stack that has most of its memory.")
 
 
 def snapshot_alive(
-    trace: Trace, *, at: Literal["peak", "failure", "end"] = "peak", by: Literal["line", "stack"] = "line"
+    trace: Trace,
+    *,
+    at: Literal["peak", "failure", "end"] = "peak",
+    by: Literal["line", "function", "file", "stack"] = "line",
+    time_ns: int | None = None,
+    device: int | None = None,
 ) -> pl.DataFrame:
-    """The most memory first, device by device; at a failure only of devices that have one."""
+    """The most memory first, device by device; `time_ns` is a time instead of `at`."""
     tables = [
         _alive(trace, snapshot, event, by)
-        for snapshot in device_snapshots(trace)
-        if (event := _event(snapshot, at)) is not None
+        for snapshot in chosen_snapshots(trace, device)
+        if (event := _event(snapshot, at, time_ns)) is not None
     ]
     return SnapshotAlive.of(pl.concat([pl.DataFrame(schema=SnapshotAlive.schema()), *tables]))
 
 
-def _event(snapshot: DeviceSnapshot, at: str) -> int | None:
+def _event(snapshot: DeviceSnapshot, at: str, time_ns: int | None) -> int | None:
+    if time_ns is not None:
+        return snapshot.within(time_ns, time_ns)[1] - 1
     if at == "failure":
         return snapshot.failure
     return snapshot.peak if at == "peak" else snapshot.events.height - 1
@@ -60,23 +76,27 @@ def _event(snapshot: DeviceSnapshot, at: str) -> int | None:
 
 def _alive(trace: Trace, snapshot: DeviceSnapshot, event: int, by: str) -> pl.DataFrame:
     size = pl.col("size")
-    alive = with_places(trace, snapshot.alive(event))
+    alive = with_places(trace, snapshot.alive(event)).with_columns(place=_PLACES.get(by, pl.col("place")))
     total = max(1, int(alive["size"].sum()))
-    keys = ["place"] if by == "line" else ["place", "text"]
+    keys = ["place", "text"] if by == "stack" else ["place"]
     of_stack = alive.group_by("place", "text").agg(
-        alive_bytes=size.sum(), blocks=pl.len().cast(pl.Int64), largest_bytes=size.max()
+        alive_bytes=size.sum(),
+        blocks=pl.len().cast(pl.Int64),
+        largest_bytes=size.max(),
+        origin=pl.col("origin").first(),
     )
     rows = (
         of_stack.sort("alive_bytes", "text", descending=[True, False], nulls_last=True)
         .group_by(keys, maintain_order=True)
         .agg(
+            pl.col("origin").first(),
             pl.col("alive_bytes").sum(),
             pl.col("blocks").sum(),
             pl.col("largest_bytes").max(),
-            largest_stack=pl.col("text").first() if by == "line" else pl.lit(None, pl.String),
+            largest_stack=pl.lit(None, pl.String) if by == "stack" else pl.col("text").first(),
         )
     )
-    frames = pl.lit(None, pl.String) if by == "line" else pl.col("text")
+    frames = pl.col("text") if by == "stack" else pl.lit(None, pl.String)
     return (
         rows.with_columns(
             device=pl.lit(snapshot.device, pl.Int64), alive_frac=pl.col("alive_bytes") / total, frames=frames
