@@ -71,5 +71,5 @@ def _size(extent: str) -> int:
     try:
         sides = json.loads(extent)
         return min(prod(map(int, sides)), _MOST_THREADS) if min(sides, default=0) > 0 else 0
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         return 0
