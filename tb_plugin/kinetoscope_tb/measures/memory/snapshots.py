@@ -132,17 +132,24 @@ def _device(trace: Trace, device: int) -> DeviceSnapshot:
     blocks = trace.snapshot_blocks.filter(pl.col("segment").is_in(segments["row"].to_list())).with_columns(
         size=size_of_request
     )
-    actions, sizes = events["action"].to_physical().to_numpy(), np.maximum(events["size"].to_numpy(), 0)
-    changes = [_signs(begin, end)[actions] * sizes for begin, end in _BEGINS_AND_ENDS]
     is_allocated = blocks["state"] == "active_allocated"
     is_active = is_allocated | (blocks["state"] == "active_pending_free")
     ends = [int(blocks.filter(mask)["size"].sum()) for mask in (is_allocated, is_active)]
     ends.append(int(segments["total_size"].sum()))
-    before = [end - int(change.sum()) for end, change in zip(ends, changes, strict=True)]
-    level_arrays = [start + np.cumsum(change) for start, change in zip(before, changes, strict=True)]
+    levels = [_levels(events, *changes, end) for changes, end in zip(_BEGINS_AND_ENDS, ends, strict=True)]
+    start = levels[0][0], levels[1][0], levels[2][0]
     lives = _lives(events, blocks.filter(is_active))
-    start = before[0], before[1], before[2]
-    return DeviceSnapshot(device, events, level_arrays[0], level_arrays[1], level_arrays[2], start, lives, segments)
+    return DeviceSnapshot(device, events, levels[0][1], levels[1][1], levels[2][1], start, lives, segments)
+
+
+def _levels(events: pl.DataFrame, begin: Sequence[str], end: Sequence[str], last: int) -> tuple[int, Ints]:
+    """(the level before the first event, the level after each) of what some actions begin and others end."""
+    levels = _signs(begin, end)[events["action"].to_physical().to_numpy()]
+    levels *= np.maximum(events["size"].to_numpy(), 0)
+    np.cumsum(levels, out=levels)
+    start = last - (int(levels[-1]) if levels.size else 0)
+    levels += start
+    return start, levels
 
 
 def _signs(begin: Sequence[str], end: Sequence[str]) -> Ints:
@@ -159,18 +166,15 @@ def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
         .select("event", "address", "size", "stack", is_alloc=pl.col("action") == "alloc")
         .sort("address", "event")
     )
-    next_event, behind = pl.col("event").shift(-1).over("address"), pl.col("is_alloc").shift(1).over("address")
-    is_freed_next = ~pl.col("is_alloc").shift(-1).over("address").fill_null(value=True)
+    address = pl.col("address")
     rows = rows.with_columns(
-        next_event=next_event, is_freed_next=is_freed_next, follows_alloc=behind.fill_null(value=False)
+        next_event=pl.when(address == address.shift(-1)).then(pl.col("event").shift(-1)),
+        follows_alloc=((address == address.shift(1)) & pl.col("is_alloc").shift(1)).fill_null(value=False),
     )
     from_history = rows.filter(pl.col("is_alloc")).select(
         *("address", "size", "stack"),
         begin=pl.col("event").cast(pl.Int64),
-        end=pl.when("is_freed_next")
-        .then("next_event")
-        .otherwise(pl.coalesce("next_event", pl.lit(count)))
-        .cast(pl.Int64),
+        end=pl.coalesce("next_event", pl.lit(count)).cast(pl.Int64),
         is_last=pl.col("next_event").is_null(),
     )
     older_releases = rows.filter(~pl.col("is_alloc") & ~pl.col("follows_alloc")).select(
