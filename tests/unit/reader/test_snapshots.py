@@ -211,3 +211,12 @@ def test_what_our_recorder_adds_is_the_metadata_and_the_devices_as_in_a_trace():
     assert (trace.meta.rank, trace.meta.world_size, trace.meta.producer["host"]) == (3, None, "node7")
     assert [d.rule for d in trace.diagnostics if d.rule == "odd_metadata"] == ["odd_metadata"]
     same_frames(trace, read_blocks([pickle.dumps(small_snapshot().snapshot(), 4)], path="snapshot.pickle"))
+
+
+@pytest.mark.parametrize("device", [2**40, 2**31, -5, 2**64 - 1, "cuda:0", None])
+def test_an_index_that_no_device_has_is_missing(device):
+    snapshot = small_snapshot().snapshot()
+    snapshot["segments"][0]["device"] = snapshot["external_annotations"][0]["device"] = device
+    data = pickle.dumps(snapshot, 4)
+    for name in ("snapshot_segments", "snapshot_annotations"):
+        assert rows(data, name)["device"].to_list()[:2] == [-1, 0]

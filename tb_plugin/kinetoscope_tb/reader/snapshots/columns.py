@@ -83,6 +83,10 @@ class _Fields:
         """Integers."""
         return _series(self.values(name, self.decoder.numbers))
 
+    def devices(self) -> pl.Series:
+        """Indices of devices."""
+        return _series(self.values("device", self.decoder.devices))
+
     def sizes(self, name: str) -> pl.Series:
         """Sizes in bytes."""
         return _series(self.values(name, self.decoder.sizes))
@@ -175,7 +179,7 @@ class _Builder:
         sizes = ("total_size", "allocated_size", "active_size", "requested_size")
         addresses = fields.values("address", self._decoder.numbers)
         columns = {
-            "device": fields.numbers("device"),
+            "device": fields.devices(),
             "address": _series(addresses),
             **{name: fields.sizes(name) for name in sizes},
             "stream": fields.numbers("stream"),
@@ -261,7 +265,7 @@ class _Builder:
         columns = {
             "name": names,
             "is_start": stages == "START",
-            "device": fields.numbers("device"),
+            "device": fields.devices(),
             "moment": _series(moments),
         }
         return _frame(model.SNAPSHOT_ANNOTATIONS, columns, moments.size)

@@ -17,6 +17,7 @@ Rows = NDArray[np.int32]
 _NS_PER_US = 1000
 _LATEST_US = 2**62 // _NS_PER_US
 _LARGEST = 1 << 52  # bytes
+_LAST_DEVICE = (1 << 15) - 1
 _MOST_SETTINGS = 256
 _CONTAINERS = (Kind.LIST, Kind.TUPLE)
 
@@ -54,6 +55,11 @@ class Decoder:
         """Sizes in bytes; NONE where there is none, or where no memory is so large."""
         numbers = self.numbers(words)
         return np.where((numbers < 0) | (numbers > _LARGEST), NONE, numbers)
+
+    def devices(self, words: Words) -> Ints:
+        """Indices of devices; NONE where there is none, or where no device is so far."""
+        numbers = self.numbers(words)
+        return np.where((numbers < 0) | (numbers > _LAST_DEVICE), NONE, numbers)
 
     def times(self, words: Words) -> Ints:
         """Unix times in ns; NONE where there is none."""
