@@ -117,7 +117,7 @@ def build(library: Path, name: str = "", *, checked: bool = False) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         prototypes = Path(folder, "prototypes.c")
-        prototypes.write_text(_prototypes())
+        prototypes.write_text(_prototypes(), encoding="utf-8")
         made = Path(folder, library.name)
         files = [*sorted(map(str, SOURCES.glob("*.c"))), str(prototypes)]
         options = [*_FLAGS.split(), _CHECKED if checked else _UNCHECKED, f"-I{SOURCES}"]
@@ -130,7 +130,9 @@ def build(library: Path, name: str = "", *, checked: bool = False) -> None:
 
 def _prototypes() -> str:
     """C that exports the digest, and the prototypes of all functions as text, by which Python calls them."""
-    prototypes = [match for path in sorted(SOURCES.glob("*.c")) for match in _PROTOTYPE.findall(path.read_text())]
+    prototypes = [
+        match for path in sorted(SOURCES.glob("*.c")) for match in _PROTOTYPE.findall(path.read_text(encoding="utf-8"))
+    ]
     text = "".join(f'    "{name}({" ".join(arguments.split())})\\n"\n' for name, arguments in prototypes)
     return f'#include "arrays.h"\nEXPORT const char prototypes[] =\n{text}    "{digest()}";\n'
 

@@ -39,6 +39,7 @@ NEVER_IMPORTED = {  # declared all the same
     "mypy": "a command",
     "deno": "a command",
     "ziglang": "a command",
+    "hatchling": "a command",
 }
 
 
