@@ -13,6 +13,7 @@ import kinetoscope_tb
 ROOT = Path(__file__).parents[2]
 FAILS = "%%kinetoscope broken\nimport torch\n\ntorch.ones(3).sum()\n1 / 0"
 WAITS = "%%kinetoscope\nimport asyncio\n\nawait asyncio.sleep(0)"
+WITHOUT_VIEWER = "%%kinetoscope --run alone\nsys.modules['kinetoscope_tb'] = None\ntorch.ones(3).sum()"
 REFUSES = "%%kinetoscope --color red\n1"
 
 
@@ -31,7 +32,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def outputs(folder, tmp_path_factory):
     """The outputs of each cell, by its first line."""
-    cells = [*cells_of_page(), FAILS, "broken.operators", WAITS, REFUSES]
+    cells = [*cells_of_page(), FAILS, "broken.operators", WAITS, REFUSES, "import sys", WITHOUT_VIEWER]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with pytest.MonkeyPatch.context() as patch:
         for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
@@ -59,7 +60,7 @@ def errors(outputs, start):
 
 
 def test_every_cell_of_the_page_runs(outputs):
-    assert len(outputs) == len(cells_of_page()) + 4
+    assert len(outputs) == len(cells_of_page()) + 6
     failed = {line for line in outputs if errors(outputs, line)}
     assert failed == {FAILS.split("\n")[0]}
 
@@ -82,7 +83,7 @@ def test_a_recorded_cell_shows_its_recording(outputs, folder):
     (mine,), (steps,) = bundles(outputs, "%%kinetoscope mine"), bundles(outputs, "%%kinetoscope steps")
     assert "aten::mm" in mine["text/plain"]
     assert re.search(r"Average of \d steps", steps["text/plain"])
-    assert len({path.parent for path in (folder / "runs").glob("*/*.pt.trace.json.gz")}) == 4
+    assert len({path.parent for path in (folder / "runs").glob("*/*.pt.trace.json.gz")}) == 5
 
 
 def test_a_cell_that_fails_is_recorded_until_then(outputs):
@@ -90,6 +91,14 @@ def test_a_cell_that_fails_is_recorded_until_then(outputs):
     assert "aten::sum" in recording["text/plain"]
     assert "aten::sum" in bundles(outputs, "broken.operators")[0]["text/plain"]
     assert [error.ename for error in errors(outputs, "%%kinetoscope broken")] == ["ZeroDivisionError", "CellError"]
+
+
+def test_without_the_viewer_a_recorded_cell_says_where_its_recording_is(outputs, folder):
+    text = "".join(
+        output.text for output in shown(outputs, "%%kinetoscope --run alone") if output.output_type == "stream"
+    )
+    (path,) = (folder / "runs" / "alone").glob("*.pt.trace.json.gz")
+    assert f"The recording is {path}" in text or f"The recording is {path.relative_to(folder)}" in text
 
 
 def test_what_cannot_be_recorded_is_an_error_that_says_why(outputs):

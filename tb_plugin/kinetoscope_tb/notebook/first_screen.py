@@ -34,7 +34,7 @@ def _table(table: NameTable) -> str:
     first = ""
     if any(headings):
         cells = [cell(column.heading, tag="th", is_number=not column.is_text) for column in table.columns]
-        first = f"<tr><th></th>{''.join(cells)}</tr>"
+        first = f"<tr><td></td>{''.join(cells)}</tr>"
     remainder = sentence(table.remainder, "dim")
     return f"<table><caption>{html.escape(table.title)}</caption>{first}{''.join(_rows(table))}</table>{remainder}"
 

@@ -31,8 +31,8 @@ _STYLE = """
 
 
 def card(*parts: str) -> str:
-    """HTML with its style, in a box of its own."""
-    return f'<div class="kinetoscope"><style>{_STYLE}</style>{"".join(parts)}</div>'
+    """HTML with its style, in a box of its own, which keys can scroll."""
+    return f'<div class="kinetoscope" tabindex="0"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def sentence(text: str, style: str = "") -> str:

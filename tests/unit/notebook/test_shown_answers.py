@@ -58,7 +58,7 @@ def is_static(text):
     """Whether HTML is complete and has nothing that runs or loads."""
     shown = Tags(text)
     safe = {"div", "style", "p", "strong", "code", "table", "caption", "tr", "th", "td"}
-    return shown.tags <= safe and shown.names <= {"class", "style", "title"} and "url(" not in text
+    return shown.tags <= safe and shown.names <= {"class", "style", "tabindex", "title"} and "url(" not in text
 
 
 def test_a_recording_shows_its_first_screen(profile):
