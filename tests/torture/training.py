@@ -17,11 +17,14 @@ from torch.profiler import profile
 
 from kinetoscope import Tracer, cyclic
 from kinetoscope.output import trace_writer, writer_client
+from kinetoscope.session.memory_recorder import MemoryRecorder
+from support.allocators import FakeAllocator
 from support.waiting import wait_for
 
 PLAN = {"wait": 1, "warmup": 1, "active": 3, "repeat": 2}
 STEPS = 12
 STEP_OF = {"wait": 0, "warmup": 1, "window": 3, "last step": 4, "merging": 5, "between": 5, "second window": 8}
+STEP_OF["copying"] = 5
 RANK = int(os.environ.get("RANK", "0"))
 
 
@@ -99,6 +102,7 @@ class Training:
         holds_writer: Whether the process that writes stops inside a trace until this one ends.
         own: The signals for which the program has handlers that only take note.
         default: The signals that do what the system does by default, though Python or a parent has them ignored.
+        has_device: Whether it uses a device whose allocator has a history.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Training:
         holds_writer=False,
         own=(),
         default=(),
+        has_device=False,
     ):
         self.at, self.event, self.logdir, self.name, self.options = at, event, logdir, name, options or {}
         self.own, self.took, self.first = own, [], first
@@ -124,6 +129,13 @@ class Training:
             trace_writer.CLOSE_S = trace_writer.SIGNAL_S = close_s
         if at == "merging" or holds_writer:
             writer_client._PROGRAM = "from held_writer import main; main(*sys.argv[1:])"
+        self.allocator = FakeAllocator() if has_device else None
+        if self.allocator is not None:
+            self.allocator.install()
+        if at == "copying":
+            writer_client._PROGRAM = "from held_writer import hold_snapshots; hold_snapshots(*sys.argv[1:])"
+        if at == "snapshot":
+            MemoryRecorder._write = self.half_written(MemoryRecorder._write)
         if at == "export":
             profile.export_chrome_trace = self.exported(profile.export_chrome_trace)
         if at == "closing":
@@ -136,6 +148,8 @@ class Training:
         with Tracer(self.logdir, run=self.name, schedule=cyclic(**PLAN), system=(), **self.options) as self.tracer:
             for step in range(STEPS):
                 learned += float(torch.ones(8, 8).relu().sum())
+                if self.allocator is not None:
+                    self.allocator.allocate(1 << 20)
                 if step == STEP_OF["between"] and self.first is not None:
                     wait_for(lambda: self.tracer.saved_traces)
                     getattr(self, self.first)()
@@ -166,6 +180,17 @@ class Training:
 
         return half
 
+    def half_written(self, write):
+        """Let it happen when half of a memory snapshot is written, and the trace of its window is saved."""
+
+        def half(recorder, facts, details, path):
+            write(recorder, facts, details, path)
+            os.truncate(path, path.stat().st_size // 2)
+            wait_for(lambda: self.tracer.saved_traces)
+            self.happens()
+
+        return half
+
     def closed(self, close):
         """Let it happen when the end waits for the process that writes."""
 
@@ -178,7 +203,7 @@ class Training:
     def happens(self):
         """Let it happen, when the journal has all steps that are complete, and the writer is where it should be."""
         self.wait_for_journal()
-        if self.at == "merging":
+        if self.at in ("merging", "copying"):
             wait_for(Path("merging").exists)
         event = self.event
         if event.startswith("SIG"):
