@@ -40,6 +40,9 @@ def test_what_all_processes_leave_of_a_snapshot_is_finished_later(server, tmp_pa
     job = server.start(tmp_path, at="copying", event="both_killed", options=OPTIONS, has_device=True)
     assert job.ended() == -signal.SIGKILL, job.words
     assert list(job.run.glob("*.pickle")) == []
+    checked = run_command("check", job.run, scratch=job.scratch)
+    assert "rank 0: rank0.5.memory.pickle isn't written yet; wait, or kinetoscope recover" in checked.text
+    assert checked.status == 1
     recovered = run_command("recover", job.run, scratch=job.scratch)
     assert recovered.status == 0, recovered.text
     assert whole_snapshots(job) == (NAMES[1:], NAMES[1:])

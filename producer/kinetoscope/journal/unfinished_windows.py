@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..output.manifest import ENDED, KEPT, KILLED, RECORDING, SAVING, statuses
-from ..output.spool import is_count
+from ..output.spool import SNAPSHOT, TRACE, is_count
 from ..output.writer_process import is_alive
 from ..process_id import is_stopped
 from ..scheduling.request import WORK
@@ -58,7 +58,16 @@ def unfinished_windows(run: Path) -> list[str]:
             )
             words = f"and was recording since step {step}; {recover_command(run)} recovers a trace of it"
             messages.append(f"rank {rank}: {fate}, {words}")
-    return [*messages, *_unwritable(run), *_lost_and_recovered(run, status_by_rank)]
+    return [*messages, *_unwritten_snapshots(run), *_unwritable(run), *_lost_and_recovered(run, status_by_rank)]
+
+
+def _unwritten_snapshots(run: Path) -> Iterator[str]:
+    """Say which memory snapshots on this machine aren't in the run's folder although their process has ended."""
+    with suppress(OSError):  # as in `_spool_spans`
+        for rank, spool in spools_of(run):
+            for job in [] if is_alive(spool) else spool.jobs():
+                if job.kind == SNAPSHOT and job.path is None and job.lost is None:
+                    yield f"rank {rank}: {job.file} isn't written yet; wait, or {recover_command(run)}"
 
 
 def _unwritable(run: Path) -> Iterator[str]:
@@ -89,7 +98,7 @@ def _spool_spans(run: Path) -> dict[int, set[int]]:
             jobs = [] if is_alive(spool) else spool.jobs()
             for job in jobs:
                 span = job.metadata.get("steps_completed")
-                if job.path is None and job.lost is None and is_count(span, 1 << 62):
+                if job.kind == TRACE and job.path is None and job.lost is None and is_count(span, 1 << 62):
                     spans_by_rank.setdefault(rank, set()).add(span)
     return spans_by_rank
 

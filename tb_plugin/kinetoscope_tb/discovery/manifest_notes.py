@@ -125,7 +125,21 @@ def _read(entry: Entry) -> Manifest | None:
         notes += _of_window(window, finishers)
         files += _saved_in(window)
         missing += _missing_in(window, finishers)
+    notes += _of_snapshots(content)
     return Manifest(tuple(notes[:MOST_NOTES]), tuple(files), tuple(missing))
+
+
+def _of_snapshots(content: dict[str, Any]) -> Iterator[Note]:
+    """Notes about memory snapshots that weren't written."""
+    alike: dict[tuple[int, str, str], list[int]] = defaultdict(list)
+    for snapshot in _dicts(content.get("snapshots")):
+        state, span, rank = snapshot.get("state"), snapshot.get("span"), snapshot.get("rank")
+        if state in (LOST, KEPT) and _is_number(span) and _is_number(rank):
+            statement = next(text for _, _, text in _statements(snapshot))
+            alike[span, state, statement].append(rank)
+    for (span, state, statement), ranks in alike.items():
+        text = _sentence(f"Memory snapshot of span {span}: {_rank_text(ranks)}", statement)
+        yield Note(f"snapshot_{state}", "loss", text, "", len(ranks))
 
 
 def _saved_in(window: dict[str, Any]) -> Iterator[tuple[int, int, str]]:

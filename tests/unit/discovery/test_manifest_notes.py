@@ -121,3 +121,21 @@ def test_a_manifest_is_read_again_when_it_has_changed(logdir):
     (logdir / "run" / "run.json").write_text(json.dumps(manifest([status(0)] * 8)))
     notes = list_traces([Logdir(str(logdir))], manifests=manifests).notes["run"]
     assert [note.rule for note in notes if note.span == "5"] == []
+
+
+def test_memory_snapshots_that_were_lost_are_named_and_others_are_not(logdir):
+    run = logdir / "run"
+    content = json.loads((run / "run.json").read_text())
+    lost = [{"rank": rank, "span": 5, "state": "lost", "problem": "No space left"} for rank in (1, 2)]
+    whole = {"rank": 0, "span": 5, "state": "saved", "file": "rank0.5.memory.pickle"}
+    odd = [{"rank": "0", "span": 5, "state": "lost"}, {"rank": 0, "span": None, "state": "lost"}, 3]
+    (run / "run.json").write_text(json.dumps({**content, "snapshots": [*lost, whole, *odd]}))
+    notes = [note for note in listed(logdir).notes["run"] if note.rule.startswith("snapshot_")]
+    assert [(note.rule, note.level, note.text, note.ranks) for note in notes] == [
+        (
+            "snapshot_lost",
+            "loss",
+            "Memory snapshot of span 5: ranks 1–2: the recording is lost: No space left.",
+            2,
+        )
+    ]
