@@ -1,0 +1,143 @@
+"""What no claim may depend on: names of operators for kernels, numbers of devices and ranks; and what bounds a saving."""
+
+import gzip
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import blind.all_kinds  # noqa: F401  (`drawn` knows them by it)
+from blind.cases import drawn
+from kinetoscope_tb.advice.given import given_advice
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.views import RUN_VIEWS
+from kinetoscope_tb.views.overview.what_if import what_if
+from support.simulated import Truth, run_of, simulated
+from support.strategies import builders
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+H100 = sorted(SAMPLES.glob("h100/*/*.json.gz"))
+RECORDINGS = [*H100, *sorted(SAMPLES.glob("h100_pairs/*.json.gz"))[::8], *sorted(SAMPLES.glob("*_*/*/*.json.gz"))]
+OF_KERNELS = {"mixed_precision", "small_kernels", "kernel_times_vary", "longer_steps", "uneven_devices"}
+"""Rules that rest on the kernels themselves. The others need the shapes of known operators, or say who launches."""
+
+
+def events_of(path):
+    content = path.read_bytes()
+    return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+
+
+def trace_of(recording):
+    return read_blocks([json.dumps(recording).encode()], path="made.pt.trace.json")
+
+
+def claims(trace):
+    return given_advice(trace, tuple(diagnose(trace))).advice
+
+
+def with_operators(recording, name_of):
+    """The recording with other names of its operators; those that mark steps and communication keep theirs."""
+    events = [
+        {**event, "name": name_of(event["name"])}
+        if event.get("cat") == "cpu_op"
+        and not re.match(r"ProfilerStep|nccl|c10d|record_param_comms|enumerate", event["name"])
+        else event
+        for event in recording["traceEvents"]
+    ]
+    return {**recording, "traceEvents": events}
+
+
+def about_kernels(trace):
+    return [(claim.rule, claim.title, claim.size_ns) for claim in claims(trace) if claim.rule in OF_KERNELS]
+
+
+@pytest.mark.parametrize("path", H100, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("name_of", [lambda name: f"x::{len(name)}", lambda _: ""], ids=["other names", "none"])
+def test_names_of_operators_change_no_claim_about_kernels(path, name_of):
+    recording = events_of(path)
+    assert about_kernels(trace_of(with_operators(recording, name_of))) == about_kernels(trace_of(recording))
+
+
+@pytest.mark.parametrize(
+    "kind", ["float_products", "two_speeds", "falling_clocks", "devices_take_turns", "poor_product", "casts"]
+)
+def test_without_names_of_operators_claims_about_kernels_stay_and_no_others_appear(kind, tmp_path):
+    recording = events_of(drawn(kind, 3).record(tmp_path))
+    whole, nameless = trace_of(recording), trace_of(with_operators(recording, lambda _: ""))
+    assert about_kernels(nameless) == about_kernels(whole)
+    assert {claim.rule for claim in claims(nameless)} <= {claim.rule for claim in claims(whole)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(builders())
+def test_names_of_operators_change_no_claim_about_the_kernels_of_any_recording(builder):
+    recording = json.loads(builder.text())
+    assert about_kernels(trace_of(with_operators(recording, "x::{}".format))) == about_kernels(trace_of(recording))
+
+
+def with_devices(recording, numbers):
+    """The recording with other numbers of its devices."""
+
+    def moved(event):
+        device = event.get("args", {}).get("device")
+        return {**event, "args": {**event["args"], "device": numbers[device]}} if device in numbers else event
+
+    devices = [
+        {**device, "id": numbers.get(device["id"], device["id"])} for device in recording.get("deviceProperties", ())
+    ]
+    return {**recording, "deviceProperties": devices, "traceEvents": list(map(moved, recording["traceEvents"]))}
+
+
+def without_numbers(trace):
+    """Claims with their sizes; without the devices' numbers, which may also order what is equal."""
+    return sorted((claim.rule, claim.confidence, claim.saving_ns, claim.size_ns) for claim in claims(trace))
+
+
+@settings(max_examples=25, deadline=None)
+@given(builders(), st.permutations([0, 1]))
+def test_numbers_of_devices_change_no_claim(builder, numbers):
+    recording = json.loads(builder.text())
+    renumbered = with_devices(recording, dict(enumerate(numbers)))
+    assert list(map(str, without_numbers(trace_of(renumbered)))) == list(map(str, without_numbers(trace_of(recording))))
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.permutations(range(4)), st.dictionaries(st.integers(0, 3), st.integers(1, 8), min_size=1, max_size=2))
+def test_numbers_of_ranks_change_only_the_numbers(numbers, late):
+    truth = Truth(
+        late={(rank, None): 1_000_000 * ms for rank, ms in late.items()}, noise=0.0, jitter_ns=0, offset_ns=(0,) * 4
+    )
+    renumbered = replace(truth, late={(numbers[rank], step): ns for (rank, step), ns in truth.late.items()})
+    first, second = (RUN_VIEWS["run_advice"].run(run_of(simulated(each))) for each in (truth, renumbered))
+    columns = ["rule", "saving_ns", "confidence"]
+    assert first.select(columns).rows() == second.select(columns).rows()
+    assert sorted(f"rank{numbers[int(name[4:])]}" for name in first["filter"].drop_nulls()) == sorted(
+        second["filter"].drop_nulls()
+    )
+
+
+def hold_bounds(trace):
+    given_claims = given_advice(trace, tuple(diagnose(trace)))
+    for claim in given_claims.advice:
+        halves, wholes = (what_if(trace, less=f"{claim.rule}:{percent}") for percent in (50, 100))
+        if halves.is_empty():
+            continue
+        half, whole = halves["saved_ns"].item(), wholes["saved_ns"].item()
+        bound = given_claims.step_ns if claim.saving_ns is None else claim.saving_ns
+        assert 0 <= half <= whole <= bound, (claim.rule, half, whole, bound)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name[:30])
+def test_half_saves_no_more_than_all_of_it_and_that_no_more_than_the_claim(path):
+    hold_bounds(trace_of(events_of(path)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(builders())
+def test_half_saves_no_more_than_all_in_any_recording(builder):
+    hold_bounds(builder.build())
