@@ -39,6 +39,7 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "unit/reader": None,
     "unit/test_dependencies.py": None,
     "unit/test_file_kinds.py": None,
+    "unit/test_systems.py": None,
     "unit/test_work.py": None,
     "unit/web": None,
 }

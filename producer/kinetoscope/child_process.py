@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+HAS_PIPES_WITHOUT_WAITING = os.name == "posix"
+"""Whether a pipe can be read only if something is in it; Windows has neither that nor `select` of pipes."""
 
 _SAME_MODULES = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
 

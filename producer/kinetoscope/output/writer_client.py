@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import write_json
-from ..child_process import broken_pipes_as_errors, detach, python_command
+from ..child_process import HAS_PIPES_WITHOUT_WAITING, broken_pipes_as_errors, detach, python_command
 from ..process_id import is_stopped
 from ..untrusted_files import read_json
 from .manifest import SAVING
@@ -164,6 +164,8 @@ class WriterClient:
                 self._wake()
 
     def _start(self) -> None:
+        if not HAS_PIPES_WITHOUT_WAITING:
+            return  # `close` writes the traces
         try:
             with (self.spool.folder / "writer.log").open("ab") as log:
                 self._process = subprocess.Popen(

@@ -219,6 +219,6 @@ def write(folder: PathBelow, stream: IO[bytes]) -> None:
 
 def main() -> None:
     """Run the process."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # AttributeError: not on Windows
         os.nice(10)  # the training goes first
     write(PathBelow(Path(sys.argv[1]), *sys.argv[2:]), sys.stdin.buffer)

@@ -72,6 +72,20 @@ def test_files_are_named_by_the_template_and_lie_in_folders_of_their_own(trace_w
     assert json.loads(path.read_text())["kinetoscope"]["steps_completed"] == 4
 
 
+def test_where_pipes_can_not_be_polled_the_program_writes_its_traces_when_it_closes(
+    trace_writer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("kinetoscope.output.writer_client.HAS_PIPES_WITHOUT_WAITING", False)
+    monkeypatch.setattr("subprocess.Popen", None)  # no process is started
+    each = trace_writer()
+    for steps in (1, 2):
+        save(each, steps)
+    assert each.saved == []
+    each.close(LIMIT_S)
+    assert [path.name for path in each.saved] == ["rank0.1.pt.trace.json.gz", "rank0.2.pt.trace.json.gz"]
+    assert [window["ranks"]["0"]["state"] for window in manifest_of(tmp_path)["windows"]] == ["saved", "saved"]
+
+
 def test_ranks_never_share_a_name(trace_writer, tmp_path):
     each = trace_writer(RankInfo(3, 4), file="traces/step{batch}.pt.trace.json.gz")
     save(each, 4)
