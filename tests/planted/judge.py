@@ -10,6 +10,7 @@ import concurrent.futures
 import dataclasses
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,9 @@ CANNOT_TELL, FAULTS = "cannot_tell", "recording_faults"
 HEALTHY = {"healthy", "hidden_communication", "efficient", "cpu_healthy", "gloo_balanced", "many_ranks_even"}
 
 
+CONTRADICTION = re.compile(r"The view `(\w+)` contradicts this: ")
+
+
 @dataclass
 class Verdict:
     """What was said of one recording.
@@ -42,6 +46,7 @@ class Verdict:
         has_alarm: Advice names faults of the recording.
         peer: What torch-tb-profiler's recommendations amount to, if it was asked.
         is_found: Whether its fault is in advice or health; None if it has none that must be found.
+        stopped: (rule, view) of each claim that the view contradicts.
     """
 
     name: str
@@ -58,6 +63,13 @@ class Verdict:
     is_found: bool | None = None
     error: str = ""
     peer: str = ""
+    stopped: tuple[tuple[str, str], ...] = ()
+
+
+def _stopped(rows: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """(rule, view) of each claim that the view contradicts."""
+    found = ((row["rule"], CONTRADICTION.search(row["evidence"])) for row in rows)
+    return tuple((rule, view[1]) for rule, view in found if view)
 
 
 def _advice_rows(path: Path, *, is_run: bool) -> list[dict[str, Any]]:
@@ -78,6 +90,7 @@ def _health_counts(path: Path) -> Counter[str]:
 
 def classify(recording: Recording, rows: list[dict[str, Any]], verdict: Verdict) -> None:
     """What the rows of advice amount to."""
+    verdict.stopped = _stopped(rows)
     verdict.rules = [(r["rule"], r["confidence"], r["saving_frac"]) for r in rows[:4]]
     verdict.is_confident_wrong = False
     verdict.has_alarm = any(r["rule"] == FAULTS for r in rows)
