@@ -3,7 +3,7 @@
 import pytest
 
 from kinetoscope_tb.summary import recording_blocks
-from kinetoscope_tb.views.device.mfu import NO_MATRICES, mfu
+from kinetoscope_tb.views.device.mfu import IMPOSSIBLE, NO_MATRICES, mfu
 from support.build import TraceBuilder
 from support.machine import MS
 
@@ -14,7 +14,7 @@ WORK = 2 * 4096**3
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)"
 
 
-def trace(device=H100, mystery_ns=0, steps=2, mms=3, **top):
+def trace(device=H100, mystery_ns=0, steps=2, mms=3, shapes=MM["Input Dims"], **top):
     """Steps of 1 ms: products of 0.2 ms, an elementwise kernel, and one that nothing is known of."""
     builder = TraceBuilder(**({"deviceProperties": [device]} if device else {}), **top)
     number = 0
@@ -26,7 +26,7 @@ def trace(device=H100, mystery_ns=0, steps=2, mms=3, **top):
             number, at = number + 1, begin + 1_000 + place * 210_000
             dur = mystery_ns if name == "mystery" else 200_000
             if name.startswith("nvjet"):
-                builder.op("aten::mm", at, 20_000, **MM)
+                builder.op("aten::mm", at, 20_000, **{**MM, "Input Dims": shapes})
             builder.launch(at + 1_000, 5_000, number).kernel(name, at + 8_000, dur, number)
     return builder.build()
 
@@ -55,6 +55,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
         (trace(device={**H100, "name": "NVIDIA X1"}), "No peaks of NVIDIA X1 are known."),
         (trace(mystery_ns=100_000_000), "The operators that launched them weren't recorded."),
         (trace(mms=0), NO_MATRICES),
+        (trace(shapes=[[4096, 1 << 24], [1 << 24, 4096]]), IMPOSSIBLE),
     ],
 )
 def test_without_a_peak_or_the_work_nothing_is_said(made, reason):

@@ -24,6 +24,7 @@ from ...view import Part, View
 
 _LEAST_KNOWN = 0.5  # of the kernel time: with less, most of the work may be missing
 NO_MATRICES = "No kernel is known to multiply matrices."
+IMPOSSIBLE = "The recorded shapes need more FLOPs than the device can do in that time."
 
 
 class Mfu(Table):
@@ -35,7 +36,8 @@ class Mfu(Table):
     mfu_frac = Column(
         FRACTION,
         "FLOPs per step / what the device could do at its peak in the length of the average step; at least that, where "
-        "the FLOPs of some kernels are unknown. Missing if those of most are, or if the device's peak is.",
+        "the FLOPs of some kernels are unknown. Missing if those of most are, if the device's peak is, or if the "
+        "shapes need more than the peak.",
     )
     usual_mfu_frac = Column(
         FRACTION, "The same of a step without the profiler, if the recorder knows that recording slows steps."
@@ -69,11 +71,16 @@ def mfu(trace: Trace) -> pl.DataFrame:
     ]
     frame = pl.DataFrame(rows, schema=Mfu.schema())
     seconds = pl.col("peak_flop_per_s") / 1e9
+    usual_ns = pl.lit(usual.usual_ns if usual else None, pl.Float64)
+    is_possible = pl.col("work_flop") <= pl.col("step_ns") * seconds
+    reason = pl.when(~is_possible).then(pl.lit(IMPOSSIBLE))
+    frame = frame.with_columns(pl.coalesce("why_unknown", reason))
     share = pl.when(pl.col("why_unknown").is_null()).then(pl.col("work_flop"))
+    usual_share = pl.when(pl.col("work_flop") <= usual_ns * seconds).then(share)
     return Mfu.of(
         frame.with_columns(
             mfu_frac=fraction(share, pl.col("step_ns") * seconds),
-            usual_mfu_frac=fraction(share, pl.lit(usual.usual_ns if usual else None, pl.Float64) * seconds),
+            usual_mfu_frac=fraction(usual_share, usual_ns * seconds),
         )
     )
 
