@@ -25,7 +25,7 @@ def test_a_block_is_a_band_that_opens_its_stack_and_a_drag_shows_a_part(page, tm
 
 
 def use_bands(page):
-    expect(page.get_by_role("region", name="Memory snapshot in a sentence")).to_contain_text("Memory peaks at 2.")
+    expect(page.get_by_role("region", name="Memory", exact=True)).to_contain_text("Memory peaks at 2.")
     bands = page.get_by_role("slider", name="Blocks over time 0")
     blocks = page.get_by_role("region", name="Blocks over time")
     bands.scroll_into_view_if_needed()  # before the pointer comes: scrolling hides its text

@@ -41,4 +41,4 @@ def test_the_wheel_names_the_licenses_among_its_own():
 
 
 def test_a_report_has_them_too():
-    assert "Jason Miller" in _page("{}", "Report")
+    assert "Jason Miller" in _page("{}", "Report", "")

@@ -17,6 +17,8 @@ COMMENT = {  # by the ending of a file
     **dict.fromkeys(("c", "h", "ts", "tsx"), re.compile(r"/\*.*?\*/|(?<![:\w\"'`])//[^\n]*", re.DOTALL)),
 }
 FOREIGN = {  # what comments and docs mention of other projects
+    *("CPU_TYPE_ARM64", "CPU_TYPE_X86_64", "EM_AARCH64", "EM_X86_64", "IMAGE_FILE_DLL", "IMAGE_FILE_MACHINE_AMD64"),
+    *("LC_LOAD_DYLIB", "LC_SYMTAB", "MH_DYLIB", "SHT_DYNAMIC", "SHT_DYNSYM"),
     *("AZURE_STORAGE_SAS_TOKEN", "CAP_DAC_OVERRIDE", "CAP_DAC_READ_SEARCH", "CUDA_MEMCPY_KIND_PTOP"),
     *("CUDA_MEMOPR_MEMORY_KIND", "ConfigLoader", "ENABLE_PYTORCH_EXECUTION_TRACE", "HIP_VERSION"),
     *("PIP_EXTRA_INDEX_URL", "STORAGE_EMULATOR_HOST", "SummaryWriter", "VLLM_TORCH_PROFILER_DIR"),

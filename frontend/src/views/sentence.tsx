@@ -60,7 +60,7 @@ const LONG_S = 3; // the verdict of a run that is ready sooner comes without a l
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
 export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
-  const { answer } = useAnswer(view), { entry, picture, title: label } = viewEntry(view)!;
+  const { answer } = useAnswer(view), { entry, picture } = viewEntry(view)!, label = entry.title;
   if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
     return (
       <section class="verdict" aria-label={label}>

@@ -137,7 +137,7 @@ def _restored(kind: Any, stored: Any) -> Any:
             return tuple(values)
     if origin is Literal and stored in arguments:
         return stored
-    if kind in (int, str) and type(stored) is kind:
+    if kind in (bool, int, str) and type(stored) is kind:
         return stored
     if origin is Mapping and isinstance(stored, dict):
         return stored
