@@ -24,6 +24,7 @@ from kinetoscope_tb.cli import main
 from support.processes import steps_of, traces_in
 
 LIMIT_S = 60
+_EXITING = 0x4  # PF_EXITING of include/linux/sched.h
 ALLOWED = re.compile(  # what may be below a run's folder, next to its traces
     r"run\.json"
     r"|\.work(/status|/plans|/done)?"
@@ -151,6 +152,18 @@ def processes_of(mark: str) -> list[int]:
     return pids
 
 
+def dying_processes() -> list[int]:
+    """The processes that end: their environment is gone before their files and locks are (`do_exit` of Linux)."""
+    pids = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, *fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if state not in "ZX" and int(fields[5]) & _EXITING:
+                    pids.append(int(folder.name))
+    return pids
+
+
 def kill(mark: str) -> None:
     """Kill what is left of a job, when its test is over."""
     for pid in processes_of(mark):
@@ -162,7 +175,7 @@ def kill(mark: str) -> None:
 def wait_until_gone(mark: str, limit_s: float = LIMIT_S) -> None:
     """Wait for the processes of a job to end; those that outlive a training have things to finish."""
     deadline = time.monotonic() + limit_s
-    while alive := processes_of(mark):
+    while alive := processes_of(mark) or dying_processes():
         for pid in alive:
             with contextlib.suppress(ProcessLookupError):
                 ending = os.pidfd_open(pid)
