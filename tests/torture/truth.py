@@ -24,7 +24,7 @@ from kinetoscope_tb.cli import main
 from support.processes import steps_of, traces_in
 
 LIMIT_S = 60
-_EXITING = 0x4  # PF_EXITING of include/linux/sched.h
+_EXITING = 0x4  # the flag of a process that ends (include/linux/sched.h)
 ALLOWED = re.compile(  # what may be below a run's folder, next to its traces
     r"run\.json"
     r"|\.work(/status|/plans|/done)?"
@@ -153,7 +153,7 @@ def processes_of(mark: str) -> list[int]:
 
 
 def dying_processes() -> list[int]:
-    """The processes that end: their environment is gone before their files and locks are (`do_exit` of Linux)."""
+    """The processes that end: their environment is gone before their files and locks are."""
     pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
