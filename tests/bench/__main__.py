@@ -8,7 +8,7 @@
     make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
     make bench ARGS="--forms"                       JSON and Perfetto's protobuf of the same recording, nothing else
-    make bench ARGS="--snapshots"               memory snapshots, beside torch where it is installed; nothing else
+    make bench ARGS="--snapshots"               memory snapshots, side by side with torch where it is installed; nothing else
     make bench ARGS="--views"                       every view of a million events, nothing else
     make bench ARGS="--timeline"                    the timeline against Perfetto, and one of 50 million slices, nothing else
     make bench ARGS="--page"                        the page in Chromium: first contents, frames; nothing else; some 20 minutes

@@ -1,4 +1,4 @@
-"""Memory snapshots: reading, memory and opening again, beside torch's own `pickle.load` and memory_viz on the same file.
+"""Memory snapshots: reading, memory and opening again, compared with torch's `pickle.load` and memory_viz on the same file.
 
 `snapshots.py ours|reopening|torch PATH` measures one in a process of its own, and prints what it measured as JSON.
 """
@@ -41,7 +41,7 @@ def peak_mb() -> float:
 
 
 def measure_ours(path: str) -> dict[str, Any]:
-    """Read a snapshot, replay it, and write it to a cache beside it."""
+    """Read a snapshot, replay it, and write it to a cache next to it."""
     from kinetoscope_tb.engine.cache import Cache
     from kinetoscope_tb.reader import read
     from kinetoscope_tb.views import VIEWS
@@ -58,7 +58,7 @@ def measure_ours(path: str) -> dict[str, Any]:
 
 
 def measure_reopening(path: str) -> dict[str, Any]:
-    """Open a snapshot from the cache beside it, which `measure_ours` wrote."""
+    """Open a snapshot from the cache next to it, which `measure_ours` wrote."""
     from kinetoscope_tb.engine.cache import Cache
 
     cache, seconds = Cache(cache_beside(path)), []
@@ -120,7 +120,7 @@ def report_torch(path: Path, rounds: int, measured: Callable[..., Any], megabyte
         tuple(measured([sys.executable, __file__, side, str(path)]).said for side in ("ours", "torch"))
         for _ in range(rounds)
     ]
-    print(f"  beside torch's pickle.load and memory_viz (segsum, trace), {megabytes} MB")
+    print(f"  compared with torch's pickle.load and memory_viz (segsum, trace), {megabytes} MB")
     reading = [torch["read_s"] / ours["read_s"] for ours, torch in pairs]
     replaying = [(torch["read_s"] + torch["levels_s"]) / (ours["read_s"] + ours["levels_s"]) for ours, torch in pairs]
     print(line("reading, times faster", reading, FASTER, "×", at_least=True))

@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from contract.running import STARTS_WITHIN_S, Answer
+from contract.running import Answer, server_process
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -100,31 +99,7 @@ def opening(
     """The page of `kinetoscope open` with these arguments; its process ends with the block."""
     command = [sys.executable, "-c", code, "open", *map(str, arguments)]
     variables = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "SSH_CONNECTION")}
-    with (
-        tempfile.NamedTemporaryFile("w") as file,
-        subprocess.Popen(
-            command,
-            stdin=stdin or subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**variables, **environment},
-        ) as process,
-    ):
-        output = Path(file.name)
-        try:
-            has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
-            yield OpenPage(
-                wait_for(lambda: _address(output.read_text()), STARTS_WITHIN_S, **has_ended), process, output
-            )
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
-def _address(output: str) -> str | None:
-    match = re.search(r"^  (http://\S+)\n\n.*ends with", output, re.MULTILINE | re.DOTALL)
-    return match[1] if match else None
+    address = re.compile(r"^  (http://\S+)\n\n.*ends with", re.MULTILINE | re.DOTALL)
+    options = {"stdin": stdin or subprocess.DEVNULL, "env": {**variables, **environment}}
+    with server_process(command, address, **options) as (url, process, output):
+        yield OpenPage(url, process, output)

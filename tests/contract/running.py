@@ -19,7 +19,7 @@ from support.build import TraceBuilder
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 STARTS_WITHIN_S = 90
 ASKS_EVERY_S = 0.05  # each question takes a TensorBoard about 5 ms of what it waits for
@@ -68,33 +68,42 @@ class Server:
 
 @contextmanager
 def serving(*flags: str, python: str | Path = sys.executable) -> Iterator[Server]:
-    """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block.
-
-    Its output goes into a file: a pipe that nobody reads stops it once it is full.
-    """
+    """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block."""
     command = [python, "-m", "tensorboard.main", "--host=127.0.0.1", "--port=0", *flags]
+    with server_process(command, re.compile(r"^TensorBoard \S+ at (http://\S+/) ", re.MULTILINE)) as (base, process, _):
+        server = Server(base, process)
+        server.ask("data/plugins_listing")
+        yield server
+
+
+@contextmanager
+def server_process(
+    command: Sequence[str | Path], address: re.Pattern[str], **options: Any
+) -> Iterator[tuple[str, subprocess.Popen[str], Path]]:
+    """A server, which ends with the block: its address, its process, and the file of its output.
+
+    A pipe that nobody reads would stop it once it is full.
+
+    Args:
+        command: Starts it.
+        address: Finds in its output where it is.
+        options: More arguments of Popen.
+    """
     with (
         tempfile.NamedTemporaryFile("w") as file,
-        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, text=True) as process,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, text=True, **options) as process,
     ):
         output = Path(file.name)
         try:
             has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
-            server = Server(wait_for(lambda: _address(output.read_text()), STARTS_WITHIN_S, **has_ended), process)
-            server.ask("data/plugins_listing")
-            yield server
+            match = wait_for(lambda: address.search(output.read_text()), STARTS_WITHIN_S, **has_ended)
+            yield match[1], process, output
         finally:
             process.terminate()
             try:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
-
-
-def _address(output: str) -> str | None:
-    """Where a TensorBoard says that it is."""
-    match = re.search(r"^TensorBoard \S+ at (http://\S+/) ", output, re.MULTILINE)
-    return match[1] if match else None
 
 
 def a_trace() -> TraceBuilder:

@@ -48,7 +48,7 @@ def shown(outputs, start):
 
 
 def bundles(outputs, start):
-    """What the cell shows as HTML, with the text beside it."""
+    """What the cell shows as HTML, and as text."""
     found = [
         output.data for output in shown(outputs, start) if output.output_type in ("display_data", "execute_result")
     ]

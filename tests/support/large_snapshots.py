@@ -90,12 +90,12 @@ def _stacks() -> list[list[dict[str, Any]]]:
 def _train(allocator: Allocator, stacks: list[list[dict[str, Any]]], step: int) -> None:
     """A forward pass whose activations are freed in the backward pass; each operator has a temporary."""
     allocator.annotate(f"ProfilerStep#{step}")
-    kept = []
+    blocks = []
     for number, stack in enumerate(stacks):
         temporary = allocator.allocate(512 * (1 + number % 37), list(stack))
-        kept.append(allocator.allocate((1 << 16) * (1 + number % 61), list(stack)))
+        blocks.append(allocator.allocate((1 << 16) * (1 + number % 61), list(stack)))
         allocator.free(temporary)
-    for block, stack in zip(reversed(kept), stacks, strict=True):
+    for block, stack in zip(reversed(blocks), stacks, strict=True):
         gradient = allocator.allocate(block.requested // 2 + 24, list(stack))
         allocator.free(gradient)
         allocator.free(block)

@@ -15,6 +15,7 @@ import select
 import signal
 import time
 import unittest.mock
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,27 +142,30 @@ def run_command(*arguments: object, scratch: Path | None = None) -> CommandResul
     return CommandResult(status, out.getvalue(), err.getvalue())
 
 
-def processes_of(mark: str) -> list[int]:
-    """The processes whose environment holds a text, as far as they are alive; this one's is never changed."""
+def processes(is_chosen: Callable[[Path], bool]) -> list[int]:
+    """The processes that are chosen by their folder of /proc."""
     pids = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
-                if mark.encode() in (folder / "environ").read_bytes():
+                if is_chosen(folder):
                     pids.append(int(folder.name))
     return pids
+
+
+def processes_of(mark: str) -> list[int]:
+    """The processes whose environment holds a text, as far as they are alive; this one's is never changed."""
+    return processes(lambda folder: mark.encode() in (folder / "environ").read_bytes())
 
 
 def dying_processes() -> list[int]:
     """The processes that end: their environment is gone before their files and locks are."""
-    pids = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError):
-                state, *fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if state not in "ZX" and int(fields[5]) & _EXITING:
-                    pids.append(int(folder.name))
-    return pids
+
+    def is_ending(folder: Path) -> bool:
+        state, *fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        return state not in "ZX" and bool(int(fields[5]) & _EXITING)
+
+    return processes(is_ending)
 
 
 def kill(mark: str) -> None:

@@ -106,7 +106,7 @@ class SnapshotWriter:
             self._new_jobs.append(job)
 
     def _file_and_url(self, facts: SnapshotFacts) -> tuple[str, str | None]:
-        """Return the names beside the trace of the same span; of several failures in a span, each has a number."""
+        """Return the names next to the trace of the same span; of several failures in a span, each has a number."""
         file, url = self._trace_writer.file_and_url({"batch": facts.steps_completed, **facts.values})
         failure = int(facts.is_failure)
         while snapshot_name(file, failure) in self._files:

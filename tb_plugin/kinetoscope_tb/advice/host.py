@@ -469,7 +469,7 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     inside = gather(ranges, of_row, missing=False)
     name = str(host["name"].filter(pl.Series(ranges))[0]).removeprefix("Optimizer.step#").split(".")[0]
     copy_ns = int(device["dur_ns"].filter(pl.Series(inside)).sum())
-    copies = f", {text.time(copy_ns / facts.count)} of it beside copies of gradients or parameters" if copy_ns else ""
+    copies = f", {text.time(copy_ns / facts.count)} of it while gradients or parameters are copied" if copy_ns else ""
     candidate = facts.host_candidate("the optimizer on the host", spans)
     yield Advice(
         "host_optimizer",

@@ -34,8 +34,8 @@ def print_address(address: str, authority: str, host: str, end_after: float | No
         click.echo(f"First, on your own machine: {_forward_command(authority, connection)}\n")
     if host not in _LOOPBACK:
         click.echo(
-            f"Warning: everybody in the network can reach {host}. Only the address above opens the page, but whoever "
-            "can read the traffic, which isn't encrypted, reads it too.",
+            f"Warning: everybody in the network can reach {host}. Only the address above opens the page, but "
+            "those who can read the traffic, which isn't encrypted, can read it, too.",
             err=True,
         )
     after = "" if end_after is None else f", or {end_after:.0f} s after the page was closed"

@@ -7,7 +7,7 @@ waits       the wait-for graph: who waits for whom, in which operation
 cycles      a cycle of a graph
 order       who departs from its own earlier order, in a cycle
 mismatch    ranks that called another operation, dtype or size in the same collective
-verdict     one culprit, or why it can't be told
+verdict     one culprit, or why none can be named
 titles      operations and ranks as text
 sentences   the verdict as one sentence
 evidence    what it rests on: a row per rank, and sentences

@@ -58,7 +58,7 @@ class Rank:
         )
 
     def has_issued(self, group: Group, seq: int) -> bool | None:
-        """Whether it issued a collective, whether or not its ring still has it; None if that can't be told.
+        """Whether it issued a collective, whether or not its ring still has it; None if that is unknown.
 
         Numbers in a group grow by one, and the ring keeps the newest entries: a rank with any entry of the group that
         is newer than a number issued that too.

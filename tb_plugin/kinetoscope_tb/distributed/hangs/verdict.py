@@ -1,4 +1,4 @@
-"""One culprit, or why it can't be told: rules in the order in which they are certain."""
+"""One culprit, or why none can be named: rules in the order in which they are certain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Verdict:
         outcome: CULPRIT, CANNOT_TELL or NOTHING_OPEN.
         kind: Which rule decided.
         graph: Who waits for whom.
-        ranks: The culprits; where it can't be told, those between which it can't.
+        ranks: The culprits; without a verdict, those that may be.
         wait: The wait for them that says most.
         mismatch: What they called differently.
         problems: Files that aren't used.
@@ -44,7 +44,7 @@ class Verdict:
 
     @property
     def culprits(self) -> tuple[int, ...]:
-        """The ranks that hold up the others; none if that can't be told."""
+        """The ranks that hold up the others; none if that is unknown."""
         return self.ranks if self.outcome == CULPRIT else ()
 
 

@@ -122,7 +122,7 @@ def _active(job: Job, rank: int) -> Iterator[Operation]:
 
 def _collective_wait(job: Job, operation: Operation) -> Wait:
     there = {rank: _is_there(job, rank, operation) for rank in operation.group.ranks}
-    if not operation.group.is_exact:  # whoever left no dump may belong to it
+    if not operation.group.is_exact:  # a rank without a dump may belong to it
         there |= dict.fromkeys((job.silent | job.lost) - there.keys())
     missing = tuple(rank for rank, is_there in there.items() if is_there is False)
     return Wait(operation, missing, tuple(rank for rank, is_there in there.items() if is_there is None))

@@ -168,7 +168,7 @@ def has_device_iterations(trace: Trace) -> bool:
 
 
 MAY_BE_IN_CAPTURES = (has_operators, has_modules, has_matrix_work, has_marks)
-"""What captures, or the notes beside them, may have where the trace itself has none."""
+"""What captures, or the notes next to them, may have where the trace itself has none."""
 
 
 def _calls(trace: Trace, function: str) -> bool:

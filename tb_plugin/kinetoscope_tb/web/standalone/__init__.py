@@ -1,6 +1,6 @@
 """The page without TensorBoard, for the user who started it alone: `kinetoscope open`.
 
-access      who may see the page: whoever has its token, from the page itself
+access      who may see the page: those who have its token, from the page itself
 application requests → the page, and the routes of `web.app`
 presence    whether the page is still open
 uploads     files that were dropped onto the page, and standard input

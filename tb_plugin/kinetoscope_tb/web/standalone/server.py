@@ -22,7 +22,7 @@ class PortError(KinetoscopeError):
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = 60  # seconds that a silent connection is kept
+    timeout = 60  # seconds after which a silent connection is closed
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Print nothing for each request."""
