@@ -219,7 +219,7 @@ class View:
         level: The column that says how serious a finding is: loss, warning or note. The page counts them.
         states_doubts: Whether the view itself says what faults of the recording make doubtful.
         reads_captures: Whether captures of graphs change it: the operators, modules, shapes, stacks and marks of what
-            graphs replay. It isn't ready while they are searched.
+            graphs replay; or the trace of a memory snapshot. It isn't ready while they are searched.
         shares: What the view shares with others: the function of the recording alone that it calls first, whose result
             is cached with the trace. A server computes it before the views, so that none of its threads waits.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every

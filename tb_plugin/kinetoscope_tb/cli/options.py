@@ -45,5 +45,6 @@ def capture_option(side: str = "") -> click.Option:
         metavar="PATH",
         multiple=True,
         help=f"A recording of the capture of the graphs that the {side or 'trace'} replays, or of the same work "
-        f"without graphs. By default those next to the {side or 'trace'}. Repeatable.",
+        f"without graphs; of a memory snapshot, a trace of the same time. By default those next to the "
+        f"{side or 'trace'}. Repeatable.",
     )

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from ..trace import Diagnostic, Trace
 from ..trace.results import once_per_trace
-from . import captures, clocks, device, distributed, links, physics, recording, stack_overlaps, steps, writers
+from . import (
+    captures,
+    clocks,
+    device,
+    distributed,
+    links,
+    physics,
+    recording,
+    snapshots,
+    stack_overlaps,
+    steps,
+    writers,
+)
 
 LEVELS = ("loss", "warning", "note")
 _RULES = (device, physics, clocks, steps, links, stack_overlaps, distributed, recording, captures)
@@ -18,6 +30,6 @@ def diagnose(trace: Trace) -> list[Diagnostic]:
 @once_per_trace
 def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
     # what the other rules say is about torch.profiler, and how to use it
-    rules = _RULES if trace.meta.foreign_writer is None else (writers,)
+    rules = _RULES if trace.meta.foreign_writer is None else (writers, snapshots)
     diagnostics = [*trace.diagnostics, *(diagnostic for rule in rules for diagnostic in rule.diagnose(trace))]
     return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))

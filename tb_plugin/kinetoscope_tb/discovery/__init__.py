@@ -9,7 +9,7 @@ filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
 pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
-captures           captures of graphs next to a trace
+captures           captures of graphs next to a trace; the trace next to a memory snapshot
 processes          files that hold several processes
 listing            files by run, worker and span, with the names on the page
 recency            which run and which span is the newest
@@ -18,7 +18,7 @@ jobs               jobs that record into the logdirs, and requests to them
 
 from __future__ import annotations
 
-from .captures import captures_beside, holds_node_notes, spans_beside
+from .captures import captures_beside, holds_node_notes, spans_beside, traces_beside
 from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, newest_span, run_labels, span_labels
@@ -48,5 +48,6 @@ __all__ = [
     "run_labels",
     "span_labels",
     "spans_beside",
+    "traces_beside",
     "with_processes",
 ]

@@ -2,13 +2,16 @@
 
 vLLM and others write them into a folder `capture_traces` next to the trace, SGLang into `graph_capture_profile`, others
 next to it with *capture* in the name.
-Or another span of the same worker recorded them: one of the server's start.
+Or another span of the same worker recorded them: one of the server's start. A memory snapshot has the trace of its span
+next to it.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import accumulate
+
+from kinetoscope.naming import parse_snapshot, snapshot_name
 
 from ..filesystem import Entry, folders, is_url, last_part
 from ..names.regex import regex
@@ -63,6 +66,16 @@ def spans_beside(path: str) -> tuple[Entry, ...]:
         if name_parts(entry.name).worker == own.worker and name_parts(entry.name).span != own.span
     ]
     return tuple(sorted(same, key=lambda entry: (entry.bytes or 0, entry.name)))
+
+
+def traces_beside(path: str) -> tuple[Entry, ...]:
+    """The traces of the same worker and span in the folder of a local memory snapshot that our recorder named."""
+    name = last_part(path)
+    parts = parse_snapshot(name)
+    if is_url(path) or parts is None:
+        return ()
+    entries = _entries(path[: -len(name)] or ".", re.compile(re.escape(parts[0])))
+    return tuple(entry for entry in entries if snapshot_name(entry.name) == snapshot_name(parts[0]))
 
 
 def _entries(folder: str, speaks: re.Pattern[str]) -> list[Entry]:

@@ -1,6 +1,7 @@
-"""The recordings that say what a trace's graphs launch: where they are searched, and which of them fit.
+"""The recordings that say what a trace's graphs launch, or which operators allocated what a memory snapshot has.
 
-Joined with them a trace is finished. What doesn't depend on them is answered before.
+This is where they are searched, and which of them fit. Joined with them a trace is finished.
+What doesn't depend on them is answered before.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LogdirError, TraceError
 from ..filesystem import entry_at
-from ..measures.recording.contents import has_graphs
+from ..measures.recording.contents import has_graphs, has_snapshot_alone
 from .files import open_or_read, read_traces, what_is_read, write_to_cache
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BEGINS = "StreamBeginCapture"  # the call that begins the capture of a graph, of CUDA and HIP
+_LARGEST_TRACE = 1 << 29  # bytes of a trace that is read for a snapshot
 _MOST_SPANS, _MOST_BYTES = 4, 1 << 27  # other spans that are searched for it: captures are small
 
 
 @dataclass(frozen=True)
 class CapturePlaces:
-    """Files that may say what the graphs of a trace launch.
+    """Files that may say what the graphs of a trace launch, or traces of the time of a memory snapshot.
 
     Args:
         likely: Those that the user chose, else those next to the trace.
@@ -70,20 +72,23 @@ def with_chosen_captures(file: TraceFile, paths: Sequence[str]) -> TraceFile:
 
 
 def capture_places(file: TraceFile, trace: Trace) -> CapturePlaces | None:
-    """Where a trace's captures are searched; nothing is read for that. None: it has no graphs."""
-    from ..discovery import captures_beside, spans_beside
+    """Where a trace's captures are searched; nothing is read for that. None: it has no graphs, and is no snapshot."""
+    from ..discovery import captures_beside, spans_beside, traces_beside
 
-    if not has_graphs(trace):
+    is_snapshot = has_snapshot_alone(trace)
+    if not is_snapshot and not has_graphs(trace):
         return None
     if file.captures is not None:
         return CapturePlaces(file.captures, are_chosen=True)
+    if is_snapshot:
+        return CapturePlaces(traces_beside(file.path))
     if any(_BEGINS in name for name in trace.launches["name"].unique().drop_nulls()):
         return CapturePlaces(captures_beside(file.path, trace.meta.rank))
     return CapturePlaces(captures_beside(file.path, trace.meta.rank), spans_beside(file.path)[:_MOST_SPANS])
 
 
 def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read = read_traces) -> Trace:
-    """The finished trace, after searching its captures; the trace itself if it has no graphs.
+    """The finished trace, after searching its captures; the trace itself if there is nothing to search for.
 
     Raises:
         TraceError: A recording that the user chose can't be read.
@@ -93,7 +98,7 @@ def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read
 
 
 def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces) -> Trace:
-    """A trace with graphs, joined with its captures; those that can't be compared are left out.
+    """A trace with graphs, joined with its captures, or a snapshot with its trace; what can't be compared is left out.
 
     Raises:
         TraceError: A recording that the user chose can't be read.
@@ -101,14 +106,51 @@ def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Rea
     from ..measures.graphs.replayed_calls import join_captures
     from ..trace.model import CaptureFiles
 
+    is_snapshot = has_snapshot_alone(trace)
     try:
+        if is_snapshot:
+            return _with_trace(trace, file, cache, read, places)
         return join_captures(trace, search_captures(trace, file, cache, read, places))
     except TraceError:
         raise
     except Exception as error:  # whatever the files next to it hold, the recording itself is shown
-        logger.exception("The captures of %s can't be compared", file.path)
+        logger.exception("What lies next to %s can't be compared", file.path)
         problem = f"comparing it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
+        if is_snapshot:
+            return _without_trace(trace, places.likely[0].path, problem)
         return join_captures(trace, CaptureFiles(damaged=tuple((entry.path, problem) for entry in places.likely)))
+
+
+def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces) -> Trace:
+    """A memory snapshot with what the first trace that can be read says of its allocations.
+
+    Raises:
+        TraceError: A trace that the user chose can't be read.
+    """
+    from ..measures.memory.snapshot_join import allocating_calls
+    from ..trace.model import AllocatingCalls
+
+    for entry in places.likely:
+        if (entry.bytes or 0) > _LARGEST_TRACE and not places.are_chosen:
+            problem = f"it has more than {_LARGEST_TRACE >> 20} MiB; pass it with --capture to wait for it."
+            snapshot = _without_trace(snapshot, entry.path, problem)
+            continue
+        try:
+            trace = _opened(entry, file, cache, read)
+        except TraceError as error:
+            if places.are_chosen:
+                raise
+            logger.warning("The trace of a memory snapshot can't be used: %s", error)
+            snapshot = _without_trace(snapshot, entry.path, error.problem)
+            continue
+        return snapshot.with_allocating_calls(AllocatingCalls(entry.path, allocating_calls(snapshot, trace)))
+    return snapshot
+
+
+def _without_trace(snapshot: Trace, path: str, problem: str) -> Trace:
+    from ..trace.model import ALLOCATING_CALLS, AllocatingCalls, empty_frame
+
+    return snapshot.with_allocating_calls(AllocatingCalls(path, empty_frame(ALLOCATING_CALLS), problem))
 
 
 def search_captures(

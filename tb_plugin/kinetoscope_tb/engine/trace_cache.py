@@ -63,11 +63,11 @@ class TraceEntry:
         begun_at: When its reading began.
         requested_at: When it was last requested.
         future: The trace as it was read.
-        finished: The trace joined with its captures, which are searched once it is read; itself without graphs.
+        finished: The trace joined with its captures, which are searched once it is read; itself without any.
         held_bytes: The memory of the trace and of its results.
         capture_bytes: That of its captures, and of what they add to the trace.
         is_prepared: Whether what its views share is computed in the background, or was.
-        places: Where the recordings are searched that say what its graphs launch; None: it has no graphs.
+        places: Where the recordings are searched that it is joined with; None: there is nothing to search for.
         number: Another one for each entry: results about two traces have that of the other in their key.
     """
 
@@ -383,7 +383,7 @@ class TraceCache:
 
         whole = finished_trace(trace, file, self._cache, self._read, places)
         captures = sum(map(held_bytes, whole.captures.traces))
-        entry.capture_bytes = captures + bytes_of([whole.replayed], apart_from=[trace])
+        entry.capture_bytes = captures + bytes_of([whole.replayed, whole.allocating_calls], apart_from=[trace])
         self._make_room(entry, trace)
         return whole
 

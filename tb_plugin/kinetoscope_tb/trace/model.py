@@ -291,6 +291,20 @@ SNAPSHOT_STACKS = {"stack": pl.Int32, "frame": pl.Int32}
 SNAPSHOT_ANNOTATIONS = {"name": pl.String, "is_start": pl.Boolean, "device": pl.Int32, "moment": pl.Int64}
 """One row is the begin or the end of a range of the program. Order: file."""
 
+CALL_EVIDENCE = pl.Enum(["record", "time", "several", "between", "no call", "outside", "no time"])
+"""How the call of an allocation is known: by the trace's own record of it, or as the only one that was open. Or why it
+isn't: operators of several threads were open; too close to an operator's begin or end; no operator was open; the trace
+doesn't cover the time; the event has no time."""
+
+ALLOCATING_CALLS = {
+    "operator": pl.Enum,
+    "module": pl.Enum,
+    "step": pl.Enum,
+    "category": pl.Enum,  # by the trace's records of memory
+    "evidence": CALL_EVIDENCE,  # null: no allocation
+}
+"""One row is one row of snapshot_events: what the trace of the same time says of an allocation, or null."""
+
 COLLECTED = {
     "host_events": HOST_EVENTS,
     "launches": LAUNCHES,
@@ -409,6 +423,21 @@ class CaptureFiles:
     damaged: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class AllocatingCalls:
+    """What a trace of the same process and time says of the allocations of a memory snapshot.
+
+    Args:
+        path: The trace.
+        calls: ALLOCATING_CALLS.
+        problem: Why the trace can't be used; empty if it can.
+    """
+
+    path: str
+    calls: pl.DataFrame
+    problem: str = ""
+
+
 NO_CAPTURES = CaptureFiles()
 """Nobody searched, or there is nothing to search for."""
 
@@ -429,6 +458,7 @@ class Trace:
         captures: Other recordings that say what its graphs launch: of their capture, or of the same work without
             graphs; and notes about their nodes. The cache doesn't store them with the trace.
         replayed: Calls that its graphs replay; None: none is known.
+        allocating_calls: Of a memory snapshot, what a trace next to it says of its allocations; None: there is none.
         results: What was computed from it.
     """
 
@@ -457,6 +487,7 @@ class Trace:
     snapshot_annotations: pl.DataFrame = field(default_factory=lambda: empty_frame(SNAPSHOT_ANNOTATIONS))
     captures: CaptureFiles = NO_CAPTURES
     replayed: ReplayedCalls | None = None
+    allocating_calls: AllocatingCalls | None = None
     _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
     results: Results = field(init=False, repr=False, compare=False)
 
@@ -470,7 +501,7 @@ class Trace:
 
     @property
     def recording(self) -> Trace:
-        """The trace as it was read, before its graphs were joined with captures; the trace itself if they weren't."""
+        """The trace as it was read, before it was joined with other recordings; the trace itself if it wasn't."""
         return self if self._recording is None else self._recording
 
     @property
@@ -500,7 +531,14 @@ class Trace:
     ) -> Trace:
         """The trace with the captures of its graphs, and the calls that these replay; `op` is that of device_events."""
         device = self.device_events if op is None else self.device_events.with_columns(op=op)
-        trace = replace(self, device_events=device, captures=captures, replayed=calls)
+        return self._joined_copy(device_events=device, captures=captures, replayed=calls)
+
+    def with_allocating_calls(self, calls: AllocatingCalls) -> Trace:
+        """The snapshot with what a trace says of its allocations."""
+        return self._joined_copy(allocating_calls=calls)
+
+    def _joined_copy(self, **changes: Any) -> Trace:
+        trace = replace(self, **changes)
         object.__setattr__(trace, "_recording", self.recording)
         return trace
 

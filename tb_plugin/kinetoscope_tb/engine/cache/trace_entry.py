@@ -28,7 +28,8 @@ _BY_THREAD = {"host_events", "launches", "python_calls"}
 _SCHEMAS: dict[str, dict[str, Any]] = {
     field.name: getattr(model, field.name.upper()) for field in fields(Trace) if field.type == "pl.DataFrame"
 }
-_STORED = [field.name for field in fields(Trace) if field.init and field.name not in ("captures", "replayed")]
+_JOINED = ("captures", "replayed", "allocating_calls")  # of other files
+_STORED = [field.name for field in fields(Trace) if field.init and field.name not in _JOINED]
 
 
 def write(file: IO[bytes], trace: Trace, source: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...table import ID, Column, Table
 from ...trace.model import SNAPSHOT_ACTIONS, Trace
-from ...trace.results import once_per_trace
+from ...trace.results import once_per_recording
 
 Ints = NDArray[np.int64]
 
@@ -104,7 +104,7 @@ class DeviceSnapshot:
         return self.lives.filter((pl.col("begin") <= event) & (pl.col("end") > event))
 
 
-@once_per_trace
+@once_per_recording
 def device_snapshots(trace: Trace) -> tuple[DeviceSnapshot, ...]:
     """Each device with segments or events."""
     devices = {*trace.snapshot_events["device"].unique(), *trace.snapshot_segments["device"].unique()}
@@ -190,7 +190,7 @@ def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([from_history.drop("is_last"), older_releases, older])
 
 
-@once_per_trace
+@once_per_recording
 def stack_places(trace: Trace) -> pl.DataFrame:
     """Of each stack: its text, one frame per line and the innermost first, and its place: the program's own line.
 

@@ -1,4 +1,4 @@
-"""What was alive in a memory snapshot, by the line, function or file that allocated it, or by the whole stack."""
+"""What was alive in a memory snapshot, by who allocated it: line, function, file, stack, operator, module, category."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 import polars as pl
 
+from ...measures.memory.snapshot_calls import call_names, with_calls
 from ...measures.memory.snapshots import HINT, ORIGINS, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
 from ...pictures import Treemap
@@ -15,6 +16,7 @@ from ...view import Part, View
 
 MOST = 5000  # rows: stacks of a device
 _PLACES = {
+    **{by: call_names(by) for by in ("operator", "module", "category")},
     "function": pl.col("place").str.replace(r":\d+ (\S+)$", " $1"),
     "file": pl.col("place").str.replace(r":\d+ \S+$", ""),
 }
@@ -22,6 +24,9 @@ _PLACES = {
 
 class SnapshotAlive(OfSnapshot):
     """Which lines of the program allocated the memory that was alive at the peak, at a failure, or at any time.
+
+    If the trace of the same span is next to the snapshot, it says which operators and modules did, in the time that it
+    covers; if it has memory, the category too, by the rules of By category.
 
     The rows of a device add up to its active memory at that moment, in requested bytes. `[allocated before the
     history]` was allocated before the oldest event that the snapshot has: a longer history
@@ -34,7 +39,7 @@ class SnapshotAlive(OfSnapshot):
     place = Column(
         TEXT,
         "The innermost line in the stack that is neither of torch nor of an installed package: where the program "
-        "asked for the memory.",
+        "asked for the memory. By operator, module or category, what the trace says; in brackets, why it doesn't.",
     )
     origin = Column(
         TEXT,
@@ -46,14 +51,14 @@ class SnapshotAlive(OfSnapshot):
     blocks = Column(COUNT, "Number of blocks.")
     largest_bytes = Column(BYTES, "The largest block.")
     frames = Column(STACK, "By stack, the stack: the innermost frame first.")
-    largest_stack = Column(STACK, "By line, function or file, the stack that has most of its memory.")
+    largest_stack = Column(STACK, "The stack that has most of the row's memory; missing by stack.")
 
 
 def snapshot_alive(
     trace: Trace,
     *,
     at: Literal["peak", "failure", "end"] = "peak",
-    by: Literal["line", "function", "file", "stack"] = "line",
+    by: Literal["line", "function", "file", "stack", "operator", "module", "category"] = "line",
     time_ns: int | None = None,
     device: int | None = None,
 ) -> pl.DataFrame:
@@ -76,7 +81,8 @@ def _event(snapshot: DeviceSnapshot, at: str, time_ns: int | None) -> int | None
 
 def _alive(trace: Trace, snapshot: DeviceSnapshot, event: int, by: str) -> pl.DataFrame:
     size = pl.col("size")
-    alive = with_places(trace, snapshot.alive(event)).with_columns(place=_PLACES.get(by, pl.col("place")))
+    alive = with_calls(trace, snapshot, with_places(trace, snapshot.alive(event)))
+    alive = alive.with_columns(place=_PLACES.get(by, pl.col("place")))
     total = max(1, int(alive["size"].sum()))
     keys = ["place", "text"] if by == "stack" else ["place"]
     of_stack = alive.group_by("place", "text").agg(
@@ -117,4 +123,5 @@ VIEW = View(
     needs=has_snapshot,
     hint=HINT,
     within="recording",
+    reads_captures=True,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...measures.memory.snapshot_calls import with_calls
 from ...measures.memory.snapshot_lives import MOST, timed_lives
 from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
@@ -13,12 +14,23 @@ from ...view import Detail, View
 
 
 class SnapshotBlock(OfSnapshot):
-    """Where a block was allocated, with the ranges and the metadata that the program gave."""
+    """Where a block was allocated, with the ranges and the metadata that the program gave.
+
+    Operator, module, step and category are what the trace of the same span says, if it is next to the snapshot.
+    """
 
     key = ("device", "block")
 
     block = Column(ID, "Number of the block among those of its device.")
     stream = Column(ID, "The stream for which it was allocated; missing if that was before the history.")
+    operator = Column(
+        TEXT,
+        "Operator that requested it, or its caller if it only allocates (aten::empty). The trace has the block's "
+        "address, or this is the only operator that was open; else it is missing.",
+    )
+    module = Column(TEXT, "Innermost nn.Module around the operator; of a backward operator, that of its forward one.")
+    step = Column(TEXT, "The step in which it was allocated.")
+    category = Column(TEXT, "What it is used for, if the trace has memory: see By category.")
     ranges = Column(TEXT, "Annotated ranges that were open when it was allocated, the outermost first.")
     user_metadata = Column(TEXT, "What the program set with torch's `_set_memory_metadata`.")
     compile_context = Column(TEXT, "The code of torch.compile that allocated it: number of its frame and its version.")
@@ -36,7 +48,7 @@ def _blocks(trace: Trace, snapshot: DeviceSnapshot, block: int | None) -> pl.Dat
     rows = lives.sort("size", "block", descending=[True, False]).head(MOST)
     if block is not None:
         rows = lives.filter(pl.col("block") == block)
-    rows = with_places(trace, rows)
+    rows = with_calls(trace, snapshot, with_places(trace, rows))
     events = snapshot.events.with_row_index("begin").select(
         pl.col("begin").cast(pl.Int64),
         "stream",
@@ -83,4 +95,5 @@ VIEW = View(
     needs=has_snapshot,
     hint=HINT,
     within="moments",
+    reads_captures=True,
 )

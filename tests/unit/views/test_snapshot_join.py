@@ -1,0 +1,190 @@
+"""Which operator, module and step of a trace allocated the blocks of a snapshot: both are of one planted training."""
+
+from __future__ import annotations
+
+import pytest
+
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.measures.memory.snapshot_join import allocating_calls
+from kinetoscope_tb.reader import read_blocks
+from kinetoscope_tb.trace.model import AllocatingCalls
+from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
+from support.snapshots import MIB, START_US, Allocator
+
+BASE_NS = START_US * 1000
+
+
+class Twins:
+    """A snapshot and a trace of one process, on one clock.
+
+    Args:
+        records_memory: Whether the trace has records of memory.
+        behind_ns: How far the trace's record is behind the allocation.
+    """
+
+    def __init__(self, *, records_memory: bool = False, behind_ns: int = 700) -> None:
+        self.allocator, self.trace = Allocator(), TraceBuilder(BASE_NS)
+        self.records_memory, self.behind_ns = records_memory, behind_ns
+        self.trace.window(0, 10_000_000)
+
+    def allocate(self, size: int, at: int, *, thread: int = 1, is_recorded: bool = True):
+        """A block, at a time in ns since the trace began."""
+        self.allocator._now = START_US + at // 1000 - 10 - 10 * self._needs_segment(size)
+        block = self.allocator.allocate(size)
+        self._record(size, at, block.address, thread, is_recorded=is_recorded)
+        return block
+
+    def free(self, block, at: int) -> None:
+        """Free a block at a time."""
+        self.allocator._now = START_US + at // 1000 - 20
+        self.allocator.free(block)
+        self._record(-block.requested, at, block.address)
+
+    def _needs_segment(self, size: int) -> bool:
+        before = len(self.allocator.segments)
+        return not any(
+            block.state == "inactive" and block.size >= size and segment.is_small == (size <= MIB)
+            for segment in self.allocator.segments[:before]
+            for block in segment.blocks
+        )
+
+    def _record(self, size: int, at: int, address: int, thread: int = 1, *, is_recorded: bool = True) -> None:
+        if self.records_memory and is_recorded:
+            device = {"Device Type": 1, "Device Id": 0, "Total Allocated": -1}
+            self.trace.memory(size, at + self.behind_ns, address=address, thread=thread, **device)
+
+    def joined(self):
+        """The snapshot with the calls of the trace."""
+        snapshot = read_blocks([self.allocator.dumped()], path="rank0.1.memory.pickle")
+        calls = allocating_calls(snapshot, self.trace.build())
+        return snapshot.with_allocating_calls(AllocatingCalls("rank0.1.pt.trace.json", calls))
+
+
+def alive(trace, by, **arguments):
+    frame = VIEWS["snapshot_alive"].frame(trace, {"at": "end", "by": by, **arguments})
+    return dict(frame.select("place", "alive_bytes").rows())
+
+
+def training(*, records_memory=False):
+    """Two steps: a linear layer forward and backward, and an optimizer whose state stays; a block outside of it all."""
+    twins = Twins(records_memory=records_memory)
+    trace = twins.trace
+    for step, at in enumerate((1_000_000, 3_000_000)):
+        trace.step(step, at, 1_800_000)
+        trace.module("Linear_0", at + 100_000, 200_000).op("aten::linear", at + 110_000, 180_000)
+        trace.op("aten::addmm", at + 130_000, 120_000, **{"Sequence number": step, "Fwd thread id": 0})
+        trace.op("aten::empty", at + 150_000, 40_000)
+        activation = twins.allocate(8 * MIB, at + 170_500)
+        backward = "autograd::engine::evaluate_function: AddmmBackward0"
+        trace.op(backward, at + 600_000, 300_000, thread=2, **{"Sequence number": step, "Fwd thread id": 1})
+        trace.op("AddmmBackward0", at + 610_000, 270_000, thread=2, **{"Sequence number": step, "Fwd thread id": 1})
+        trace.op("aten::mm", at + 650_000, 200_000, thread=2)
+        gradient = twins.allocate(4 * MIB, at + 700_000, thread=2)
+        twins.free(activation, at + 800_000)
+        trace.annotation("Optimizer.step#AdamW.step", at + 1_000_000, 400_000)
+        trace.op("aten::zeros_like", at + 1_100_000, 100_000)
+        twins.allocate(2 * MIB, at + 1_150_000)
+        trace.op("aten::zero_", at + 1_500_000, 100_000)
+        twins.free(gradient, at + 1_550_000)
+    twins.allocate(16 * MIB, 9_000_000)
+    twins.allocate(32 * MIB, 20_000_000, is_recorded=False)
+    return twins
+
+
+@pytest.mark.parametrize("records_memory", [False, True])
+def test_blocks_belong_to_the_operator_and_module_that_was_open(records_memory):
+    trace = training(records_memory=records_memory).joined()
+    outside = {"[no operator]": 16 * MIB, "[outside of the trace]": 32 * MIB}
+    assert alive(trace, "operator") == {"aten::zeros_like": 4 * MIB, **outside}
+    no_module = {"[no module]": 4 * MIB}
+    assert alive(trace, "module") == {**no_module, **outside}
+    peak = VIEWS["snapshot_alive"].frame(trace, {"by": "operator", "time_ns": 590_000})
+    assert set(peak["place"]) == {"aten::addmm", "aten::mm"}
+    blocks = [VIEWS["snapshot_block"].frame(trace, {"block": n}).row(0, named=True) for n in range(8)]
+    by_size = {}
+    sizes = dict(VIEWS["snapshot_blocks"].frame(trace, {}).select("block", "size_bytes").rows())
+    for row in blocks:
+        by_size.setdefault(sizes[row["block"]] // MIB, set()).add((row["operator"], row["module"], row["step"]))
+    assert by_size == {
+        8: {("aten::addmm", "Linear_0", "0"), ("aten::addmm", "Linear_0", "1")},
+        4: {("aten::mm", "Linear_0", "0"), ("aten::mm", "Linear_0", "1")},
+        2: {("aten::zeros_like", None, "0"), ("aten::zeros_like", None, "1")},
+        16: {(None, None, None)},
+        32: {(None, None, None)},
+    }
+
+
+def test_categories_are_those_of_the_traces_memory():
+    trace = training(records_memory=True).joined()
+    assert alive(trace, "category")["optimizer state"] == 4 * MIB
+    assert alive(trace, "category")["[outside of the trace]"] == 32 * MIB
+    assert alive(training().joined(), "category") == {
+        "[not in the trace's memory]": 20 * MIB,
+        "[outside of the trace]": 32 * MIB,
+    }
+
+
+@pytest.mark.parametrize("records_memory", [False, True])
+def test_an_allocation_while_two_threads_run_operators_has_one_only_if_the_trace_recorded_its_address(records_memory):
+    twins = Twins(records_memory=records_memory)
+    twins.trace.op("aten::mm", 100_000, 200_000).op("aten::pin_memory", 150_000, 200_000, thread=2)
+    twins.allocate(2 * MIB, 200_000)
+    place = "aten::mm" if records_memory else "[operators of several threads]"
+    assert alive(twins.joined(), "operator") == {place: 2 * MIB}
+
+
+def test_an_allocation_as_an_operator_begins_has_none():
+    twins = Twins()
+    twins.trace.op("aten::mm", 100_000, 200_000).op("aten::add", 400_000, 200_000)
+    twins.allocate(2 * MIB, 303_000)
+    twins.allocate(4 * MIB, 398_000)
+    assert alive(twins.joined(), "operator") == {"[as an operator began or ended]": 6 * MIB}
+
+
+def test_near_the_end_of_an_inner_operator_the_outer_one_is_named():
+    twins = Twins()
+    twins.trace.op("aten::linear", 100_000, 200_000).op("aten::addmm", 120_000, 80_000)
+    twins.allocate(2 * MIB, 199_000)
+    assert alive(twins.joined(), "operator") == {"aten::linear": 2 * MIB}
+
+
+def test_an_address_that_is_allocated_again_and_again_has_the_operator_of_each_time():
+    twins = Twins(records_memory=True, behind_ns=8_600)
+    names = [f"aten::op{n}" for n in range(20)]
+    for n, name in enumerate(names):
+        at = 100_000 + 25_000 * n
+        twins.trace.op(name, at, 24_000).op("aten::worker", at, 24_000, thread=2)
+        block = twins.allocate(2 * MIB, at + 4_000)
+        twins.free(block, at + 14_000)
+    calls = twins.joined().allocating_calls.calls
+    assert calls["operator"].drop_nulls().to_list() == names
+
+
+def test_health_counts_the_allocations_whose_operator_is_known_and_the_others():
+    twins = training()
+    twins.trace.op("aten::one", 5_000_000, 100_000).op("aten::two", 5_000_000, 100_000, thread=2)
+    twins.allocate(MIB, 5_050_000)
+    (note,) = [row for row in diagnose(twins.joined()) if row.rule == "snapshot_joined"]
+    assert note.count == 8
+    assert note.consequence == (
+        "rank0.1.pt.trace.json says which operators made 6 of the 8 allocations in its time: 0 by their address, 6 as "
+        "the only operator that was open. Not of these: 1 while operators of several threads were open, 1 outside of "
+        "operators."
+    )
+
+
+def test_a_trace_of_another_time_says_nothing():
+    twins = Twins()
+    twins.trace.base_ns += 3_600_000_000_000
+    twins.trace.op("aten::mm", 100_000, 200_000)
+    twins.allocate(2 * MIB, 200_000)
+    trace = twins.joined()
+    assert alive(trace, "operator") == {"[outside of the trace]": 2 * MIB}
+    assert "snapshot_of_another_time" in {row.rule for row in diagnose(trace)}
+
+
+def test_without_a_trace_that_is_said():
+    twins = training()
+    snapshot = read_blocks([twins.allocator.dumped()], path="snapshot.pickle")
+    assert alive(snapshot, "operator") == {"[no trace next to the snapshot]": 52 * MIB}
