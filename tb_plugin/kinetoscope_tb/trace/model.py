@@ -303,7 +303,8 @@ ALLOCATING_CALLS = {
     "category": pl.Enum,  # by the trace's records of memory
     "evidence": CALL_EVIDENCE,  # null: no allocation
 }
-"""One row is one row of snapshot_events: what the trace of the same time says of an allocation, or null."""
+"""One row is one row of snapshot_events: what the trace of the same time says of it, or null; of the events that are no
+allocations it says the step alone."""
 
 COLLECTED = {
     "host_events": HOST_EVENTS,

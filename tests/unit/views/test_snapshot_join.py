@@ -115,6 +115,32 @@ def test_blocks_belong_to_the_operator_and_module_that_was_open(records_memory):
     }
 
 
+@pytest.mark.parametrize("step", ["0", "1"])
+def test_what_was_alive_at_the_peak_of_a_step(step):
+    trace = training().joined()
+    at_peak = VIEWS["snapshot_alive"].frame(trace, {"by": "operator", "step": step})
+    earlier = {"aten::zeros_like": 2 * MIB} if step == "1" else {}
+    assert dict(at_peak.select("place", "alive_bytes").rows()) == {
+        "aten::addmm": 8 * MIB,
+        "aten::mm": 4 * MIB,
+        **earlier,
+    }
+
+
+def test_a_step_that_begins_with_its_peak_has_what_was_alive_before():
+    twins = Twins()
+    block = twins.allocate(8 * MIB, 100_000)
+    twins.trace.step(7, 200_000, 800_000).op("aten::mm", 300_000, 600_000)
+    twins.free(block, 350_000)
+    twins.allocate(2 * MIB, 400_000)
+    trace = twins.joined()
+    assert alive(trace, "operator", step="7") == {"[no operator]": 8 * MIB}
+
+
+def test_an_unknown_step_has_no_rows():
+    assert alive(training().joined(), "line", step="9") == {}
+
+
 def test_categories_are_those_of_the_traces_memory():
     trace = training(records_memory=True).joined()
     assert alive(trace, "category")["optimizer state"] == 4 * MIB

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
@@ -21,11 +22,31 @@ WITHOUT = {"operator": "[no operator]", "module": "[no module]", "category": "[n
 
 def with_calls(trace: Trace, snapshot: DeviceSnapshot, lives: pl.DataFrame) -> pl.DataFrame:
     """Lives of a device with `operator`, `module`, `step`, `category` and `evidence`; null where they aren't known."""
-    of_trace = trace.allocating_calls
-    if of_trace is None or of_trace.calls.is_empty():
+    calls = _calls_of(trace, snapshot)
+    if calls.is_empty():
         return lives.with_columns(**dict.fromkeys(ALLOCATING_CALLS, pl.lit(None, pl.String)))
-    calls = of_trace.calls.filter(trace.snapshot_events["device"] == snapshot.device).cast(pl.String)
     return pl.concat([lives, calls[lives["begin"].replace(NONE, None)]], how="horizontal")
+
+
+def peak_of_step(trace: Trace, snapshot: DeviceSnapshot, step: str) -> int | None:
+    """The event of a device after which the most was allocated in a step; None if it has no events of the step.
+
+    It is the last event before the step if the step begins with its peak.
+    """
+    rows = np.flatnonzero((_calls_of(trace, snapshot)["step"] == step).fill_null(value=False).to_numpy())
+    if not rows.size:
+        return None
+    first, last = int(rows[0]), int(rows[-1])
+    peak = first + int(snapshot.allocated_bytes[first : last + 1].argmax())
+    return first - 1 if snapshot.levels(first - 1)[0] >= snapshot.levels(peak)[0] else peak
+
+
+def _calls_of(trace: Trace, snapshot: DeviceSnapshot) -> pl.DataFrame:
+    """What the trace says of the events of a device, as texts; no rows without a trace."""
+    if trace.allocating_calls is None or trace.allocating_calls.calls.is_empty():
+        return pl.DataFrame(schema=dict.fromkeys(ALLOCATING_CALLS, pl.String))
+    is_of_device = trace.snapshot_events["device"] == snapshot.device
+    return trace.allocating_calls.calls.filter(is_of_device).cast(pl.String)
 
 
 def call_names(by: str) -> pl.Expr:

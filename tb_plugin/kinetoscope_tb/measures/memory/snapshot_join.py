@@ -42,7 +42,8 @@ Bools = NDArray[np.bool_]
 
 def allocating_calls(snapshot: Trace, trace: Trace) -> pl.DataFrame:
     """What a trace says of the events of a snapshot, as ALLOCATING_CALLS."""
-    allocations = _Allocations.of(snapshot, trace)
+    at, has_time = _times(snapshot, trace)
+    allocations = _Allocations.of(snapshot, trace.window, at, has_time)
     record = _records_of(trace, allocations)
     by_time, evidence = _only_operators(trace, allocations)
     has_record = record >= 0
@@ -54,14 +55,21 @@ def allocating_calls(snapshot: Trace, trace: Trace) -> pl.DataFrame:
     columns = {
         "operator": _texts(trace.host_events["name"].cast(pl.String), gather(askers(trace), op)),
         "module": _texts(pl.Series([name.shown for name in modules.names], dtype=pl.String), gather(module, op)),
-        "step": _texts(trace.steps["name"].replace({_UNMARKED: None}), _steps(trace, allocations)),
         "category": enum_of(gather(_categories(trace), record), list(CATEGORIES)),
         "evidence": enum_of(evidence, CALL_EVIDENCE.categories.to_list()),
     }
     number = pl.Series(np.full(snapshot.snapshot_events.height, NONE)).scatter(
         allocations.event, np.arange(allocations.event.size)
     )
-    return pl.DataFrame(columns)[number.replace(NONE, None)]
+    step = _texts(trace.steps["name"].replace({_UNMARKED: None}), _steps(trace, at, has_time))
+    return pl.DataFrame(columns)[number.replace(NONE, None)].with_columns(step=step)
+
+
+def _times(snapshot: Trace, trace: Trace) -> tuple[Ints, Bools]:
+    """When each event of a snapshot was, in ns since the trace's origin, and whether both files say so."""
+    moment = snapshot.snapshot_events["moment"].to_numpy()
+    has_time = (moment >= 0) & (snapshot.origin_ns > 0) & (trace.origin_ns > 0)
+    return moment + (snapshot.origin_ns - trace.origin_ns), has_time
 
 
 @dataclass(frozen=True)
@@ -83,28 +91,24 @@ class _Allocations:
     is_inside: Bools
 
     @classmethod
-    def of(cls, snapshot: Trace, trace: Trace) -> _Allocations:
+    def of(cls, snapshot: Trace, window: tuple[int, int], at: Ints, has_time: Bools) -> _Allocations:
         event = np.flatnonzero((snapshot.snapshot_events["action"] == "alloc").to_numpy())
         rows = snapshot.snapshot_events[event]
-        moment = rows["moment"].to_numpy()
-        at = moment + (snapshot.origin_ns - trace.origin_ns)
-        has_time = (moment >= 0) & (snapshot.origin_ns > 0) & (trace.origin_ns > 0)
-        first, last = trace.window
-        is_inside = has_time & (at >= first) & (at <= last)
-        return cls(event, rows.select("device", "address", "size"), at, has_time, is_inside)
+        is_inside = has_time & (at >= window[0]) & (at <= window[1])
+        return cls(event, rows.select("device", "address", "size"), at[event], has_time[event], is_inside[event])
 
 
-def _records_of(trace: Trace, allocations: _Allocations) -> Ints:
+def _records_of(trace: Trace, allocations: _Allocations) -> Rows:
     """The trace's record of each allocation: a row of `memory`, or NONE.
 
     The n-th allocation of an address has its n-th record, if both files have equally many in the time of both.
     """
-    record = np.full(allocations.at.size, NONE, np.int64)
+    record = np.full(allocations.at.size, NONE, np.int32)
     is_on_device = (pl.col("device_type") != CPU) & (pl.col("bytes") > 0) & ~pl.col("address").is_in([0, NONE])
     records = (
         trace.memory.with_row_index("row")
         .filter(is_on_device)
-        .select("device", "address", "bytes", at="start_ns", row=pl.col("row").cast(pl.Int64))
+        .select("device", "address", "bytes", at="start_ns", row=pl.col("row").cast(pl.Int32))
     )
     events = allocations.places.with_columns(
         at=pl.Series(allocations.at), number=pl.int_range(pl.len(), dtype=pl.Int64)
@@ -166,11 +170,11 @@ def _operators_by_thread(trace: Trace, begin: Ints, end: Ints) -> Iterator[tuple
         yield is_open, around
 
 
-def _steps(trace: Trace, allocations: _Allocations) -> Ints:
-    """The step in whose host interval each allocation is, or NONE."""
+def _steps(trace: Trace, at: Ints, has_time: Bools) -> Ints:
+    """The step in whose host interval each event is, or NONE."""
     start, end = (trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
-    step = (np.searchsorted(start, allocations.at, "right") - 1).astype(np.int32)
-    return np.where(allocations.is_inside & (allocations.at < gather(end, step)), step, NONE)
+    step = (np.searchsorted(start, at, "right") - 1).astype(np.int32)
+    return np.where(has_time & (at < gather(end, step)), step, NONE)
 
 
 def _categories(trace: Trace) -> Ints:

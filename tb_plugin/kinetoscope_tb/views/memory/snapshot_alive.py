@@ -6,7 +6,7 @@ from typing import Literal
 
 import polars as pl
 
-from ...measures.memory.snapshot_calls import call_names, with_calls
+from ...measures.memory.snapshot_calls import call_names, peak_of_step, with_calls
 from ...measures.memory.snapshots import HINT, ORIGINS, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
 from ...pictures import Treemap
@@ -60,13 +60,14 @@ def snapshot_alive(
     at: Literal["peak", "failure", "end"] = "peak",
     by: Literal["line", "function", "file", "stack", "operator", "module", "category"] = "line",
     time_ns: int | None = None,
+    step: str | None = None,
     device: int | None = None,
 ) -> pl.DataFrame:
-    """The most memory first, device by device; `time_ns` is a time instead of `at`."""
+    """The most memory first, device by device; at `time_ns` instead of `at`, or at the peak of the trace's `step`."""
     tables = [
         _alive(trace, snapshot, event, by)
         for snapshot in chosen_snapshots(trace, device)
-        if (event := _event(snapshot, at, time_ns)) is not None
+        if (event := _event(snapshot, at, time_ns) if step is None else peak_of_step(trace, snapshot, step)) is not None
     ]
     return SnapshotAlive.of(pl.concat([pl.DataFrame(schema=SnapshotAlive.schema()), *tables]))
 
