@@ -30,7 +30,7 @@ from .levels import CPU, device_memories
 
 _CLOCK_ERROR_NS = 5_000  # how far the clocks of the two files may be apart
 _EDGE_NS = 50_000  # a record may follow its allocation so late
-_ROUNDING_NS = 1_000  # of a snapshot's times
+_AROUND_NS = 2 * _CLOCK_ERROR_NS + 1_000  # the time in which an allocation was: a snapshot has whole µs
 _SAME_NS = 1_000_000  # a record farther away is of another allocation at the same address
 _RECORD, _TIME, _SEVERAL, _BETWEEN, _NO_CALL, _OUTSIDE, _NO_TIME = range(len(CALL_EVIDENCE.categories))
 _UNMARKED = "all"  # the step of a trace without steps
@@ -137,9 +137,8 @@ def _only_operators(trace: Trace, allocations: _Allocations) -> tuple[Rows, Ints
     inside = np.flatnonzero(allocations.is_inside)
     inside = inside[np.argsort(allocations.at[inside], kind="stable")]
     begin = allocations.at[inside] - _CLOCK_ERROR_NS
-    end = allocations.at[inside] + _ROUNDING_NS + _CLOCK_ERROR_NS
     threads, around = np.zeros(inside.size, np.int64), np.full(inside.size, NONE, np.int32)
-    for is_open, open_op in _operators_by_thread(trace, begin, end):
+    for is_open, open_op in _operators_by_thread(trace, begin):
         threads += is_open
         around = np.where(is_open, open_op, around)
     op[inside] = np.where(threads == 1, around, NONE)
@@ -147,27 +146,26 @@ def _only_operators(trace: Trace, allocations: _Allocations) -> tuple[Rows, Ints
     return op, evidence
 
 
-def _operators_by_thread(trace: Trace, begin: Ints, end: Ints) -> Iterator[tuple[Bools, Rows]]:
-    """Of each thread with operators, whether it had one open in each time from `begin` to `end`, which are in order.
+def _operators_by_thread(trace: Trace, begin: Ints) -> Iterator[tuple[Bools, Rows]]:
+    """Of each thread with operators, whether it had one open in each of the times that begin at `begin`, in order.
 
     And the innermost operator that was open all that time, or NONE.
     """
     host = trace.host_events
     thread, start, parent = (host[name].to_numpy() for name in ("thread", "start_ns", "parent"))
     until, is_op = start + host["dur_ns"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    begins_before = np.maximum(start, until - _AROUND_NS)  # the time in which the times may begin that a range contains
     operator = nearest(is_op, parent)
-    above = gather(operator, parent)
     for number in np.unique(thread[is_op]).tolist():
-        first, last = np.searchsorted(thread, [number, number + 1]).tolist()
-        rows = slice(first, last)
-        row = innermost(thread[rows], start[rows], until[rows], np.full(begin.size, number, thread.dtype), begin)
-        around = gather(operator[rows], row)
+        rows = slice(*np.searchsorted(thread, [number, number + 1]).tolist())
+        on_thread = np.full(begin.size, number, thread.dtype)
+        at_begin, all_the_time = (
+            gather(operator[rows], innermost(thread[rows], start[rows], end[rows], on_thread, begin))
+            for end in (until, begins_before)
+        )
         starts = start[rows][is_op[rows]]
-        has_begun = np.searchsorted(starts, begin, "right") < np.searchsorted(starts, end, "right")
-        is_open = (around >= 0) | has_begun
-        while (ends_before := (around >= 0) & (gather(until, around) <= end)).any():
-            around = np.where(ends_before, gather(above, around), around)
-        yield is_open, around
+        has_begun = np.searchsorted(starts, begin, "right") < np.searchsorted(starts, begin + _AROUND_NS, "right")
+        yield (at_begin >= 0) | has_begun, all_the_time
 
 
 def _steps(trace: Trace, at: Ints, has_time: Bools) -> Ints:
