@@ -19,7 +19,7 @@ Where things are; each imports only from below:
     profiling/       torch.profiler itself: the recorder, ranges and annotations, other profilers in the process
     journal/         a process's journal while it runs, its status, and recovery after a crash
     sampling/        clocks between machines, system counters, curves of steps
-    signals/         signals that end a process, steps that hang, the background thread
+    signals/         ending signals, steps that hang, stacks and states of threads, the background thread
     output/          from the profiler's file to a trace: spool, writer process, merged events, `run.json`, uploads
     scheduling/      the schedule, and windows on request that all ranks agree on
     job/             the rank, the job's store, the run's name and attempt, the mesh, which ranks record

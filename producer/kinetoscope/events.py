@@ -136,7 +136,11 @@ class EventLog:
 
     def open_names(self) -> list[str]:
         """Return the names of all open ranges, in the order of their start."""
-        return [event.name for event in list(self._open.values())]
+        return [event.name for event in self.open_ranges()]
+
+    def open_ranges(self) -> list[Event]:
+        """Return all open ranges, in the order of their start."""
+        return list(self._open.values())
 
     def window_events(self, until_ns: int) -> dict[str, Any]:
         """Return the window's events as JSON values for `chrome_events`, and how many were dropped.

@@ -44,6 +44,7 @@ from .sampling.system_sampler import KINDS, SystemSampler
 from .scheduling.request import Request
 from .scheduling.schedule import WindowLimit, describe_schedule
 from .scheduling.trigger import on_request
+from .session.hang_reports import USUAL_S
 from .session.memory_recorder import MemoryRecorder
 from .session.recording import Recording, WindowCallbacks
 from .session.results import ProfilerResults
@@ -146,6 +147,8 @@ class Tracer:
         signal: A signal that requests a window, by name or number, such as `SIGUSR2`. By default none is installed,
             since trainers and launchers use such signals, for example Lightning SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took this many times the usual time, such as 3; None for never.
+        hang_after_s: When a step lasts longer than this, and than twenty usual steps, write what this rank is in for
+            `kinetoscope why`: torch's flight recorder, stacks and states of threads, to `{run}/hang`. None for never.
         save_on_signal: Save what is recorded before SIGTERM, Ctrl-C or SIGHUP ends the process (not SIGHUP under SLURM,
             which may use it to requeue the job), and keep the journal from which `kinetoscope recover` makes a trace
             after SIGKILL.
@@ -198,6 +201,7 @@ class Tracer:
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
+        hang_after_s: float | None = USUAL_S,
         save_on_signal: bool = True,
         keep_events: bool | None = None,
         max_window_s: float | None = None,
@@ -241,7 +245,7 @@ class Tracer:
         self._supervisor = Supervisor(
             recording, accepts_requests=requests, signal=signal, guards_signals=save_on_signal, slow_step=slow_step
         )
-        self._curves.attach(trace_writer.rank_and_folder, self._supervisor.step_consumers)
+        self._supervisor.report_hangs(hang_after_s)
         self._make_probe(system, system_interval_s)
         keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
         self._make_loop(WindowLimit(max_window_s), keeps_events=keeps_events)
@@ -269,6 +273,7 @@ class Tracer:
 
     def _make_loop(self, limit: WindowLimit, *, keeps_events: bool) -> None:
         recording, supervisor = self._recording, self._supervisor
+        self._curves.attach(self._trace_writer.rank_and_folder, supervisor.step_consumers)
         actions = StepActions(self._schedule, limit, recording, supervisor)
         self._controller = WindowController(recording, actions, supervisor, self._probe, keeps_events=keeps_events)
         self._results = ProfilerResults(recording, self._controller, is_enabled=self._enabled)

@@ -26,6 +26,7 @@ from ..signals.background_tasks import BackgroundTasks, Task
 from ..signals.hang_detector import HangDetector
 from ..signals.signal_guard import SignalGuard, SignalHandler, request_signal
 from ..signals.stuck_signals import StuckSignals
+from .hang_reports import HangReports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,6 +85,7 @@ class Supervisor:
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
         self._hang_detector = HangDetector(self._journal.note, current_step, self.triggers.pace.median_ns)
+        self._hang_reports = HangReports(recording, lambda: self.triggers.pace.typical_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
         self.step_start_ns = 0
@@ -94,6 +96,14 @@ class Supervisor:
         """The functions that get each complete step; preferably implemented in C, for less overhead."""
         self.end_signal: str | None = None
         """The signal after which nothing more is recorded; the program decides when it ends."""
+
+    def report_hangs(self, after_s: float | None) -> None:
+        """Write what this rank is in while a step lasts longer; None for never. See `HangReports`.
+
+        Raises:
+            UsageError: Not a positive number of seconds.
+        """
+        self._hang_reports.set_limit(after_s)
 
     def begin(self, save: Callable[[str], None]) -> None:
         """Start.
@@ -107,6 +117,8 @@ class Supervisor:
             if self._has_journal:
                 tasks.append(Task("Writing the journal", self._journal.write, 0.0))
                 tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 5.0))
+                if self._hang_reports.is_on:
+                    tasks.append(Task("Writing where a step hangs", self._hang_reports.check, 1.0))
             if self._accepts_requests:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
@@ -225,6 +237,7 @@ class Supervisor:
         """Record that the process doesn't react to a signal, and where it hangs, before it is killed."""
         self._hang_detector.report()
         self._trace_writer.note_end_signal(signal)
+        self._hang_reports.write(signal)
 
     def _on_request_signal(self, handler: SignalHandler) -> None:
         self.triggers.signal()

@@ -1,1 +1,1 @@
-"""Threats to a recording from outside: signals that end the process, and steps that hang."""
+"""Threats to a recording from outside: signals that end the process, steps that hang, and where threads stand."""

@@ -1,0 +1,108 @@
+"""Three ranks whose collectives stop, one job for each scenario: `torchrun --nproc_per_node=3 hanging.py FOLDER NAME…`.
+
+Each process of torchrun forks one process per scenario, so that torch is imported three times in all. They end when the
+file `stop` is there. A scenario's run is `FOLDER/NAME`.
+"""
+
+import itertools
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from kinetoscope import Tracer, on_request
+
+FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
+RANK = int(os.environ["RANK"])
+STEPS, AFTER_S = 5, 1.5
+
+
+def load_batch():
+    time.sleep(600)
+
+
+def spin():
+    while True:
+        pass
+
+
+def hold_the_interpreter():
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def take_lock(lock):
+    with lock:
+        pass
+
+
+def save_checkpoint():
+    time.sleep(3 * AFTER_S)
+
+
+def block_on_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    take_lock(lock)
+
+
+def exchange(group=None):
+    dist.all_reduce(torch.ones(8), group=group)
+
+
+def act(name, tracer, pair):
+    """What the ranks do in the step that hangs; rank 1 is the culprit."""
+    delays = {"sleeps": load_batch, "spins": spin, "holds": hold_the_interpreter, "locks": block_on_lock}
+    if name in delays and RANK == 1:
+        delays[name]()
+    if name == "absent_in_group":  # rank 2 waits in the world for ranks 0 and 1, rank 0 in their pair
+        if RANK == 1:
+            load_batch()
+        if RANK == 0:
+            exchange(pair)
+    if name == "recv" and RANK == 0:  # rank 1 never sends
+        dist.recv(torch.ones(4), 1)
+    if name == "recv" and RANK == 1:
+        load_batch()
+    if name == "checkpoint" and RANK == 1:
+        with tracer.marker("save checkpoint"):
+            save_checkpoint()
+    exchange()
+
+
+def train(name):
+    dist.init_process_group("gloo", init_method=f"file://{FOLDER}/{name}.store", rank=RANK, world_size=3)
+    pair = dist.new_group([0, 1])
+    with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=AFTER_S) as tracer:
+        for step in itertools.count():
+            if step == STEPS:
+                act(name, tracer, pair)
+            exchange()
+            if RANK < 2:
+                exchange(pair)
+            time.sleep(0.02)
+            tracer.step()
+
+
+def run_in_child(name):
+    pid = os.fork()
+    if not pid:
+        try:
+            train(name)
+        finally:
+            os._exit(1)
+    return pid
+
+
+torch.set_num_threads(1)
+children = [run_in_child(name) for name in NAMES]
+while not (FOLDER / "stop").exists():
+    time.sleep(0.1)
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)

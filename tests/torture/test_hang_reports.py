@@ -1,0 +1,79 @@
+"""Jobs of three ranks that stand still, or are only slow: what each rank writes."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from kinetoscope.journal.status import rank_statuses
+from support.processes import ended, started
+from support.waiting import wait_for
+
+JOBS = Path(__file__).with_name("hanging.py")
+LINES = {
+    "sleeps": "load_batch",
+    "spins": "spin",
+    "locks": "take_lock",
+    "absent_in_group": "load_batch",
+    "recv": "load_batch",
+    "checkpoint": "save_checkpoint",
+}
+"""The function that rank 1 is in, by scenario."""
+STEP = 5
+SILENT = "holds"
+"""The scenario whose rank 1 can't write."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of the runs, once all of them stand still and the slow one goes on."""
+    folder = tmp_path_factory.mktemp("runs")
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
+    process = started(*torchrun, str(JOBS), str(folder), *LINES, SILENT)
+    expected = [report(folder, name, rank) for name in LINES for rank in range(3)]
+    expected += [report(folder, SILENT, rank) for rank in (0, 2)]
+    try:
+        wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None)
+        wait_for(lambda: min(completed_steps(folder / "checkpoint"), default=0) > STEP or process.poll() is not None)
+        yield folder
+    finally:
+        (folder / "stop").touch()
+        _, _, words = ended(process)
+        sys.stderr.write(words)
+
+
+def report(folder, name, rank):
+    return folder / name / "hang" / f"rank{rank}.{STEP}.json"
+
+
+def completed_steps(run):
+    return [status.completed or 0 for status in rank_statuses(run)]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_each_rank_writes_its_collectives_and_where_it_is(runs, name):
+    for rank in range(3):
+        dump = json.loads(report(runs, name, rank).read_text())
+        facts = dump["kinetoscope_hang"]
+        assert (facts["rank"], facts["world_size"], facts["step"]["number"]) == (rank, 3, STEP)
+        assert len(dump["entries"]) >= STEP
+        expected = LINES[name] if rank == 1 else "exchange" if name != "recv" or rank else "act"
+        line = next(line for line in facts["stack"] if line[0] == str(JOBS))
+        assert line[2].rpartition(".")[2] == expected
+        states = {thread["name"]: thread["state"] for thread in facts["threads"] if thread["stack"]}
+        assert states["MainThread"] in ("RS" if name == "spins" and rank == 1 else "S")
+
+
+def test_a_receive_names_its_sender(runs):
+    facts = json.loads(report(runs, "recv", 0).read_text())["kinetoscope_hang"]
+    assert facts["message"] == {"operation": "recv", "peer": 1}
+
+
+def test_an_open_marker_is_written(runs):
+    markers = json.loads(report(runs, "checkpoint", 1).read_text())["kinetoscope_hang"]["markers"]
+    assert [marker["name"] for marker in markers] == ["save checkpoint"]
+
+
+def test_code_that_holds_the_interpreter_prevents_the_file_of_its_rank_alone(runs):
+    assert [report(runs, SILENT, rank).exists() for rank in range(3)] == [True, False, True]
