@@ -50,6 +50,23 @@ def test_nothing_open_is_exit_status_0(kinetoscope, tmp_path):
     assert (status, out.splitlines()[0].endswith("no rank waits for another one in a collective.")) == (0, True)
 
 
+def test_a_run_says_where_the_culprit_is(kinetoscope, dumps, tmp_path):
+    """Of a run, what Tracer wrote counts; other dumps below it don't."""
+    job = Simulation(MESH.groups, stopped(MESH, 5, 10)).run()
+    folder = tmp_path / "job" / "hang"
+    folder.mkdir(parents=True)
+    dumps.rename(tmp_path / "job" / "dumps")
+    for rank in range(8):
+        report = {"world_size": 8, "written_ns": 1, "step": {"number": 3}, "stack": [["/a/train.py", 9, "main", 29.0]]}
+        (folder / f"rank{rank}.3.json").write_text(json.dumps({**job.dump(rank), "kinetoscope_hang": report}))
+    status, out, _ = kinetoscope("why", str(tmp_path / "job"))
+    lines = out.splitlines()
+    assert status == 2
+    assert "; it has been in main (train.py:9) for 29 s; ranks" in lines[0]
+    assert lines[1].split()[-2:] == ["in", "line"]
+    assert lines[7].split()[-2:] == ["main", "/a/train.py:9"]
+
+
 def test_a_folder_without_dumps_is_a_failure(kinetoscope, tmp_path):
     (tmp_path / "notes_1.txt").write_text("no dump")
     status, out, err = kinetoscope("why", str(tmp_path))

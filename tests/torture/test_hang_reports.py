@@ -1,4 +1,4 @@
-"""Jobs of three ranks that stand still, or are only slow: what each rank writes."""
+"""Jobs of three ranks that stand still, or are only slow: what each rank writes, and what `why` says of it."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ import pytest
 from kinetoscope.journal.status import rank_statuses
 from support.processes import ended, started
 from support.waiting import wait_for
+from torture.truth import run_command
 
 JOBS = Path(__file__).with_name("hanging.py")
 LINES = {
@@ -35,7 +36,7 @@ def runs(tmp_path_factory):
     expected += [report(folder, SILENT, rank) for rank in (0, 2)]
     try:
         wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None)
-        wait_for(lambda: min(completed_steps(folder / "checkpoint"), default=0) > STEP or process.poll() is not None)
+        wait_for(lambda: has_gone_on(folder / "checkpoint") or process.poll() is not None)
         yield folder
     finally:
         (folder / "stop").touch()
@@ -47,8 +48,9 @@ def report(folder, name, rank):
     return folder / name / "hang" / f"rank{rank}.{STEP}.json"
 
 
-def completed_steps(run):
-    return [status.completed or 0 for status in rank_statuses(run)]
+def has_gone_on(run):
+    """Whether all ranks completed the slow step."""
+    return [(status.completed or 0) > STEP for status in rank_statuses(run)] == [True] * 3
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -77,3 +79,29 @@ def test_an_open_marker_is_written(runs):
 
 def test_code_that_holds_the_interpreter_prevents_the_file_of_its_rank_alone(runs):
     assert [report(runs, SILENT, rank).exists() for rank in range(3)] == [True, False, True]
+
+
+def why(run):
+    """The exit status of `why`, and its answer."""
+    result = run_command("why", run, "--format", "json")
+    return result.status, json.loads(result.out)
+
+
+@pytest.mark.parametrize("name", [name for name in LINES if name != "checkpoint"])
+def test_why_names_the_culprit_and_its_line(runs, name):
+    status, answer = why(runs / name)
+    assert (status, answer["kind"], answer["culprits"]) == (2, "absent", [1])
+    assert f"; it has been in {LINES[name]} (hanging.py:" in answer["sentence"]
+    if name == "recv":
+        assert answer["sentence"].startswith("Rank 1 never came to the other end of recv 0<-1 of default_pg;")
+
+
+def test_why_says_that_a_rank_wrote_nothing(runs):
+    status, answer = why(runs / SILENT)
+    assert (status, answer["kind"], answer["culprits"]) == (2, "no dump", [1])
+    assert any(line.startswith("Rank 1 (process ") for line in answer["evidence"])
+
+
+def test_a_slow_checkpoint_has_no_culprit(runs):
+    status, answer = why(runs / "checkpoint")
+    assert (status, answer["outcome"], answer["kind"], answer["culprits"]) == (0, "nothing open", "went on", [])

@@ -32,8 +32,7 @@ GROUPS = {
         "alarms.",
         "check": "Check that the traces in PATH are complete: readable, without losses, from every rank, with "
         "consistent clocks.",
-        "why": "Say why a job stands still: which rank holds up the others, by the dumps of torch's flight recorder in "
-        "FOLDER.",
+        "why": "Say why a job stands still: which rank holds up the others, and where it is.",
         "event": "Print one event of a trace with every argument, as recorded in the file.",
         "report": "Write the page of a recording to OUT.html, which opens in a browser without a server or network.",
         "export": "Write a recording's timeline to OUT.json.gz for Perfetto and chrome://tracing, without losing "

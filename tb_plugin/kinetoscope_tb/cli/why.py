@@ -27,15 +27,16 @@ EXIT_STATUS = {NOTHING_OPEN: 0, CULPRIT: 2, CANNOT_TELL: 3}
 
 
 @click.command()
-@click.argument("folder", shell_complete=complete_path)
+@click.argument("path", metavar="RUN|FOLDER", shell_complete=complete_path)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def why(folder: str, form: str) -> None:
-    """Say why a job stands still: which rank holds up the others, by the dumps of torch's flight recorder in FOLDER.
+def why(path: str, form: str) -> None:
+    """Say why a job stands still: which rank holds up the others, and where it is.
 
-    Dumps are pickles or JSON of torch 2.4 or later, such as nccl_trace_rank_0. Nothing is unpickled. Exit status: 2 a
-    culprit, 3 cannot tell, 0 nothing is open, 1 failed.
+    Of a RUN that Tracer records, by what each rank wrote while its step lasted too long; else by the dumps of torch's
+    flight recorder in FOLDER: pickles or JSON of torch 2.4 or later, such as nccl_trace_rank_0. Nothing is unpickled.
+    Exit status: 2 a culprit, 3 cannot tell, 0 nothing is open, 1 failed.
     """
-    answer = verdict(read_folder(folder))
+    answer = verdict(read_folder(path))
     if form == "json":
         click.echo(json_text(_json(answer)))
     else:
@@ -54,10 +55,11 @@ def _columns(table: Sequence[Row]) -> list[TextColumn]:
         "open": [row.open for row in table],
         "since": [instant(row.since_ns or 0) or MISSING for row in table],
         "waits for": [rank_ranges(row.waits_for) or MISSING for row in table],
+        "in": [row.function or MISSING for row in table],
         "line": [row.line or MISSING for row in table],
     }
     columns = [TextColumn(name, list(map(visible, cells)), name == "rank") for name, cells in values.items()]
-    return [column for column in columns if column.header != "line" or not column.is_empty]
+    return [column for column in columns if column.header not in ("in", "line") or not column.is_empty]
 
 
 def _json(answer: Verdict) -> dict[str, Any]:

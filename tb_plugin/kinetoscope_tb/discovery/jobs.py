@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from . import Logdir
 
+RankState = RankStatus
+"""What a journal says of one process of a job."""
+
 MOST_JOBS = 500
 _DEEPEST = 20  # levels of nested lists and objects; a plan has three
 _GONE = object()
@@ -101,6 +104,11 @@ def job_in(folder: Path) -> Job:
     if not (folder / WORK).is_dir() and not _is_unwritable(folder):
         raise BadParameter(f"No Tracer has recorded into {folder}: it has no folder {WORK}.")
     return _job(folder, folder.name)
+
+
+def states_of_ranks(folder: Path) -> tuple[RankState, ...]:
+    """The states of the ranks of a run; none if no Tracer records into it."""
+    return _job(folder, folder.name).ranks
 
 
 def _is_unwritable(folder: Path) -> bool:

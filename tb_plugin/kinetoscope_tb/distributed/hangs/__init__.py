@@ -10,5 +10,6 @@ mismatch    ranks that called another operation, dtype or size in the same colle
 verdict     one culprit, or why none can be named
 titles      operations and ranks as text
 sentences   the verdict as one sentence
+whereabouts  where a rank's own code is
 evidence    what it rests on: a row per rank, and sentences
 """

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .job import Rank
+from .job import Job, Rank
 from .operations import RUNS_AT_ONCE, Operation
 from .order import departing_ranks
 from .titles import full_title, instant, ranks_title, title
 from .verdict import NOTHING_OPEN, Verdict
+from .whereabouts import function_and_line, ranks_without_report, reports
 
 _MOST_LINES, _MOST_RANKS = 12, 4
 
@@ -25,7 +26,8 @@ class Row:
         open: What it waits in; else what is known of it.
         since_ns: When it issued that, in ns since 1970; None if it waits in nothing.
         waits_for: The ranks without which that can't complete, or without which it may not.
-        line: Where its code issued it, or its last operation; empty without stacks.
+        line: Where its code is, or issued that, or its last operation; empty without stacks.
+        function: What its code is in; empty without what `Tracer` writes.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class Row:
     since_ns: int | None = None
     waits_for: tuple[int, ...] = ()
     line: str = ""
+    function: str = ""
 
 
 def rows(verdict: Verdict) -> list[Row]:
@@ -49,17 +52,24 @@ def _row_without_dump(verdict: Verdict, rank: int) -> Row:
     return Row(rank, None, None, "dump can't be read" if rank in verdict.graph.job.lost else "no dump")
 
 
+def _idle_state(job: Job, rank: int) -> str:
+    if rank in job.went_on:
+        return "went on"
+    return "dump is too old" if rank in job.outdated else "nothing open"
+
+
 def _row(verdict: Verdict, rank: int, state: Rank) -> Row:
+    function, line = function_and_line(state.dump)
     if not (waits := verdict.graph.waits.get(rank, ())):
         last = state.operations[-1] if state.operations else None
-        what = "dump is too old" if rank in verdict.graph.job.outdated else "nothing open"
-        group, line = (last.group.label, last.line) if last else (None, "")
-        return Row(rank, group, _last_completed(state, last), what, line=line)
+        group, issued_at = (last.group.label, last.line) if last else (None, "")
+        last_completed, what = _last_completed(state, last), _idle_state(verdict.graph.job, rank)
+        return Row(rank, group, last_completed, what, line=line or issued_at, function=function)
     wait = next((wait for wait in waits if wait.is_blocked), waits[0])
     operation, others = wait.operation, tuple(sorted({*wait.missing, *wait.unclear}))
-    last_completed = _last_completed(state, operation)
-    since_ns = operation.created_ns or None
-    return Row(rank, operation.group.label, last_completed, title(operation), since_ns, others, operation.line)
+    last_completed, line = _last_completed(state, operation), line or operation.line
+    since_ns, group = operation.created_ns or None, operation.group.label
+    return Row(rank, group, last_completed, title(operation), since_ns, others, line, function)
 
 
 def _last_completed(state: Rank, operation: Operation | None) -> str | None:
@@ -72,7 +82,7 @@ def _last_completed(state: Rank, operation: Operation | None) -> str | None:
 
 def evidence(verdict: Verdict) -> list[str]:
     """What the ranks in question did last, and what limits the verdict."""
-    lines = [*_last_operations(verdict), *_limits(verdict)]
+    lines = [*_last_operations(verdict), *reports(verdict), *ranks_without_report(verdict), *_limits(verdict)]
     more = len(lines) - _MOST_LINES
     return [*lines[:_MOST_LINES], *([f"… and {more} more."] if more > 0 else [])]
 
@@ -91,13 +101,15 @@ def _last_operations(verdict: Verdict) -> Iterator[str]:
 
 def _limits(verdict: Verdict) -> Iterator[str]:
     job = verdict.graph.job
-    if job.backends & set(RUNS_AT_ONCE):
+    if job.backends & set(RUNS_AT_ONCE) and not all(state.dump.report for state in job.ranks.values()):
         yield (
             "gloo's sends and receives aren't recorded, nor who belongs to a group, nor whether an operation failed: a "
             "rank with nothing open may wait in a receive, or have lost a peer. Its stack and its log say."
         )
-    if job.outdated and verdict.outcome != NOTHING_OPEN:
-        yield f"Others completed more with {ranks_title(job.outdated)} than that dump has: it is older, and isn't used."
+    if (old := job.outdated.keys() - job.went_on) and verdict.outcome != NOTHING_OPEN:
+        yield f"Others completed more with {ranks_title(old)} than that dump has: it is older, and isn't used."
+    if job.went_on and verdict.outcome != NOTHING_OPEN:
+        yield f"The step of {ranks_title(job.went_on)} ended after that dump, which isn't used: ask again."
     if wrapped_rings := [rank for rank, state in job.ranks.items() if state.has_wrapped]:
         who = ranks_title(wrapped_rings)
         yield f"The ring of {who} wrapped: earlier operations are lost. TORCH_FR_BUFFER_SIZE makes it longer."

@@ -95,12 +95,14 @@ class Job:
         outdated: Those whose dump is older than what others did with them since.
         lost: Those with a dump that can't be read.
         silent: Those without a dump.
+        went_on: Those of `outdated` that completed the step of their dump, according to the run's journals.
     """
 
     ranks: Mapping[int, Rank]
     outdated: Mapping[int, Rank] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
     silent: frozenset[int] = frozenset()
+    went_on: frozenset[int] = frozenset()
 
     def calls(self, group: Group, seq: int) -> dict[int, Operation]:
         """A collective as the members issued it whose rings still have it, by rank."""
@@ -121,15 +123,28 @@ class Job:
 def job_of(folder: DumpFolder) -> Job:
     """The ranks of a folder of dumps."""
     unreadable = frozenset(lost_ranks(folder.problems, folder.dumps))
-    world = ranks_of_world(folder.dumps, unreadable)
+    sizes = [dump.report.world_size for dump in folder.dumps if dump.report]
+    world = ranks_of_world(folder.dumps, unreadable | {size - 1 for size in sizes})
     groups = groups_of_entries(folder.dumps, world)
     ranks = {
         dump.rank: Rank(dump, tuple(operations(dump.rank, entries_with_groups(dump, groups)))) for dump in folder.dumps
     }
-    old = outdated_ranks(ranks)
+    went_on = ranks_that_went_on(folder)
+    old = went_on.union(outdated_ranks({rank: state for rank, state in ranks.items() if rank not in went_on}))
     current = {rank: state for rank, state in ranks.items() if rank not in old}
     silent = frozenset(world) - unreadable - ranks.keys()
-    return Job(current, {rank: ranks[rank] for rank in old}, unreadable, silent)
+    return Job(current, {rank: ranks[rank] for rank in sorted(old)}, unreadable, silent, went_on)
+
+
+def ranks_that_went_on(folder: DumpFolder) -> frozenset[int]:
+    """The ranks that completed the step in which they wrote their dump, or the whole training: it was only slow."""
+    steps = {dump.rank: dump.report.step for dump in folder.dumps if dump.report}
+    statuses = [status for status in folder.statuses if status.rank in steps]
+    return frozenset(
+        status.rank
+        for status in statuses
+        if (status.completed or 0) > steps[status.rank] or (status.state, status.reason) == ("ended", "end")
+    )
 
 
 def outdated_ranks(ranks: Mapping[int, Rank]) -> list[int]:

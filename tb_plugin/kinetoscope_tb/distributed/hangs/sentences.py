@@ -10,6 +10,7 @@ from .operations import Operation
 from .order import waits_of_cycle
 from .titles import full_title, instant, ranks_title
 from .verdict import CANNOT_TELL, Verdict
+from .whereabouts import activity_clause
 
 _MOST_PARTS = 6
 
@@ -46,8 +47,8 @@ def _calls(mismatch: Mismatch, ranks: Sequence[int]) -> str:
 
 
 def _absent(verdict: Verdict, operation: Operation) -> str:
-    end = "the other end of " if operation.is_p2p else ""
-    return f"{ranks_title(verdict.ranks)} never came to {end}{full_title(operation)}{_waiters(verdict)}"
+    what = f"{'the other end of ' if operation.is_p2p else ''}{full_title(operation)}"
+    return f"{ranks_title(verdict.ranks)} never came to {what}{activity_clause(verdict)}{_waiters(verdict)}"
 
 
 def _several_absent(verdict: Verdict, _operation: Operation) -> str:
@@ -108,6 +109,8 @@ def _waiters(verdict: Verdict) -> str:
 
 
 def _without_operation(verdict: Verdict) -> str:
+    if verdict.kind == "went on":
+        return f"no rank waits any more: {ranks_title(verdict.ranks)} completed the step that lasted long."
     if verdict.graph.job.outdated:
         who = ranks_title(verdict.graph.job.outdated)
         return f"nothing is open, but the others ended collectives, or gave them up, which the dump of {who} lacks."

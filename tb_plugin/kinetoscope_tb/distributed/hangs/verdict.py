@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ...discovery.jobs import RankState
 from ...reader.flight_recorder.files import DumpFolder, Problem
 from .cycles import short_cycle
 from .job import job_of
@@ -27,6 +28,7 @@ class Verdict:
         wait: The wait for them that says most.
         mismatch: What they called differently.
         problems: Files that aren't used.
+        statuses: The state of each rank, if it is a run that `Tracer` records.
     """
 
     outcome: str
@@ -36,6 +38,7 @@ class Verdict:
     wait: Wait | None = None
     mismatch: Mismatch | None = None
     problems: tuple[Problem, ...] = field(default=())
+    statuses: tuple[RankState, ...] = field(default=())
 
     @property
     def operation(self) -> Operation | None:
@@ -52,7 +55,14 @@ def verdict(folder: DumpFolder) -> Verdict:
     """The verdict on a folder of dumps."""
     graph = wait_graph(job_of(folder))
     answer = next(answer for rule in _RULES if (answer := rule(graph)) is not None)
-    return Verdict(answer.outcome, answer.kind, graph, answer.ranks, answer.wait, answer.mismatch, folder.problems)
+    return replace(answer, problems=folder.problems, statuses=folder.statuses)
+
+
+def _all_went_on(graph: WaitGraph) -> Verdict | None:
+    """All ranks went on: the step was only slow."""
+    job = graph.job
+    is_over = job.went_on and not job.ranks and job.went_on.issuperset(job.outdated)
+    return Verdict(NOTHING_OPEN, "went on", graph, tuple(sorted(job.went_on))) if is_over else None
 
 
 def _mismatch(graph: WaitGraph) -> Verdict | None:
@@ -134,6 +144,7 @@ def _without_a_culprit(graph: WaitGraph) -> Verdict:
 
 
 _RULES: tuple[Callable[[WaitGraph], Verdict | None], ...] = (
+    _all_went_on,
     _mismatch,
     _order,
     _absent,

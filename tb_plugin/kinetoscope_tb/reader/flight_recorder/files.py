@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from ...discovery.jobs import RankState, states_of_ranks
 from ...errors import LogdirError, TraceError
 from ...filesystem import Entry as File
 from ...filesystem import entry_at, exists, folders, is_url, printable, stored_bytes
 from ...names.regex import regex
 from ..pickles.machine import PROTOCOL, PickleError
 from ..pickles.plain import plain_value
+from .hang_report import FOLDER, KEY
 from .schema import KEYS, NOT_A_DUMP, Dump, DumpError, parse_dump
 
 MOST_BYTES = 1 << 26
@@ -52,10 +55,12 @@ class DumpFolder:
     Args:
         dumps: By rank.
         problems: What isn't used.
+        statuses: The state of each rank, if it is a run that `Tracer` records.
     """
 
     dumps: tuple[Dump, ...]
     problems: tuple[Problem, ...] = ()
+    statuses: tuple[RankState, ...] = ()
 
 
 def rank_in_name(name: str) -> int | None:
@@ -67,10 +72,13 @@ def rank_in_name(name: str) -> int | None:
 def read_folder(path: str) -> DumpFolder:
     """Every dump in a folder and the folders below it; of several dumps of a rank, the newest.
 
+    Of a run that `Tracer` records, these are the files that it wrote while a step lasted too long.
+
     Raises:
         LogdirError: There is no such folder, or no dump in it.
     """
-    files = _files(path)
+    is_run = not is_url(path) and exists(str(Path(path, FOLDER)))
+    files = _files(str(Path(path, FOLDER)) if is_run else path)
     dumps: dict[int, Dump] = {}
     problems = []
     for file in files[:MOST_FILES]:
@@ -93,7 +101,8 @@ def read_folder(path: str) -> DumpFolder:
     if not dumps:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
         raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
-    return DumpFolder(tuple(dumps[rank] for rank in sorted(dumps)), (*problems, *_notes(dumps)))
+    statuses = states_of_ranks(Path(path)) if is_run else ()
+    return DumpFolder(tuple(dumps[rank] for rank in sorted(dumps)), (*problems, *_notes(dumps)), statuses)
 
 
 def _files(path: str) -> list[File]:
@@ -129,7 +138,7 @@ def read_dump(path: str, rank: int) -> Dump | None:
 
 def _begins_dump(head: bytes) -> bool:
     """Whether it is a pickle or JSON with a key of a dump."""
-    keys = (*KEYS, "comm_lib_version", "nccl_version", "nccl_comm_state")
+    keys = (*KEYS, KEY, "comm_lib_version", "nccl_version", "nccl_comm_state")
     return (head[:1] == PROTOCOL or head.lstrip()[:1] == b"{") and any(key.encode() in head for key in keys)
 
 
@@ -143,14 +152,18 @@ def _value(data: bytes) -> Any:
 
 
 def _newness(dump: Dump) -> tuple[int, int, bool]:
-    """The newest entry; then the number of entries, then whether it has stacks."""
+    """When `Tracer` wrote it, else the newest entry; then the number of entries, then whether it has stacks."""
     newest = max((entry.created_ns for entry in dump.entries), default=0)
-    return newest, len(dump.entries), any(entry.line for entry in dump.entries)
+    return (
+        dump.report.written_ns if dump.report else newest,
+        len(dump.entries),
+        any(entry.line for entry in dump.entries),
+    )
 
 
 def _conflict(earlier: Dump | None, dump: Dump) -> list[Problem]:
-    """What is left out where two files have the same rank; the same dump in two forms is no problem."""
-    if earlier is None or _newness(earlier)[:2] == _newness(dump)[:2]:
+    """What is left out where two files have the same rank; earlier steps, or a dump in two forms, are no problem."""
+    if earlier is None or (earlier.report and dump.report) or _newness(earlier)[:2] == _newness(dump)[:2]:
         return []
     older, newer = sorted((earlier, dump), key=_newness)
     reason = f"{printable(newer.path)} is a newer dump of rank {dump.rank}"

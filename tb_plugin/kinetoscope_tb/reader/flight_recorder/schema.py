@@ -11,10 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .hang_report import KEY, HangReport, hang_report
+from .values import integer, is_library, source_line, text, text_list
+
 KEYS = ("version", "pg_status", "pg_config", "entries")
 NOT_A_DUMP = "it isn't a dump of torch's flight recorder"
-_WORD, _MOST_DIGITS, _MOST_DIMENSIONS, _LARGEST = 200, 19, 64, 1 << 63
-_LIBRARY = ("/torch/", "/site-packages/", "/dist-packages/", "\\torch\\", "\\site-packages\\", "<frozen ")
+_MOST_DIMENSIONS, _LARGEST = 64, 1 << 63
+_WORLD = ("0", "default_pg")
 
 
 class DumpError(ValueError):
@@ -77,6 +80,7 @@ class Dump:
         last_enqueued: The last collective that was issued, by the number of the group in this process.
         entries: Oldest first.
         unreadable: Entries that can't be read.
+        report: What `Tracer` added; None without.
     """
 
     rank: int
@@ -86,6 +90,7 @@ class Dump:
     last_enqueued: Mapping[int, int]
     entries: tuple[Entry, ...]
     unreadable: int = 0
+    report: HangReport | None = None
 
 
 def parse_dump(value: object, rank: int, path: str) -> Dump:
@@ -94,7 +99,8 @@ def parse_dump(value: object, rank: int, path: str) -> Dump:
     Raises:
         DumpError: It isn't a dump.
     """
-    if not isinstance(value, dict) or sum(key in value for key in KEYS) < 2:
+    report = hang_report(value.get(KEY)) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or (report is None and sum(key in value for key in KEYS) < 2):
         raise DumpError(NOT_A_DUMP)
     items = value.get("entries", [])
     if not isinstance(items, Sequence) or isinstance(items, str):
@@ -102,8 +108,38 @@ def parse_dump(value: object, rank: int, path: str) -> Dump:
     entries = [entry for item in items if (entry := _entry(item)) is not None]
     entries.sort(key=lambda entry: entry.record_id)
     groups, last_enqueued = _groups(value.get("pg_config")), _last_enqueued(value.get("pg_status"))
-    version = _text(value.get("version"))
-    return Dump(rank, path, version, groups, last_enqueued, tuple(entries), len(items) - len(entries))
+    version, unreadable = text(value.get("version")), len(items) - len(entries)
+    entries += _message_entries(rank, entries, report)
+    return Dump(rank, path, version, groups, last_enqueued, tuple(entries), unreadable, report)
+
+
+def _message_entries(rank: int, entries: Sequence[Entry], report: HangReport | None) -> list[Entry]:
+    """The send or receive that the stack of a rank is in, where the recorder lacks it: gloo's."""
+    if report is None or report.message is None or any(entry.is_p2p and not entry.is_complete for entry in entries):
+        return []
+    (operation, peer), activity = report.message, report.activity
+    arrow, backend = "->" if operation == "send" else "<-", entries[-1].backend if entries else "gloo"
+    group = next(((e.group, e.description) for e in entries if e.description == _WORLD[1]), _WORLD)
+    began_ns = report.written_ns - round((activity.seconds if activity else 0) * 1e9)
+    return [
+        Entry(
+            record_id=max((entry.record_id for entry in entries), default=-1) + 1,
+            group=group[0],
+            description=group[1],
+            group_id=-1,
+            seq=1,
+            name=f"{backend}:{operation}" + ("" if peer is None else f" {rank}{arrow}{peer}"),
+            created_ns=began_ns,
+            in_sizes=(),
+            out_sizes=(),
+            in_dtypes=(),
+            out_dtypes=(),
+            is_started=True,
+            is_complete=False,
+            is_p2p=True,
+            line=source_line(activity.file, activity.line) if activity else "",
+        )
+    ]
 
 
 def _entry(item: object) -> Entry | None:
@@ -111,8 +147,8 @@ def _entry(item: object) -> Entry | None:
     if not isinstance(item, dict):
         return None
     is_p2p = item.get("is_p2p") is True
-    seq = _integer(item.get("p2p_seq_id" if is_p2p else "collective_seq_id"))
-    record_id, name, group = _integer(item.get("record_id")), _text(item.get("profiling_name")), _group(item)
+    seq = integer(item.get("p2p_seq_id" if is_p2p else "collective_seq_id"))
+    record_id, name, group = integer(item.get("record_id")), text(item.get("profiling_name")), _group(item)
     if seq is None or record_id is None or not name or group is None:
         return None
     is_complete = item.get("state") == "completed" or _is_time(item.get("time_discovered_completed_ns"))
@@ -121,14 +157,14 @@ def _entry(item: object) -> Entry | None:
     return Entry(
         record_id,
         *group,
-        _integer(item.get("pg_id")) or 0,
+        integer(item.get("pg_id")) or 0,
         seq,
         name,
-        _integer(item.get("time_created_ns")) or 0,
+        integer(item.get("time_created_ns")) or 0,
         _sizes(item.get("input_sizes")),
         _sizes(item.get("output_sizes")),
-        _texts(item.get("input_dtypes")),
-        _texts(item.get("output_dtypes")),
+        text_list(item.get("input_dtypes")),
+        text_list(item.get("output_dtypes")),
         is_started=item.get("state") == "started" or is_complete or _is_time(item.get("time_discovered_started_ns")),
         is_complete=is_complete or is_retired,
         is_p2p=is_p2p,
@@ -140,29 +176,12 @@ def _group(item: Mapping[object, object]) -> tuple[str, str] | None:
     """(name, description)."""
     group = item.get("process_group")
     if isinstance(group, list | tuple) and group and all(isinstance(part, str) for part in group[:2]):
-        return _text(group[0]), _text(group[1]) if len(group) > 1 else ""
+        return text(group[0]), text(group[1]) if len(group) > 1 else ""
     return None
 
 
-def _integer(value: object) -> int | None:
-    """A number, or a text of one, of 64 bits."""
-    if isinstance(value, str) and len(value) <= _MOST_DIGITS + 1 and value.removeprefix("-").isdecimal():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not -_LARGEST <= value < _LARGEST:
-        return None
-    return value
-
-
 def _is_time(value: object) -> bool:
-    return (_integer(value) or 0) > 0
-
-
-def _text(value: object) -> str:
-    return value[:_WORD] if isinstance(value, str) else ""
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    return tuple(map(_text, values)) if isinstance(values, list | tuple) else ()
+    return (integer(value) or 0) > 0
 
 
 def _sizes(tensors: object) -> tuple[int, ...]:
@@ -173,16 +192,16 @@ def _sizes(tensors: object) -> tuple[int, ...]:
 def _elements(dimensions: object) -> int:
     if not isinstance(dimensions, list | tuple) or len(dimensions) > _MOST_DIMENSIONS:
         return -1
-    numbers = [_integer(dimension) for dimension in dimensions]
+    numbers = [integer(dimension) for dimension in dimensions]
     return -1 if None in numbers else min(math.prod(n for n in numbers if n is not None), _LARGEST)
 
 
 def _line(frames: object) -> str:
     """Where user code called; the innermost frame comes first."""
     for frame in frames if isinstance(frames, list | tuple) else ():
-        name, number = (frame.get("filename"), _integer(frame.get("line"))) if isinstance(frame, dict) else ("", None)
-        if isinstance(name, str) and name and number is not None and not any(part in name for part in _LIBRARY):
-            return f"{name[-_WORD:]}:{number}"
+        name, number = (frame.get("filename"), integer(frame.get("line"))) if isinstance(frame, dict) else ("", None)
+        if isinstance(name, str) and name and number is not None and not is_library(name):
+            return source_line(name, number)
     return ""
 
 
@@ -191,7 +210,7 @@ def _groups(config: object) -> dict[str, tuple[int, ...]]:
     groups = {}
     for key, group in config.items() if isinstance(config, dict) else ():
         if isinstance(group, dict) and (ranks := _ranks(group.get("ranks"))):
-            groups[_text(group.get("name")) or _text(key)] = ranks
+            groups[text(group.get("name")) or text(key)] = ranks
     return groups
 
 
@@ -200,7 +219,7 @@ def _ranks(value: object) -> tuple[int, ...]:
     parts: Sequence[Any] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, str):
         parts = [part.strip() for part in value.strip("[] ").split(",")]
-    ranks = [_integer(part) for part in parts]
+    ranks = [integer(part) for part in parts]
     return tuple(rank for rank in ranks if rank is not None) if all(r is not None and r >= 0 for r in ranks) else ()
 
 
@@ -208,8 +227,8 @@ def _last_enqueued(status: object) -> dict[int, int]:
     last_enqueued = {}
     for key, group in status.items() if isinstance(status, dict) else ():
         number, seq = (
-            _integer(key),
-            _integer(group.get("last_enqueued_collective")) if isinstance(group, dict) else None,
+            integer(key),
+            integer(group.get("last_enqueued_collective")) if isinstance(group, dict) else None,
         )
         if number is not None and seq is not None:
             last_enqueued[number] = seq

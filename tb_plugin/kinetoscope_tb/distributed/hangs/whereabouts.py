@@ -1,0 +1,72 @@
+"""Where a rank's own code is, from what `Tracer` wrote while the step lasted too long, and from the run's journals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...discovery.jobs import RankState
+from ...names.text import listed
+from ...reader.flight_recorder.hang_report import HangReport
+from ...reader.flight_recorder.schema import Dump
+from ...reader.flight_recorder.values import source_line
+from .titles import instant
+from .verdict import CULPRIT, Verdict
+
+_MOST_RANKS = 4
+_UNINTERRUPTIBLE = "D"
+
+
+def activity_clause(verdict: Verdict) -> str:
+    """Such as "; it has been in torch.serialization.load (train.py:88) for 141 s"; empty if it isn't known."""
+    state = verdict.graph.job.ranks.get(verdict.ranks[0]) if len(verdict.ranks) == 1 else None
+    report = state.dump.report if state and verdict.outcome == CULPRIT else None
+    if report is None or (activity := report.activity) is None:
+        return ""
+    line = source_line(re.split(r"[/\\]", activity.file)[-1], activity.line)
+    duration = f" for {activity.seconds:.0f} s" if activity.seconds >= 1 else ""
+    wait = f", in the kernel's {report.waits_in or 'uninterruptible sleep'}" if report.state == _UNINTERRUPTIBLE else ""
+    return f"; it has been in {activity.function} ({line}){duration}{wait}"
+
+
+def function_and_line(dump: Dump) -> tuple[str, str]:
+    """What a rank's own code is in, as function and file:line; empty texts if it isn't known."""
+    activity = dump.report.activity if dump.report else None
+    return (activity.function, source_line(activity.file, activity.line)) if activity else ("", "")
+
+
+def reports(verdict: Verdict) -> Iterator[str]:
+    """A sentence for each rank in question of which there is a report."""
+    for rank in verdict.ranks[:_MOST_RANKS]:
+        state = verdict.graph.job.ranks.get(rank)
+        if state is not None and state.dump.report is not None:
+            yield _report(rank, state.dump.report)
+
+
+def _report(rank: int, report: HangReport) -> str:
+    activity = report.activity
+    where = f"in {activity.function} at {source_line(activity.file, activity.line)}" if activity else "in a library"
+    kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
+    markers = f"; open markers: {listed(list(report.markers))}" if report.markers else ""
+    last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
+    step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"
+    return f"{step}, {where}{kernel}{markers}{last_saved}."
+
+
+def ranks_without_report(verdict: Verdict) -> Iterator[str]:
+    """A sentence for each rank that wrote nothing although the run has a journal of it."""
+    statuses = [status for status in verdict.statuses if status.rank in verdict.graph.job.silent]
+    for status in statuses[:_MOST_RANKS]:
+        yield f"Rank {status.rank} (process {status.pid} on {status.host}) wrote no report. {_life(status)}"
+
+
+def _life(status: RankState) -> str:
+    if status.state == "ended":
+        return f"It closed its recording: {status.reason}."
+    if status.state == "dead":
+        return "Its process is gone, and had not closed its recording."
+    alive = "was alive" if status.state == "running" else "last wrote its journal"
+    return (
+        f"It {alive} {status.age_s:.0f} s ago: it is stopped, or code in C holds Python's lock, or its steps are not "
+        f"that long yet. On that machine, /proc/{status.pid}/status and py-spy tell."
+    )

@@ -1,0 +1,117 @@
+"""Where the culprit is, and what the journals of a run say of its ranks."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from kinetoscope_tb.distributed.hangs.evidence import evidence, rows
+from kinetoscope_tb.distributed.hangs.sentences import sentence
+from kinetoscope_tb.distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, verdict
+from kinetoscope_tb.reader.flight_recorder.files import DumpFolder
+from kinetoscope_tb.reader.flight_recorder.hang_report import KEY
+from kinetoscope_tb.reader.flight_recorder.schema import parse_dump
+from support.flight_recorder import BEGAN_NS, LAYOUTS, Simulation, stopped
+
+WORLD = LAYOUTS[0]
+CULPRIT_RANK, STEP = 2, 7
+RANKS = range(len(WORLD.ranks))
+LOAD = [["/venv/site-packages/torch/serialization.py", 9, "torch.serialization.load", 140.0]]
+
+
+def report(rank, **changes):
+    own = ["/job/train.py", 88 if rank == CULPRIT_RANK else 90, "__main__.main", 141.0]
+    return {
+        "world_size": len(RANKS),
+        "written_ns": BEGAN_NS + 141 * 10**9,
+        "step": {"number": STEP, "seconds": 150.0},
+        "stack": [*(LOAD if rank == CULPRIT_RANK else []), own],
+        "threads": [{"name": "MainThread", "state": "S", "waits_in": "futex_do_wait"}],
+        **changes,
+    }
+
+
+def status(rank, *, completed=STEP, state="running", reason=None):
+    return SimpleNamespace(
+        rank=rank, completed=completed, state=state, reason=reason, pid=4711, host="node3", age_s=2.0
+    )
+
+
+def judged(*, without=(), changes=None, statuses=(), backend="gloo"):
+    """The verdict on a job in which a rank stops."""
+    job = Simulation(WORLD.groups, stopped(WORLD, CULPRIT_RANK, 3), backend, 1).run()
+    dumps = [
+        parse_dump({**job.dump(rank), KEY: report(rank, **(changes or {}).get(rank, {}))}, rank, "")
+        for rank in RANKS
+        if rank not in without
+    ]
+    return verdict(DumpFolder(tuple(dumps), (), tuple(statuses)))
+
+
+def test_the_sentence_says_where_the_culprit_is():
+    answer = judged()
+    assert answer.culprits == (CULPRIT_RANK,)
+    assert "; it has been in torch.serialization.load (train.py:88) for 141 s; ranks" in sentence(answer)
+    table = rows(answer)
+    assert [row.line for row in table] == [f"/job/train.py:{88 if r == CULPRIT_RANK else 90}" for r in RANKS]
+    assert table[CULPRIT_RANK].function == "torch.serialization.load"
+    text = "\n".join(evidence(answer))
+    assert (
+        f"rank {CULPRIT_RANK} had been in step {STEP} for 150 s, in torch.serialization.load at /job/train.py:88"
+        in text
+    )
+    assert "aren't recorded" not in text
+
+
+def test_an_uninterruptible_wait_is_told():
+    threads = [{"name": "MainThread", "state": "D", "waits_in": "nfs_wait_bit_killable"}]
+    answer = judged(changes={CULPRIT_RANK: {"threads": threads}})
+    assert " for 141 s, in the kernel's nfs_wait_bit_killable; " in sentence(answer)
+
+
+def test_a_culprit_that_waits_in_a_receive_is_none():
+    other = 0
+    stuck = {"message": {"operation": "recv", "peer": other}}
+    answer = judged(changes={CULPRIT_RANK: stuck})
+    assert (answer.outcome, answer.kind) == (CULPRIT, "order")  # the other one waits for it in the collective
+    assert set(answer.culprits) == {other, CULPRIT_RANK}
+    assert f"rank {CULPRIT_RANK} waits for rank {other} in recv {CULPRIT_RANK}<-{other}" in sentence(answer)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [{"completed": STEP + 1}, {"state": "ended", "reason": "end"}],
+    ids=["the next step", "the end"],
+)
+def test_a_job_that_went_on_has_no_culprit(later):
+    answer = judged(statuses=[status(rank, **later) for rank in RANKS])
+    assert (answer.outcome, answer.kind, answer.culprits) == (NOTHING_OPEN, "went on", ())
+    assert sentence(answer).startswith("No rank waits any more: ranks 0–")
+    assert {row.open for row in rows(answer)} == {"went on"}
+
+
+@pytest.mark.parametrize("state", [{"state": "ended", "reason": "sigterm"}, {"state": "dead"}, {}])
+def test_a_job_that_ended_otherwise_has_its_culprit(state):
+    assert judged(statuses=[status(rank, **state) for rank in RANKS]).culprits == (CULPRIT_RANK,)
+
+
+def test_where_only_the_culprit_went_on_nobody_is_named():
+    answer = judged(statuses=[status(rank, completed=STEP + (rank == CULPRIT_RANK)) for rank in RANKS])
+    assert (answer.outcome, answer.culprits) == (CANNOT_TELL, ())
+    assert any(line.endswith("isn't used: ask again.") for line in evidence(answer))
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({}, "wrote no report. It was alive 2 s ago: it is stopped, or code in C holds Python's lock"),
+        ({"state": "dead"}, "Its process is gone, and had not closed its recording."),
+        ({"state": "ended", "reason": "exception: ValueError"}, "It closed its recording: exception: ValueError."),
+    ],
+)
+def test_a_rank_without_a_file_is_told_by_its_journal(state, words):
+    last = RANKS[-1]  # that there is such a rank, the others' reports say
+    job = Simulation(WORLD.groups, stopped(WORLD, last, 3), "gloo", 1).run()
+    dumps = [parse_dump({**job.dump(rank), KEY: report(rank)}, rank, "") for rank in RANKS if rank != last]
+    answer = verdict(DumpFolder(tuple(dumps), (), (status(last, **state),)))
+    assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "no dump", (last,))
+    assert any(words in line for line in evidence(answer))
