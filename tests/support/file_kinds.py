@@ -160,6 +160,7 @@ OWN = {
     "kinetoscope.sampling.clock_sync": "/proc",
     "kinetoscope.sampling.cpu_times": "/proc",
     "kinetoscope.sampling.procfs": "/proc",
+    "kinetoscope.signals.thread_states": "/proc",
     "kinetoscope.atomic_write": "what is published, where a link to it isn't possible",
     "kinetoscope.path_below": "opens for the modules above",
     "kinetoscope_tb.cli.gate_machine": "/proc and /sys",

@@ -75,12 +75,19 @@ def act(name, tracer, pair):
     exchange()
 
 
+def wait_for_journals(name):
+    """Wait for what a training of many steps has long since; with it, `why` knows a rank that can't write any more."""
+    while len(list((FOLDER / name / ".work").glob("rank*.jsonl"))) < 3:
+        time.sleep(0.02)
+
+
 def train(name):
     dist.init_process_group("gloo", init_method=f"file://{FOLDER}/{name}.store", rank=RANK, world_size=3)
     pair = dist.new_group([0, 1])
     with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=AFTER_S) as tracer:
         for step in itertools.count():
             if step == STEPS:
+                wait_for_journals(name)
                 act(name, tracer, pair)
             exchange()
             if RANK < 2:

@@ -15,7 +15,7 @@ _MOST_THREADS = 256
 def thread_states(tasks: Path = _TASKS) -> dict[int, dict[str, Any]]:
     """Return the state of each thread by its native id, of very many threads the first ones.
 
-    `state` is the kernel's letter, such as S or D; `waits_in` the kernel's function, empty if it isn't told.
+    `state` is the kernel's letter, such as S or D; `waits_in` the kernel's function, empty if the kernel hides it.
     """
     try:
         tids = sorted(int(path.name) for path in tasks.iterdir() if path.name.isdecimal())

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
     from . import Logdir
 
-RankState = RankStatus
-"""What a journal says of one process of a job."""
-
 MOST_JOBS = 500
 _DEEPEST = 20  # levels of nested lists and objects; a plan has three
 _GONE = object()
@@ -106,7 +103,7 @@ def job_in(folder: Path) -> Job:
     return _job(folder, folder.name)
 
 
-def states_of_ranks(folder: Path) -> tuple[RankState, ...]:
+def states_of_ranks(folder: Path) -> tuple[RankStatus, ...]:
     """The states of the ranks of a run; none if no Tracer records into it."""
     return _job(folder, folder.name).ranks
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ...discovery.jobs import RankState
+from kinetoscope.journal.status import RankStatus
+
 from ...reader.flight_recorder.files import DumpFolder, Problem
 from .cycles import short_cycle
 from .job import job_of
@@ -38,7 +39,7 @@ class Verdict:
     wait: Wait | None = None
     mismatch: Mismatch | None = None
     problems: tuple[Problem, ...] = field(default=())
-    statuses: tuple[RankState, ...] = field(default=())
+    statuses: tuple[RankStatus, ...] = field(default=())
 
     @property
     def operation(self) -> Operation | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...discovery.jobs import RankState
+from kinetoscope.journal.status import RankStatus
+
 from ...names.text import listed
 from ...reader.flight_recorder.hang_report import HangReport
 from ...reader.flight_recorder.schema import Dump
@@ -60,7 +61,7 @@ def ranks_without_report(verdict: Verdict) -> Iterator[str]:
         yield f"Rank {status.rank} (process {status.pid} on {status.host}) wrote no report. {_life(status)}"
 
 
-def _life(status: RankState) -> str:
+def _life(status: RankStatus) -> str:
     if status.state == "ended":
         return f"It closed its recording: {status.reason}."
     if status.state == "dead":

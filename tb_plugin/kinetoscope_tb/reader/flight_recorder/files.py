@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...discovery.jobs import RankState, states_of_ranks
+from kinetoscope.journal.status import RankStatus
+
+from ...discovery.jobs import states_of_ranks
 from ...errors import LogdirError, TraceError
 from ...filesystem import Entry as File
 from ...filesystem import entry_at, exists, folders, is_url, printable, stored_bytes
@@ -60,7 +62,7 @@ class DumpFolder:
 
     dumps: tuple[Dump, ...]
     problems: tuple[Problem, ...] = ()
-    statuses: tuple[RankState, ...] = ()
+    statuses: tuple[RankStatus, ...] = ()
 
 
 def rank_in_name(name: str) -> int | None:
