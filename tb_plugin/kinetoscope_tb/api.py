@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from .answer.first_screen import WIDTH, blocks_of, text_lines
+from .answer.model import Answer
+from .answer.recording import recording_answer
+from .answer.run import OF_RUN, with_ranks
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
-from .engine.answers import Missing, compute, merge_run_notes
+from .engine.answers import Missing, cached_frame, compute, frame_of_run, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
@@ -27,17 +31,6 @@ from .names.text import visible
 from .notebook.first_screen import first_screen
 from .notebook.page import Page
 from .notebook.view_frame import Display, ViewFrame
-from .summary import (
-    OF_RUN,
-    WIDTH,
-    Block,
-    environment_line,
-    recording_blocks,
-    run_blocks,
-    text_lines,
-    views_of,
-    waiting_for,
-)
 from .trace import Trace
 from .views import EVERY_VIEW, VIEWS
 from .web.report import report
@@ -139,10 +132,23 @@ class Profile:
         outcomes = load_summaries(files, configured(), local_executors(len(files)), on_problem=notes.append)
         return ranks_of(self._listing, self._file, files, outcomes, notes)
 
+    @property
+    def answer(self) -> Answer:
+        """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
+        own = recording_answer(self._trace, EVERY_VIEW, cached_frame)
+        own = replace(own, run=self.run, worker=self.worker, span=self.span, path=self.path)
+        workers = len(self._listing.runs[self.run])
+        if workers < 2:
+            return own
+        ranks = self._ranks("run")
+        return with_ranks(own, [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN], EVERY_VIEW, workers)
+
     def summary(self, width: int = WIDTH) -> str:
-        """Return the first screen as text: whether a rank of the run is slow, then what this recording shows."""
-        environment, blocks = self._first_screen()
-        return "\n".join([self._title, environment, "", *text_lines(blocks, width)])
+        """Return the answer as text, the first screen: whether a rank of the run is slow, then what this one shows."""
+        return self._text(self.answer, width)
+
+    def _text(self, answer: Answer, width: int = WIDTH) -> str:
+        return "\n".join([self._title, answer.environment, "", *text_lines(blocks_of(answer, "worker="), width)])
 
     def page(self) -> Page:
         """Return the page with the answers about this recording and its run, for a notebook: it needs no server.
@@ -160,22 +166,11 @@ class Profile:
     def _title(self) -> str:
         return visible(f"{self.run} · {self.worker} · {self.span}")
 
-    def _first_screen(self) -> tuple[str, list[Block]]:
-        """(the line about the environment, the blocks of the run and of this recording)."""
-        is_of_run = len(self._listing.runs[self.run]) > 1
-        answers = {name: compute(EVERY_VIEW[name], self._trace, {}) for name in views_of(self._trace)}
-        if is_of_run:
-            ranks = self._ranks("run")
-            answers |= {name: compute(EVERY_VIEW[name], ranks, {}) for name in OF_RUN}
-        frames = {name: answer for name, answer in answers.items() if not isinstance(answer, Missing)}
-        blocks = recording_blocks(self._trace, frames, waiting_for(frames, self.worker))
-        return environment_line(self._trace, frames), [*(run_blocks(frames) if is_of_run else ()), *blocks]
-
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
         """The first screen as text and HTML, as IPython asks for them."""
-        environment, blocks = self._first_screen()
-        text = "\n".join([self._title, environment, "", *text_lines(blocks)])
-        return {"text/plain": text, "text/html": first_screen(self._title, environment, blocks)}
+        answer = self.answer
+        screen = first_screen(self._title, answer.environment, blocks_of(answer, "worker="))
+        return {"text/plain": self._text(answer), "text/html": screen}
 
     def compare(
         self, base: Profile, view: str = "operators", /, columns: Sequence[str] = (), **parameters: str | int

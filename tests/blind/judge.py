@@ -1,7 +1,6 @@
 """Scores what `kinetoscope summary --format json` says first, against what is true by construction.
 
-The answer that is judged: the rows of `run_advice`, if there are any, and then those of `advice`, as `summary` prints
-them. Rows whose action is that there is nothing to do are no claims, unless nothing else is said.
+The answer that is judged: the verdict, and what else is claimed. Claims whose action is that there is nothing to do are no claims, unless nothing else is said.
 """
 
 from __future__ import annotations
@@ -61,17 +60,9 @@ def answer(path: Path) -> list[Claim]:
 
 
 def claims(summary: dict[str, Any]) -> list[Claim]:
-    """The claims of a summary, and only if there are none, that nothing stands out."""
-    answers = summary.get("answers", {})
-    rows = [row for view in ("run_advice", "advice") for row in _rows(answers.get(view, {}))]
-    found = [_claim(row) for row in rows]
+    """The claims of an answer, and only if there are none, that nothing stands out."""
+    found = [_claim(row) for row in (summary["verdict"], *summary["also"]) if row]
     return [claim for claim in found if not claim.is_nothing] or found
-
-
-def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    data = table.get("data", {})
-    for values in zip(*data.values(), strict=True):
-        yield dict(zip(data, values, strict=True))
 
 
 def _claim(row: dict[str, Any]) -> Claim:

@@ -59,10 +59,6 @@ def test_no_answer_is_withheld():
     assert judge(Case(UNKNOWN, Training()), []).first == "right"
 
 
-def table(rows: list[dict[str, object]]) -> dict[str, object]:
-    return {"data": {name: [row[name] for row in rows] for name in rows[0]}}
-
-
 def row(title: str, action: str, confidence: str = "high", saving_frac: float | None = None) -> dict[str, object]:
     return {
         "title": title,
@@ -76,13 +72,8 @@ def row(title: str, action: str, confidence: str = "high", saving_frac: float | 
 
 def test_claims_come_as_the_summary_prints_them():
     summary = {
-        "answers": {
-            "advice": table(
-                [row("Copies take 9 %.", "Pin memory.", "medium", 0.09), row("Nothing to fix in loading.", "Nothing.")]
-            ),
-            "run_advice": table([row("No rank is slower.", "There is nothing to do.")]),
-            "overview": {"data": {}},
-        }
+        "verdict": row("Copies take 9 %.", "Pin memory.", "medium", 0.09),
+        "also": [row("Nothing to fix in loading.", "Nothing."), row("No rank is slower.", "There is nothing to do.")],
     }
     assert claims(json.loads(json.dumps(summary))) == [
         Claim("Copies take 9 %.", "Copies take 9 %. 1 ms Pin memory. ", "medium", 0.09)
@@ -90,7 +81,7 @@ def test_claims_come_as_the_summary_prints_them():
 
 
 def test_nothing_stands_out_is_what_is_said_if_nothing_else_is():
-    summary = {"answers": {"advice": table([row("Nothing stands out.", "Nothing.")])}}
+    summary = {"verdict": row("Nothing stands out.", "Nothing."), "also": []}
     assert [said.is_nothing for said in claims(summary)] == [True]
 
 

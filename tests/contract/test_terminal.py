@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -191,12 +192,24 @@ def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, 
     assert "is slow" not in alone
 
 
-def test_the_summary_as_json_holds_the_answers_of_the_page(kinetoscope, cases):
+def test_the_summary_as_json_is_the_answer(kinetoscope, cases):
     folder = str(cases / "20_slow_rank_two_gloo")
     summary = json.loads(kinetoscope("summary", folder, "--format", "json")[1])
-    assert (summary["run"], summary["worker"], summary["span"]) == ("slower", "rank0", "8")
-    for view, answer in summary["answers"].items():
-        assert answer == json.loads(kinetoscope("view", view, folder, "--format", "json")[1])
+    assert (summary["run"], summary["worker"], summary["span"], summary["ranks"]) == ("slower", "rank0", "8", 2)
+    assert (summary["verdict"]["about"], summary["verdict"]["culprit"]["rank"]) == ("run", 1)
+    for view, rows in summary["rows"].items():
+        answer = json.loads(kinetoscope("view", view, folder, "--format", "json")[1])["data"]
+        for name, values in answer.items():
+            assert all(value in values for value in (row[name] for row in rows))
+    for number in summary["numbers"]:
+        row, column = number["row"], number["column"]
+        rows = json.loads(kinetoscope("view", row["view"], folder, "--format", "json")[1])["data"]
+        at = [all(rows[name][n] == key for name, key in row["key"].items()) for n in range(len(rows[column]))].index(
+            True
+        )
+        assert rows[column][at] == number["value"]
+    for question in summary["next"]:
+        assert kinetoscope(*shlex.split(question["command"])[1:])[0] == 0
 
 
 def test_a_server_says_its_tokens_per_second(kinetoscope, traces):

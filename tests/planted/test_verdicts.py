@@ -6,6 +6,7 @@ from planted.catalog import catalog
 from planted.judge import ABSTAINED, RIGHT, Verdict, bars, classify, is_right, judge, table
 from planted.labelled import labelled
 from planted.recording import Recording
+from support.one_answer import check_words
 from support.real_traces import FOLDER, MISSING
 
 SAMPLE = (
@@ -49,6 +50,8 @@ def test_the_verdict_is_right(name, tmp_path, monkeypatch):
     assert is_right(verdict), (verdict.accepted, verdict.rules, verdict.title)
     assert not verdict.is_confident_wrong
     assert verdict.stopped == STOPPED.get(name, ())
+    for path in tmp_path.glob("*.pt.trace.json"):
+        check_words(path)
 
 
 @pytest.mark.parametrize("name", [recording.name for recording in labelled()])

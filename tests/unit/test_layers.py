@@ -39,7 +39,7 @@ PACKAGES = {
         layers=[
             {"plugin", "cli", "api"},
             {"web", "notebook"},
-            {"engine", "export", "summary", "views"},
+            {"answer", "engine", "export", "views"},
             {"advice", "diagnostics", "timeline"},
             {"compare", "distributed"},
             {"critical_path", "reader", "view"},

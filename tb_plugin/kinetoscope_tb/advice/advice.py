@@ -146,6 +146,7 @@ def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
         None,
         "cannot_tell",
         "health",
+        doubt=("cannot_tell", "cannot_tell"),
     )
 
 
@@ -189,6 +190,7 @@ def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",
+        unknown=tuple(unknown),
     )
 
 

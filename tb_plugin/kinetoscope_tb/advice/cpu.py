@@ -23,7 +23,7 @@ from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from .facts import Facts
-from .model import Advice, Candidate, Cleared
+from .model import Advice, Candidate, Cleared, Culprit
 
 _LARGE = 0.10  # of the step: a part that isn't explained is worth a word from here on
 _FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
@@ -234,6 +234,7 @@ def _of_python(facts: Facts, lengths: Ints, shares: list[tuple[Place, float]], o
         "",
         saving,
         facts.host_candidate("Python outside operators", facts.host_time.spans["rest"]),
+        Culprit(function=shares[0][0].caller or None if named else None),
     )
 
 
@@ -312,4 +313,5 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         "",
         size,
         Candidate(family, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
+        Culprit(operator=name),
     )

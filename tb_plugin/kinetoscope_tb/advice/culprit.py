@@ -16,26 +16,29 @@ from ..measures.time.threads import main_thread
 from ..names.kernels import step_number
 from ..names.python_frames import is_of_library, without_address
 from .facts import Facts, launched_within
+from .model import Culprit
 
 _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
 _LONG_NS = 1_000_000
 
 
-class Culprit(NamedTuple):
+class HostCulprit(NamedTuple):
     """Who takes some of the host's time.
 
     Attributes:
         words: What it is, as in: most of it in `train.py(12): log`.
         spans: When it runs, hidden behind the device's work or not; empty if that isn't known, or if it launches work,
             which must remain.
+        names: What it is, by kind.
     """
 
     words: str
     spans: Intervals
+    names: Culprit
 
 
-def culprit(facts: Facts, spans: Intervals) -> Culprit | None:
+def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     """The innermost function of the program that most of the time lies in; without stacks an operator or annotation.
 
     Without any of these, code that wasn't recorded, by the operator that it follows. None if there is no such.
@@ -47,24 +50,29 @@ def culprit(facts: Facts, spans: Intervals) -> Culprit | None:
 
 def _candidates(
     facts: Facts, rows: pl.DataFrame, spans: Intervals, is_left_out: Callable[[str], bool]
-) -> Iterator[Culprit]:
+) -> Iterator[HostCulprit]:
     """Those that most of the time lies in, the shortest first; not the training loop, which launches the work."""
     threads = launching_threads(facts.trace).copy()
     threads[main_thread(facts.trace)] = True
-    rows = rows.select("name", "thread", "start_ns", "dur_ns")
+    kind = pl.col("kind").cast(pl.String) if "kind" in rows.columns else pl.lit("function")
+    rows = rows.select("name", "thread", "start_ns", "dur_ns", kind=kind)
     rows = rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
     start = rows["start_ns"].to_numpy()
     inside = length_within(spans, start, start + rows["dur_ns"].to_numpy())
     sums = rows.with_columns(inside=pl.Series(inside)).group_by("name").agg(pl.col("dur_ns", "inside").sum())
     most = sums.filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
     for name in most.sort("dur_ns", pl.col("name").cast(pl.String))["name"].cast(pl.String).to_list():
-        own = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
-        share = float(launched_within(facts.trace, own)[facts.kernel_rows].mean()) if facts.kernel_rows.size else 0.0
+        own = rows.filter(pl.col("name").cast(pl.String) == name)
+        own_spans = intervals_of(own)
+        share = (
+            float(launched_within(facts.trace, own_spans)[facts.kernel_rows].mean()) if facts.kernel_rows.size else 0.0
+        )
         if share <= _MOST:
-            yield Culprit(f"`{without_address(name)}`", own if share <= _HARDLY else merge([]))
+            spans_of = own_spans if share <= _HARDLY else merge([])
+            yield HostCulprit(f"`{without_address(name)}`", spans_of, _of_kind(own["kind"][0], without_address(name)))
 
 
-def _code_after(facts: Facts, spans: Intervals) -> Culprit | None:
+def _code_after(facts: Facts, spans: Intervals) -> HostCulprit | None:
     """Code that wasn't recorded, if most of the time lies in long stretches of it behind one operator."""
     host, (start, end) = facts.trace.host_events, spans
     is_long = end - start >= _LONG_NS
@@ -77,4 +85,12 @@ def _code_after(facts: Facts, spans: Intervals) -> Culprit | None:
     if sums.is_empty() or sums["length"][-1] < _MOST * int((end - spans[0]).sum()):
         return None
     suffix = " that wasn't recorded" if facts.trace.python_calls.is_empty() else ""
-    return Culprit(f"code after `{sums['name'][-1]}`{suffix}", merge([]))
+    words = f"code after `{sums['name'][-1]}`"
+    return HostCulprit(f"{words}{suffix}", merge([]), Culprit(range=words.replace("`", "")))
+
+
+def _of_kind(kind: str, name: str) -> Culprit:
+    """The culprit by what it is."""
+    if kind == "function":
+        return Culprit(function=name)
+    return Culprit(operator=name) if kind == "operator" else Culprit(range=name)

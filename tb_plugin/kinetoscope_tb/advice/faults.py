@@ -166,6 +166,7 @@ class Faults:
             "cannot_tell",
             "health",
             size_ns=round(self.share(numbers) * self._facts.step_ns),
+            doubt=("cannot_tell", "cannot_tell"),
         )
 
     def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
@@ -199,7 +200,7 @@ class Faults:
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
         lower = _LOWER.get(advice.confidence, advice.confidence)
-        return replace(advice, evidence=advice.evidence + doubt, confidence=lower)
+        return replace(advice, evidence=advice.evidence + doubt, confidence=lower, doubt=(lower, advice.parts[1]))
 
     def _part(self, numbers: _Numbers) -> str:
         share = self.share(numbers)

@@ -22,7 +22,7 @@ from ..names import text
 from ..names.kernels import is_data_loading
 from .culprit import culprit
 from .facts import Facts, aten_operators, host_shares, is_optimizer
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Unknown
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .warm_up import loads_code, slow_launches
 
@@ -89,11 +89,12 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
     known = is_single or is_multiple
+    loads, source = _loading_function(facts)
     yield Advice(
         "data_loading",
         f"{facts.share_of_steps(lengths)} waits for data.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{_loading_function(facts)}",
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{loads}",
         "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
         if is_single
         else _STALL
@@ -105,21 +106,26 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "data loading" if facts.has_device else "",
         waiting,
         DATA_LOADING,
+        source,
     )
 
 
-def _loading_function(facts: Facts) -> str:
-    """The function that the host is in for most of the idle time that waits for data; empty without Python stacks."""
+def _loading_function(facts: Facts) -> tuple[str, Culprit]:
+    """The function that the host is in for most of the idle time that waits for data, as a sentence and by its name.
+
+    Both are empty without Python stacks.
+    """
     if not facts.has_device or facts.trace.python_calls.is_empty():
-        return ""
+        return "", Culprit()
     from ..measures.time.idle_culprits import culprit_pieces  # where the host was late alone
 
     by_function = culprit_pieces(facts.trace).by_function("data loading")
     host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
     share = longest / max(1, int(by_function["dur_ns"].sum()))
     if host is None or source is None or share < _HALF:
-        return ""
-    return f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
+        return "", Culprit()
+    words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
+    return words, Culprit(function=source)
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -219,6 +225,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         "host late",
         waiting + latency,
         LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
+        who.names if who else Culprit(),
     )
 
 

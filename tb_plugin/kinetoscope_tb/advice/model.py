@@ -15,6 +15,40 @@ from numpy.typing import NDArray
 from ..arrays.intervals import Intervals
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
+Parts = tuple[Confidence, Confidence]
+
+_PARTS: dict[Confidence, Parts] = {
+    "high": ("high", "high"),
+    "medium": ("high", "medium"),
+    "low": ("low", "medium"),
+    "cannot_tell": ("high", "cannot_tell"),
+}
+"""What a rule's word says of the measurement and of the cause."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """Who is behind a claim, as far as it is known.
+
+    Attributes:
+        rank: The rank, in a run.
+        worker: Its worker's name.
+        device: The device, if it is one of several.
+        function: The Python function, as `train.py(12): log`.
+        operator: The operator.
+        module: The class of the module that most of the operator's time is in.
+        kernel: The kernel, copy or fill, by its full name.
+        range: The annotation, or other host code, by its name.
+    """
+
+    rank: int | None = None
+    worker: str | None = None
+    device: int | None = None
+    function: str | None = None
+    operator: str | None = None
+    module: str | None = None
+    kernel: str | None = None
+    range: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +97,9 @@ class Advice:
         filter: Filter for that view.
         size_ns: How much of the step it is about, if that isn't what it could save.
         candidate: What could take less time.
+        culprit: The code that the title or the evidence names.
+        doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
+        unknown: What is unknown besides, of the row that says what is fine.
     """
 
     rule: str
@@ -75,6 +112,14 @@ class Advice:
     filter: str = ""
     size_ns: int | None = None
     candidate: Candidate | None = field(default=None, compare=False, repr=False)
+    culprit: Culprit = Culprit()
+    doubt: Parts | None = None
+    unknown: tuple[Unknown, ...] = ()
+
+    @property
+    def parts(self) -> Parts:
+        """How certain the measurement is, and the cause; `confidence` is the word that is shown."""
+        return self.doubt or _PARTS[self.confidence]
 
     @property
     def kernels(self) -> NDArray[np.integer] | None:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-import polars as pl
 
+from ..answer.first_screen import WIDTH, blocks_of, text_lines
+from ..answer.recording import recording_answer
 from ..docstrings import docstring
-from ..engine.answers import compute
+from ..engine.answers import cached_frame, frame_of_run
 from ..names.text import visible
-from ..summary import OF_RUN, WIDTH, environment_line, recording_blocks, run_blocks, text_lines, views_of, waiting_for
 from ..views import EVERY_VIEW
+from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
+    from ..answer.model import Answer
     from ..discovery import Listing, TraceFile
-    from ..engine.answers import Missing
-    from ..trace import Trace
-    from ..view import Recorded
-
-    Answers = Mapping[str, pl.DataFrame | Missing]
 
 
 def _summary(
@@ -37,50 +35,39 @@ def _summary(
     listing = listed(path, communication)
     is_of_run = names["worker"] is None
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
-    run = _answers_of_run(listing, file) if is_of_run and len(listing.runs[file.run]) > 1 else {}
     with opened(file, device, captures) as trace:
-        own = _answers(trace, views_of(trace))
-        if form == "json":
-            click.echo(_json(file, {**run, **own}))
-            return
-        for line in _lines(listing, file, trace, run, own):
+        answer = replace(
+            recording_answer(trace, EVERY_VIEW, cached_frame),
+            run=file.run,
+            worker=file.worker,
+            span=file.span,
+            path=path,
+        )
+    if is_of_run and len(listing.runs[file.run]) > 1:
+        answer = _of_run(answer, listing, file)
+    if form == "json":
+        click.echo(json_text(answer.values()))
+    else:
+        for line in _lines(answer):
             click.echo(line)
 
 
-def _answers_of_run(listing: Listing, file: TraceFile) -> Answers:
+def _of_run(answer: Answer, listing: Listing, file: TraceFile) -> Answer:
+    from ..answer.run import OF_RUN, with_ranks
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    return _answers(side_by_side(listing, file, "run"), OF_RUN)
+    ranks = side_by_side(listing, file, "run")
+    frames = [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN]
+    return with_ranks(answer, frames, EVERY_VIEW, len(listing.runs[file.run]))
 
 
-def _answers(recorded: Recorded, views: Sequence[str]) -> dict[str, pl.DataFrame | Missing]:
-    """The answers of the views that the summary is made of, or why there is none."""
-    return {view: compute(EVERY_VIEW[view], recorded, {}) for view in views}
-
-
-def _lines(listing: Listing, file: TraceFile, trace: Trace, run: Answers, own: Answers) -> Iterator[str]:
+def _lines(answer: Answer) -> Iterator[str]:
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    frames = {view: answer for view, answer in {**run, **own}.items() if isinstance(answer, pl.DataFrame)}
-    workers = len(listing.runs[file.run])
-    span = f" · {file.span}" if file.span else ""
-    yield visible(f"{file.run} · {f'{workers} ranks' if run else file.worker}{span}")
-    yield environment_line(trace, frames)
+    span = f" · {answer.span}" if answer.span else ""
+    yield visible(f"{answer.run} · {f'{answer.ranks} ranks' if answer.ranks else answer.worker}{span}")
+    yield answer.environment
     yield ""
-    if run:
-        yield from text_lines(run_blocks(frames), width)
-        yield visible(f"{file.worker} alone; --worker chooses another")
-    yield from text_lines(recording_blocks(trace, frames, waiting_for(frames, file.worker)), width)
-
-
-def _json(file: TraceFile, answers: Answers) -> str:
-    """The answers, each as `kinetoscope view --format json` has it."""
-    from ..web import encode  # JSON alone needs it
-    from ..web.json_text import json_text
-
-    place = {"state": "ready", "run": file.run, "worker": file.worker, "span": file.span}
-    return json_text(
-        {**place, "answers": {name: encode.view_answer(EVERY_VIEW[name], answer) for name, answer in answers.items()}}
-    )
+    yield from text_lines(blocks_of(answer, "--worker"), width)
 
 
 summary = click.Command(

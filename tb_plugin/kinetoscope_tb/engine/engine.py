@@ -365,6 +365,24 @@ class Engine:
         result = self._traces.result(file, trace, question, *arguments, compute=compute, most=most, after=after)
         return result_within(result, self._patience_s, "analyzing")
 
+    def about_trace(
+        self, file: TraceFile, question: Callable[[Trace], Result], shares: Callable[[Trace], object]
+    ) -> Result:
+        """The result of a function of the finished trace in a file, computed at the first call.
+
+        Args:
+            file: The file.
+            question: The function.
+            shares: Computes what it begins with (`View.shares`).
+
+        Raises:
+            TraceError: The file can't be used.
+            NotReady: It isn't computed yet.
+        """
+        trace = self.trace(file)
+        result = self._traces.result(file, trace, question, after=self._shared(file, trace, shares))
+        return result_within(result, self._patience_s, "analyzing")
+
     def timeline(self, file: TraceFile) -> Timeline:
         """The timeline of the trace in a file, built at the first call.
 

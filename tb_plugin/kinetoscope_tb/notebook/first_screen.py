@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 
+from ..answer.first_screen import Block, ClaimBlock, NameTable
 from ..names.text import visible
-from ..summary import Block, Claim, NameTable
 from .style import card, cell, sentence
 
 
@@ -17,12 +17,12 @@ def first_screen(title: str, environment: str, blocks: Iterable[Block]) -> str:
 
 
 def _block(block: Block) -> str:
-    if isinstance(block, Claim):
+    if isinstance(block, ClaimBlock):
         return _claim(block)
     return _table(block) if isinstance(block, NameTable) else sentence(visible(block))
 
 
-def _claim(claim: Claim) -> str:
+def _claim(claim: ClaimBlock) -> str:
     number = f"{claim.number}. " if claim.number else ""
     action = f"→ {visible(claim.action)}" if claim.action else ""
     title = f"<p><strong>{html.escape(number + visible(claim.title))}</strong></p>"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
 
+from ..answer.recording import recording_answer
+from ..answer.run import OF_RUN, with_ranks
 from ..compare.changes import ID as CHANGES
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
-from ..engine.answers import NotReady
+from ..engine.answers import Missing, NotReady, ask_all, cached_frame
 from ..engine.cache import configured
 from ..engine.engine import Engine
-from ..errors import NotFound
+from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
+from ..measures.time.idle_causes import split_gaps_of_devices
 from ..names.roles import is_frontend
 from ..view import catalogue
 from ..views import EVERY_VIEW
@@ -27,6 +31,7 @@ from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response
 
 if TYPE_CHECKING:
+    from ..answer.model import Answer
     from ..discovery import TraceFile
     from ..trace import Trace
     from ..view import View
@@ -67,6 +72,7 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     """
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
+    answers["/answer"] = _answer
     answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
     answers |= {**export.ROUTES, **perfetto.ROUTES}
@@ -130,6 +136,27 @@ def _view(engine: Engine, request: Request) -> object:
     return encode.view_answer(view, frame, engine.doubt(view, file))
 
 
+def _answer(engine: Engine, request: Request) -> object:
+    query = query_of(request, NAMES, optional=("of",))
+    of = query.get("of", "recording")
+    if of not in ("recording", "run"):
+        raise BadParameter(f"of={of!r} is not possible; choose one of recording, run.")
+    file = file_of(engine, query)
+    own = partial(engine.about_trace, file, _answer_about, split_gaps_of_devices)
+    views = [partial(engine.run_frame, EVERY_VIEW[view], file, {}) for view in OF_RUN] if of == "run" else []
+    recording, *frames = ask_all(own, *views)
+    answer = replace(recording, run=file.run, worker=file.worker, span=file.span, path=file.shown)
+    listing = engine.listing()
+    if frames and listing is not None:
+        known = [None if isinstance(frame, Missing) else frame for frame in frames]
+        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.runs[file.run]))
+    return {"state": "ready", **answer.values()}
+
+
+def _answer_about(trace: Trace) -> Answer:
+    return recording_answer(trace, EVERY_VIEW, cached_frame)
+
+
 def _shared_results() -> list[Callable[[Trace], object]]:
     """What views begin with, in the order of the page."""
     shares = [view.shares for view in EVERY_VIEW.values() if view.scope == "recording"]
@@ -160,7 +187,7 @@ def _event(engine: Engine, request: Request) -> object:
 
 
 def _unknown_route(_engine: Engine, request: Request) -> object:
-    routes_here = ("runs", "views", "state", "view", "compare", "event", "timeline", "capture", "static/…")
+    routes_here = ("runs", "views", "state", "view", "answer", "compare", "event", "timeline", "capture", "static/…")
     raise NotFound("route", request.path, routes_here)
 
 

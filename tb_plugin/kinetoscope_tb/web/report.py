@@ -12,18 +12,23 @@ import html
 import itertools
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..answer.recording import recording_answer
+from ..answer.run import OF_RUN, with_ranks
 from ..discovery import Listing
-from ..engine.answers import Missing, compute, merge_run_notes
+from ..engine.answers import Missing, cached_frame, compute, frame_of_run, merge_run_notes
 from ..engine.doubts import doubt
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
+from ..names.text import visible
 from ..pictures import Lines, parent_column
 from ..trace import Trace
 from ..view import catalogue
+from ..views import EVERY_VIEW
 from . import encode
 from .assets import asset
 from .json_text import failure, json_text
@@ -63,19 +68,33 @@ def report(
     """
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    files, traces = [], []
+    files, traces, headline = [], [], ""
     for file, trace in recordings:
         files.append(file)
         answers = _trace_answers(file, trace, views, rows, is_alone=ranks_of is None)
         if ranks_of is not None and answers["answers"]:
             for scope, place in (("span", file.span), ("run", "")):
                 if (scope, place) not in of_ranks:
-                    of_ranks[scope, place] = _answers(file, ranks_of(file, scope), views, rows, scope)
+                    ranks = ranks_of(file, scope)
+                    of_ranks[scope, place] = _answers(file, ranks, views, rows, scope)
+                    headline = headline or (_headline(file, trace, ranks) if scope == "run" else "")
                 answers["answers"] += of_ranks[scope, place]
+        headline = headline or _headline(file, trace, None)
         traces.append({"run": file.run, "worker": file.worker, "span": file.span, **answers})
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
     title = f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}"
-    return _page(json_text(content), title, _WITHOUT_ADDRESS if is_framed else "")
+    return _page(json_text(content), title, headline, _WITHOUT_ADDRESS if is_framed else "")
+
+
+def _headline(file: TraceFile, trace: Trace | KinetoscopeError, ranks: Ranks | None) -> str:
+    """What the answer about a recording, or about its run, says first; empty if it says nothing."""
+    if isinstance(trace, KinetoscopeError):
+        return ""
+    answer = replace(recording_answer(trace, EVERY_VIEW, cached_frame), worker=file.worker)
+    if ranks is not None:
+        frames = [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN]
+        answer = with_ranks(answer, frames, EVERY_VIEW, ranks.workers["worker"].n_unique())
+    return answer.verdict.title if answer.verdict else ""
 
 
 def _trace_answers(
@@ -127,8 +146,9 @@ def _answer(
     return encode.view_answer(view, first_rows, " ".join(filter(None, notes)))
 
 
-def _page(content: str, title: str, preparation: str) -> str:
+def _page(content: str, title: str, headline: str, preparation: str) -> str:
     """The page's own script and what prepares it, its content, and a policy that allows nothing else."""
+    description = html.escape(visible(headline))
     script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     digests = " ".join(f"'sha256-{_digest(code)}'" for code in (preparation, script) if code)
     policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:"
@@ -141,10 +161,11 @@ def _page(content: str, title: str, preparation: str) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="description" content="{description}">
 <title>{html.escape(title)}</title>
 </head>
 <body>
-<noscript>This report needs JavaScript. It contacts no other address.</noscript>
+<noscript>This report needs JavaScript. It contacts no other address.<p>{description}</p></noscript>
 <script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
 {first_script}<script type="module">{script}</script>
 <!--

@@ -1,0 +1,194 @@
+"""What an answer is. Times are integers in nanoseconds, shares fractions from 0 to 1."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..advice.model import Confidence, Culprit
+
+_IN_ORDER = ("nothing_to_fix", "no_straggler")
+
+Rows = tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """Which row of a view it is: enough for a link.
+
+    Args:
+        view: The view's id.
+        key: The values of its key columns.
+        parameters: The parameters with which it has this row.
+    """
+
+    view: str
+    key: Mapping[str, Any]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What was found.
+
+    Args:
+        id: The rule that says so.
+        about: `run`, or `recording`.
+        title: What it is, with its size.
+        evidence: The numbers that say so.
+        action: What to do.
+        saving_ns: By how much shorter the average step could be at most; None if it isn't about time, or unknown.
+        saving_frac: The same / the average step.
+        confidence: The word that is shown: the less certain of the two parts.
+        measurement: How certain the numbers are.
+        cause: How certain it is that they are so for the reason that the title gives.
+        culprit: Who it is, as far as that is known.
+        view: The view with the evidence.
+        filter: The filter of its rows; empty for all.
+        rows: Rows of views that show the culprit.
+        question: The question that the view answers.
+    """
+
+    id: str
+    about: str
+    title: str
+    evidence: str
+    action: str
+    saving_ns: int | None
+    saving_frac: float | None
+    confidence: Confidence
+    measurement: Confidence
+    cause: Confidence
+    culprit: Culprit
+    view: str
+    filter: str
+    rows: tuple[RowKey, ...] = ()
+    question: str = ""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether it says that there is nothing to fix."""
+        return self.id in _IN_ORDER
+
+
+@dataclass(frozen=True)
+class NotSaid:
+    """What can't be said.
+
+    Args:
+        topic: What is unknown.
+        reason: Why.
+        action: How to know it; empty where nothing is known to help.
+    """
+
+    topic: str
+    reason: str
+    action: str = ""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A key number.
+
+    Args:
+        id: `step`, `step_stdev`, `utilization`, `idle`, `mfu`, `tokens_per_s` or `peak_memory`.
+        value: Its value.
+        unit: `ns`, `fraction`, `tokens/s` or `bytes`.
+        of: The device, the phase, or the cause of idle time that it is of; empty for the recording.
+        row: The row of a view that has it.
+        column: The column.
+    """
+
+    id: str
+    value: float
+    unit: str
+    of: str
+    row: RowKey
+    column: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask next.
+
+    Args:
+        question: The question.
+        view: The view that answers it.
+        command: The command that prints it.
+    """
+
+    question: str
+    view: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer about a recording, or about a run and one of its recordings.
+
+    Args:
+        claims: What was found, the verdict first; what is in order last.
+        not_said: What can't be said, and why.
+        numbers: The key numbers.
+        sentences: Facts as sentences, by topic: `tokens`, `mfu`, `peak`.
+        rows: The first rows of the views that show where the time went, by the view's id.
+        environment: The device and versions, in a line.
+        steps: How many steps averages are over; 0 if none is marked.
+        step_noun: What a step is called.
+        events: Number of events.
+        window_ns: From the first event to the last.
+        ranks: How many workers the run has; 0 if the answer is about the recording alone.
+        run: The run.
+        worker: The worker whose recording it is.
+        span: The recording.
+        path: Where the recordings are, for commands.
+    """
+
+    rows: Mapping[str, Rows]
+    environment: str
+    steps: int
+    step_noun: str
+    events: int
+    window_ns: int
+    claims: tuple[Claim, ...] = ()
+    not_said: tuple[NotSaid, ...] = ()
+    numbers: tuple[Number, ...] = ()
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    ranks: int = 0
+    run: str = ""
+    worker: str = ""
+    span: str = ""
+    path: str = ""
+
+    @property
+    def verdict(self) -> Claim | None:
+        """The first claim: what costs most, or that nothing does; None if the file holds nothing with a duration."""
+        return self.claims[0] if self.claims else None
+
+    @property
+    def next(self) -> tuple[Question, ...]:
+        """What to ask next: the views with the evidence, in the order of the claims."""
+        targets = {claim.view: claim for claim in reversed(self.claims) if not claim.is_in_order}
+        return tuple(self._question(targets[view]) for view in reversed(targets))
+
+    def _question(self, claim: Claim) -> Question:
+        names = {"--run": self.run, "--worker": "" if claim.about == "run" else self.worker, "--span": self.span}
+        words = [word for option, name in names.items() if name for word in (option, name)]
+        words += ["--filter", claim.filter] if claim.filter else []
+        command = ["kinetoscope", "view", claim.view, *([self.path] if self.path else []), *words]
+        return Question(claim.question, claim.view, shlex.join(command))
+
+    def values(self) -> dict[str, Any]:
+        """The answer as JSON values, as docs/http_api.md describes them."""
+        names = ("run", "worker", "span", "ranks", "environment", "steps", "step_noun", "events", "window_ns")
+        claims = [asdict(claim) for claim in self.claims]
+        return {
+            **{name: getattr(self, name) for name in names},
+            "verdict": claims[0] if claims else None,
+            "also": claims[1:],
+            **{name: [asdict(part) for part in getattr(self, name)] for name in ("not_said", "numbers", "next")},
+            "sentences": dict(self.sentences),
+            "rows": {view: list(rows) for view, rows in self.rows.items()},
+        }

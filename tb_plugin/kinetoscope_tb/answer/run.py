@@ -1,0 +1,94 @@
+"""The answer about a run: first what its ranks say of each other, then what one of its recordings says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..advice.model import Culprit, Parts
+from ..names import text
+from .model import Answer, Claim, RowKey, Rows
+from .recording import Views, not_said_of, question_of, rows_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+OF_RUN = ("run_advice", "stragglers")
+"""The views of a run behind its answer."""
+
+MOST_RANKS = 8
+_LATE = ("straggler", "slow_at_times")
+_SAYS_NOTHING = ("no_straggler", "unknown")
+_OF_COMMUNICATION = ("communication", "gloo")
+_MOSTLY = 0.5  # of what communication takes
+_PARTS: dict[str, Parts] = {
+    "high": ("high", "high"),
+    "medium": ("high", "medium"),
+    "low": ("low", "low"),
+    "cannot_tell": ("cannot_tell", "cannot_tell"),
+}
+"""What a word of the view `run_advice` says of the measurement and of the cause."""
+
+
+def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: Views, workers: int) -> Answer:
+    """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
+
+    Args:
+        recording: The answer about one of its recordings.
+        frames: The views OF_RUN; None if there is no data.
+        views: All views.
+        workers: How many the run has.
+    """
+    advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
+    of_run = [_claim(row, rank_rows, views) for row in advice]
+    own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
+    causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
+    rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
+    left_out = len(rank_rows) - MOST_RANKS
+    others = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
+    return replace(
+        recording,
+        claims=(*causes, *own, *rest),
+        not_said=(*not_said_of(of_run), *recording.not_said),
+        sentences={**recording.sentences, **others},
+        rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
+        ranks=workers,
+    )
+
+
+def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
+    worker = row["filter"] if row["rule"] in _LATE else None
+    rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
+    measurement, cause = _PARTS[row["confidence"]]
+    return Claim(
+        id=row["rule"],
+        about="run",
+        title=row["title"],
+        evidence=row["evidence"],
+        action=row["action"],
+        saving_ns=row["saving_ns"],
+        saving_frac=row["saving_frac"],
+        confidence=row["confidence"],
+        measurement=measurement,
+        cause=cause,
+        culprit=Culprit(rank=rank, worker=worker),
+        view=row["view"],
+        filter=row["filter"] or "",
+        rows=(RowKey("stragglers", {"worker": worker}),) if rank is not None else (),
+        question=question_of(views[row["view"]]),
+    )
+
+
+def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], worker: str) -> Iterator[Claim]:
+    """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
+    names = [claim.filter for claim in late]
+    wait_ns = (late[0].saving_ns or 0) if late and worker not in names else 0
+    for claim in claims:
+        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * (claim.saving_ns or 0)
+        yield _after(claim, text.listed(names), wait_ns) if is_wait else claim
+
+
+def _after(claim: Claim, slow: str, wait_ns: int) -> Claim:
+    title = f"{claim.title.removesuffix('.')}: {text.time(wait_ns)} of it is waiting for {slow}."
+    return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")

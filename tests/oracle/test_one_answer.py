@@ -1,0 +1,20 @@
+"""Every screen's headline is that of the answer: on all samples here, and on planted recordings in planted/."""
+
+from pathlib import Path
+
+import pytest
+
+from support.one_answer import check_screens, check_words
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+RECORDINGS = [*sorted(SAMPLES.rglob("*.json.gz")), *sorted(SAMPLES.rglob("*.pickle.gz"))]
+
+
+@pytest.mark.parametrize("name", ["h100/training", "h100/server", "gloo_2ranks", "h100_snapshots/full.pickle.gz"])
+def test_every_screen_says_first_what_the_answer_says(name):
+    check_screens(SAMPLES / name)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: str(path.relative_to(SAMPLES)))
+def test_the_first_words_are_the_verdict_and_the_first_row_of_its_view(path):
+    check_words(path)
