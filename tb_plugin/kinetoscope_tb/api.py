@@ -11,10 +11,10 @@ import polars as pl
 from .answer.first_screen import WIDTH, blocks_of, text_lines
 from .answer.model import Answer
 from .answer.recording import recording_answer
-from .answer.run import OF_RUN, with_ranks
+from .answer.run import run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
-from .engine.answers import Missing, cached_frame, compute, frame_of_run, merge_run_notes
+from .engine.answers import Missing, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
@@ -135,13 +135,9 @@ class Profile:
     @property
     def answer(self) -> Answer:
         """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
-        own = recording_answer(self._trace, EVERY_VIEW, cached_frame)
-        own = replace(own, run=self.run, worker=self.worker, span=self.span, path=self.path)
+        own = recording_answer(self._trace).of_file(self._file, self.path)
         workers = len(self._listing.runs[self.run])
-        if workers < 2:
-            return own
-        ranks = self._ranks("run")
-        return with_ranks(own, [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN], EVERY_VIEW, workers)
+        return own if workers < 2 else run_answer(own, self._ranks("run"), workers)
 
     def summary(self, width: int = WIDTH) -> str:
         """Return the answer as text, the first screen: whether a rank of the run is slow, then what this one shows."""

@@ -200,7 +200,7 @@ class Faults:
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
         lower = _LOWER.get(advice.confidence, advice.confidence)
-        return replace(advice, evidence=advice.evidence + doubt, confidence=lower, doubt=(lower, advice.parts[1]))
+        return replace(advice, evidence=advice.evidence + doubt, confidence=lower, doubt=(lower, advice.certainty[1]))
 
     def _part(self, numbers: _Numbers) -> str:
         share = self.share(numbers)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..arrays.intervals import Intervals
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
-Parts = tuple[Confidence, Confidence]
+Certainty = tuple[Confidence, Confidence]
 
-_PARTS: dict[Confidence, Parts] = {
+_CERTAINTY: dict[Confidence, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
     "low": ("low", "medium"),
@@ -113,13 +113,13 @@ class Advice:
     size_ns: int | None = None
     candidate: Candidate | None = field(default=None, compare=False, repr=False)
     culprit: Culprit = Culprit()
-    doubt: Parts | None = None
+    doubt: Certainty | None = None
     unknown: tuple[Unknown, ...] = ()
 
     @property
-    def parts(self) -> Parts:
+    def certainty(self) -> Certainty:
         """How certain the measurement is, and the cause; `confidence` is the word that is shown."""
-        return self.doubt or _PARTS[self.confidence]
+        return self.doubt or _CERTAINTY[self.confidence]
 
     @property
     def kernels(self) -> NDArray[np.integer] | None:

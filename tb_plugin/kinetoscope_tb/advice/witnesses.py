@@ -15,7 +15,7 @@ import numpy as np
 
 from ..names import text
 from .facts import Facts
-from .model import Advice, Parts
+from .model import Advice, Certainty
 
 _NEAR = 1.1  # times: rounding, and times of two clocks
 _MOST = 0.5
@@ -144,6 +144,6 @@ def examine(facts: Facts, claim: Advice) -> Advice:
     for view, objection in WITNESSES.get(claim.rule, ()):
         if because := objection(facts, claim):
             evidence = f"{claim.evidence} The view `{view}` contradicts this: {because}."
-            doubt: Parts = ("cannot_tell", claim.parts[1])
+            doubt: Certainty = ("cannot_tell", claim.certainty[1])
             return replace(claim, evidence=evidence, confidence="cannot_tell", saving_ns=None, doubt=doubt)
     return claim

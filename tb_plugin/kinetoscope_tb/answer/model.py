@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ..advice.model import Confidence, Culprit
+
+if TYPE_CHECKING:
+    from ..discovery import TraceFile
 
 _IN_ORDER = ("nothing_to_fix", "no_straggler")
 
@@ -161,6 +164,15 @@ class Answer:
     worker: str = ""
     span: str = ""
     path: str = ""
+
+    def of_file(self, file: TraceFile, path: str) -> Answer:
+        """The answer with the names of its recording.
+
+        Args:
+            file: The recording's file.
+            path: What commands name: the file, or the logdir.
+        """
+        return replace(self, run=file.run, worker=file.worker, span=file.span, path=path)
 
     @property
     def verdict(self) -> Claim | None:

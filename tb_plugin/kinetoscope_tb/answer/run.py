@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..advice.model import Culprit, Parts
+from ..advice.model import Certainty, Culprit
+from ..engine.answers import frame_of_run
 from ..names import text
+from ..views import EVERY_VIEW
 from .model import Answer, Claim, RowKey, Rows
-from .recording import Views, not_said_of, question_of, rows_of
+from .recording import not_said_of, question_of, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ..distributed.run import Ranks
 
 OF_RUN = ("run_advice", "stragglers")
 """The views of a run behind its answer."""
@@ -22,7 +26,7 @@ _LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "unknown")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
-_PARTS: dict[str, Parts] = {
+_CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
     "low": ("low", "low"),
@@ -31,17 +35,21 @@ _PARTS: dict[str, Parts] = {
 """What a word of the view `run_advice` says of the measurement and of the cause."""
 
 
-def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: Views, workers: int) -> Answer:
+def run_answer(recording: Answer, ranks: Ranks, workers: int) -> Answer:
+    """`with_ranks` of the views of a run."""
+    return with_ranks(recording, [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN], workers)
+
+
+def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], workers: int) -> Answer:
     """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
 
     Args:
         recording: The answer about one of its recordings.
         frames: The views OF_RUN; None if there is no data.
-        views: All views.
         workers: How many the run has.
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_claim(row, rank_rows, views) for row in advice]
+    of_run = [_claim(row, rank_rows) for row in advice]
     own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -57,10 +65,10 @@ def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: 
     )
 
 
-def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
+def _claim(row: dict[str, Any], stragglers: Rows) -> Claim:
     worker = row["filter"] if row["rule"] in _LATE else None
     rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
-    measurement, cause = _PARTS[row["confidence"]]
+    measurement, cause = _CERTAINTY[row["confidence"]]
     return Claim(
         id=row["rule"],
         about="run",
@@ -76,7 +84,7 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
         view=row["view"],
         filter=row["filter"] or "",
         rows=(RowKey("stragglers", {"worker": worker}),) if rank is not None else (),
-        question=question_of(views[row["view"]]),
+        question=question_of(row["view"]),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +11,7 @@ import click
 from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
 from ..docstrings import docstring
-from ..engine.answers import cached_frame, frame_of_run
 from ..names.text import visible
-from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
@@ -36,13 +33,7 @@ def _summary(
     is_of_run = names["worker"] is None
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
     with opened(file, device, captures) as trace:
-        answer = replace(
-            recording_answer(trace, EVERY_VIEW, cached_frame),
-            run=file.run,
-            worker=file.worker,
-            span=file.span,
-            path=path,
-        )
+        answer = recording_answer(trace).of_file(file, path)
     if is_of_run and len(listing.runs[file.run]) > 1:
         answer = _of_run(answer, listing, file)
     if form == "json":
@@ -53,12 +44,10 @@ def _summary(
 
 
 def _of_run(answer: Answer, listing: Listing, file: TraceFile) -> Answer:
-    from ..answer.run import OF_RUN, with_ranks
+    from ..answer.run import run_answer
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    ranks = side_by_side(listing, file, "run")
-    frames = [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN]
-    return with_ranks(answer, frames, EVERY_VIEW, len(listing.runs[file.run]))
+    return run_answer(answer, side_by_side(listing, file, "run"), len(listing.runs[file.run]))
 
 
 def _lines(answer: Answer) -> Iterator[str]:

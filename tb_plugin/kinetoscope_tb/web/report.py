@@ -12,15 +12,14 @@ import html
 import itertools
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ..answer.recording import recording_answer
-from ..answer.run import OF_RUN, with_ranks
+from ..answer.run import run_answer
 from ..discovery import Listing
-from ..engine.answers import Missing, cached_frame, compute, frame_of_run, merge_run_notes
+from ..engine.answers import Missing, compute, merge_run_notes
 from ..engine.doubts import doubt
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
@@ -28,7 +27,6 @@ from ..names.text import visible
 from ..pictures import Lines, parent_column
 from ..trace import Trace
 from ..view import catalogue
-from ..views import EVERY_VIEW
 from . import encode
 from .assets import asset
 from .json_text import failure, json_text
@@ -90,10 +88,9 @@ def _headline(file: TraceFile, trace: Trace | KinetoscopeError, ranks: Ranks | N
     """What the answer about a recording, or about its run, says first; empty if it says nothing."""
     if isinstance(trace, KinetoscopeError):
         return ""
-    answer = replace(recording_answer(trace, EVERY_VIEW, cached_frame), worker=file.worker)
+    answer = recording_answer(trace).of_file(file, file.shown)
     if ranks is not None:
-        frames = [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN]
-        answer = with_ranks(answer, frames, EVERY_VIEW, ranks.workers["worker"].n_unique())
+        answer = run_answer(answer, ranks, ranks.workers["worker"].n_unique())
     return answer.verdict.title if answer.verdict else ""
 
 
