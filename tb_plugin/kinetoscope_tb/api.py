@@ -14,7 +14,7 @@ from .answer.recording import recording_answer
 from .answer.run import run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
-from .engine.answers import Missing, compute, merge_run_notes
+from .engine.answers import Missing, cached_frame, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
@@ -135,9 +135,9 @@ class Profile:
     @property
     def answer(self) -> Answer:
         """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
-        own = recording_answer(self._trace).of_file(self._file, self.path)
+        own = recording_answer(self._trace, EVERY_VIEW, cached_frame).of_file(self._file, self.path)
         workers = len(self._listing.runs[self.run])
-        return own if workers < 2 else run_answer(own, self._ranks("run"), workers)
+        return own if workers < 2 else run_answer(own, self._ranks("run"), EVERY_VIEW, workers)
 
     def summary(self, width: int = WIDTH) -> str:
         """Return the answer as text, the first screen: whether a rank of the run is slow, then what this one shows."""

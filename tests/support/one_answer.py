@@ -18,13 +18,13 @@ from kinetoscope_tb.answer.first_screen import blocks_of, text_lines
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine.answers import Missing, compute
+from kinetoscope_tb.engine.answers import Missing, cached_frame, compute
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.errors import MissingData
 from kinetoscope_tb.names.text import visible
 from kinetoscope_tb.trace import Trace
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import routes
 
 LONG_S = 60
@@ -45,7 +45,7 @@ def _words(text: str) -> str:
 def check_words(path: Path) -> None:
     """See that the text of one recording begins with its answer's verdict, which is the first row of its view."""
     trace = next(read_traces(str(path)))
-    answer = recording_answer(trace)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frame)
     if answer.verdict is not None:
         title = answer.verdict.title
         assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title

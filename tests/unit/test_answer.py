@@ -11,6 +11,7 @@ from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.run import with_ranks
+from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
 from support.machine import MS
@@ -30,7 +31,7 @@ def host_bound(name="train.py(12): log"):
 
 
 def test_the_verdict_names_who_it_is():
-    verdict = recording_answer(host_bound()).verdict
+    verdict = recording_answer(host_bound(), EVERY_VIEW, cached_frame).verdict
     assert (verdict.id, verdict.culprit) == ("host_bound", Culprit(function="train.py(12): log"))
     assert (verdict.measurement, verdict.cause, verdict.confidence) == ("high", "medium", "medium")
 
@@ -38,7 +39,7 @@ def test_the_verdict_names_who_it_is():
 def test_the_claims_are_the_rows_of_the_view():
     trace = host_bound()
     rows = VIEWS["advice"].run(trace).rows(named=True)
-    claims = recording_answer(trace).claims
+    claims = recording_answer(trace, EVERY_VIEW, cached_frame).claims
     for name, column in (
         ("id", "rule"),
         ("title", "title"),
@@ -50,7 +51,7 @@ def test_the_claims_are_the_rows_of_the_view():
 
 def test_numbers_are_those_of_the_rows_that_they_name():
     trace = host_bound()
-    numbers = recording_answer(trace).numbers
+    numbers = recording_answer(trace, EVERY_VIEW, cached_frame).numbers
     assert {number.id for number in numbers} == {"step", "step_stdev", "utilization", "idle"}
     for number in numbers:
         rows = VIEWS[number.row.view].run(trace).rows(named=True)
@@ -69,7 +70,7 @@ def test_a_claim_that_a_view_contradicts_is_uncertain_in_its_measurement():
 def test_what_is_unknown_besides_is_said_with_its_reason():
     trace = host_bound()
     unknown = advice(Facts(trace))[-1].unknown
-    said = {gap.topic: gap.reason for gap in recording_answer(trace).not_said}
+    said = {gap.topic: gap.reason for gap in recording_answer(trace, EVERY_VIEW, cached_frame).not_said}
     assert unknown
     assert {gap.topic: gap.reason for gap in unknown}.items() <= said.items()
     assert "MFU" in said
@@ -87,27 +88,27 @@ STRAGGLERS = pl.DataFrame(
 
 
 def of_rank(worker, *rules):
-    answer = recording_answer(host_bound())
+    answer = recording_answer(host_bound(), EVERY_VIEW, cached_frame)
     claims = tuple(replace(answer.verdict, id=rule, title=f"{rule}.", saving_ns=5 * MS) for rule in rules)
     return replace(answer, claims=claims, run="ddp", worker=worker, path="runs")
 
 
 def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
-    answer = with_ranks(of_rank("rank0", "communication", "copies"), [late, STRAGGLERS], 3)
+    answer = with_ranks(of_rank("rank0", "communication", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3)
     assert [claim.title for claim in answer.claims] == [
         *("Rank 2 is late.", "communication: 4 ms of it is waiting for rank2.", "copies.")
     ]
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2")
     assert answer.claims[1].action == "Make rank2 as fast as the other ranks first."
     assert answer.next[0].command == "kinetoscope view stragglers runs --run ddp --filter rank2"
-    own = with_ranks(of_rank("rank2", "communication"), [late, STRAGGLERS], 3)
+    own = with_ranks(of_rank("rank2", "communication"), [late, STRAGGLERS], EVERY_VIEW, 3)
     assert own.claims[1].title == "communication."
 
 
 @pytest.mark.parametrize(("rule", "confidence"), [("no_straggler", "high"), ("unknown", "cannot_tell")])
 def test_what_costs_comes_before_that_no_rank_is_slow(rule, confidence):
     rows = run_rows(rule=rule, title="No rank.", saving_ns=None, confidence=confidence, filter=None)
-    answer = with_ranks(of_rank("rank0", "copies"), [rows, None], 2)
+    answer = with_ranks(of_rank("rank0", "copies"), [rows, None], EVERY_VIEW, 2)
     assert [claim.id for claim in answer.claims] == ["copies", rule]
     assert ("No rank." in [gap.topic for gap in answer.not_said]) == (confidence == "cannot_tell")

@@ -39,8 +39,7 @@ PACKAGES = {
         layers=[
             {"plugin", "cli", "api"},
             {"web", "notebook"},
-            {"answer"},
-            {"engine", "export", "views"},
+            {"answer", "engine", "export", "views"},
             {"advice", "diagnostics", "timeline"},
             {"compare", "distributed"},
             {"critical_path", "reader", "view"},

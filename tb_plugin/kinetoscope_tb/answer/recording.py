@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from ..advice.given import given_advice
 from ..advice.model import Advice, Confidence, Culprit
 from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
-from ..engine.answers import cached_frame
 from ..entries import ENTRIES
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_iterations, has_snapshot
@@ -23,7 +22,7 @@ from ..names import text
 from ..names.text import visible
 from ..trace import Trace
 from ..trace.steps import step_noun
-from ..views import EVERY_VIEW
+from ..view import View
 from .model import Answer, Claim, NotSaid, Number, RowKey, Rows
 
 MOST = 5  # kernels and operators
@@ -34,9 +33,20 @@ _MOST_ROWS = {"lanes": MOST_LANES, "snapshot_failure": 1, "snapshot_alive": MOST
 """Of the views that list more than the answer."""
 
 
-def recording_answer(trace: Trace) -> Answer:
-    """The answer about a recording, or about a memory snapshot."""
-    rows = {view: part for view in _views(trace) if (part := _first_rows(trace, view))}
+Views = Mapping[str, View]
+FrameOf = Callable[[Trace, View], pl.DataFrame | None]
+
+
+def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
+    """The answer about a recording, or about a memory snapshot.
+
+    Args:
+        trace: The recording.
+        views: All views.
+        frame_of: Computes a view of it, or None if it has no data for that.
+    """
+    frames = {view: frame_of(trace, views[view]) for view in _views(trace)}
+    rows = {view: rows_of(frame, _MOST_ROWS.get(view)) for view, frame in frames.items() if frame is not None}
     answer = Answer(
         rows={view: part for view, part in rows.items() if view != "environment"},
         environment=_environment(trace, rows.get("environment", ())),
@@ -45,21 +55,21 @@ def recording_answer(trace: Trace) -> Answer:
         events=trace.meta.events,
         window_ns=trace.window[1] - trace.window[0],
     )
-    return _of_snapshot(answer) if has_snapshot(trace) else _of_trace(answer, trace)
+    return _of_snapshot(answer, views) if has_snapshot(trace) else _of_trace(answer, trace, views)
 
 
-def _of_snapshot(answer: Answer) -> Answer:
+def _of_snapshot(answer: Answer, views: Views) -> Answer:
     peaks = tuple(row for row in answer.rows.get("snapshot_levels", ()) if row["what"] == "peak")
     rows = {**answer.rows, "snapshot_levels": peaks}
-    claims = tuple(_of_failure(row) for row in rows.get("snapshot_failure", ()))
+    claims = tuple(_of_failure(row, views) for row in rows.get("snapshot_failure", ()))
     numbers = tuple(_numbers(rows))
     return replace(answer, claims=claims, rows=rows, numbers=numbers, sentences={"peak": _peaks(peaks)})
 
 
-def _of_trace(answer: Answer, trace: Trace) -> Answer:
+def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     top = tuple(_with_labels(trace, answer.rows.get("top", ())))
     findings = given_advice(trace, tuple(diagnose(trace)))
-    claims = tuple(_claim(trace, advice, findings.step_ns, top) for advice in findings.advice)
+    claims = tuple(_claim(trace, advice, findings.step_ns, top, views) for advice in findings.advice)
     unknowns = (NotSaid(gap.topic, gap.reason, gap.action) for advice in findings.advice for gap in advice.unknown)
     mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
@@ -89,11 +99,6 @@ def _views(trace: Trace) -> Iterator[str]:
         yield "overview"
 
 
-def _first_rows(trace: Trace, view: str) -> Rows:
-    frame = cached_frame(trace, EVERY_VIEW[view])
-    return () if frame is None else rows_of(frame, _MOST_ROWS.get(view))
-
-
 def rows_of(frame: pl.DataFrame, most: int | None = None) -> Rows:
     """The first rows of a frame, with None for what isn't a finite number."""
     floats = pl.col(pl.Float64, pl.Float32)
@@ -109,7 +114,7 @@ def _with_labels(trace: Trace, top: Rows) -> Iterator[dict[str, Any]]:
             yield {**row, "label": labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]}
 
 
-def _claim(trace: Trace, advice: Advice, step_ns: int, top: Rows) -> Claim:
+def _claim(trace: Trace, advice: Advice, step_ns: int, top: Rows, views: Views) -> Claim:
     culprit = _culprit(trace, advice, top)
     saving = advice.saving_ns
     measurement, cause = advice.certainty
@@ -128,13 +133,13 @@ def _claim(trace: Trace, advice: Advice, step_ns: int, top: Rows) -> Claim:
         view=advice.view,
         filter=advice.filter,
         rows=tuple(_rows_of_culprit(culprit)),
-        question=question_of(advice.view),
+        question=question_of(views[advice.view]),
     )
 
 
-def question_of(view: str) -> str:
+def question_of(view: View) -> str:
     """The question that a view helps to answer."""
-    return ENTRIES[EVERY_VIEW[view].entry].question
+    return ENTRIES[view.entry].question
 
 
 def not_said_of(claims: Iterable[Claim]) -> Iterator[NotSaid]:
@@ -144,7 +149,7 @@ def not_said_of(claims: Iterable[Claim]) -> Iterator[NotSaid]:
             yield NotSaid(claim.title, claim.evidence, claim.action)
 
 
-def _of_failure(row: dict[str, Any]) -> Claim:
+def _of_failure(row: dict[str, Any], views: Views) -> Claim:
     """Why the last allocation of a memory snapshot failed."""
     cause: Confidence = "medium" if row["cause"] == "full_or_outside" else "high"
     return Claim(
@@ -162,7 +167,7 @@ def _of_failure(row: dict[str, Any]) -> Claim:
         view="snapshot_failure",
         filter="",
         rows=(RowKey("snapshot_failure", {"device": row["device"], "event": row["event"]}),),
-        question=question_of("snapshot_failure"),
+        question=question_of(views["snapshot_failure"]),
     )
 
 

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..advice.model import Certainty, Culprit
-from ..engine.answers import frame_of_run
 from ..names import text
-from ..views import EVERY_VIEW
 from .model import Answer, Claim, RowKey, Rows
-from .recording import not_said_of, question_of, rows_of
+from .recording import Views, not_said_of, question_of, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,21 +33,23 @@ _CERTAINTY: dict[str, Certainty] = {
 """What a word of the view `run_advice` says of the measurement and of the cause."""
 
 
-def run_answer(recording: Answer, ranks: Ranks, workers: int) -> Answer:
-    """`with_ranks` of the views of a run."""
-    return with_ranks(recording, [frame_of_run(ranks, EVERY_VIEW[view]) for view in OF_RUN], workers)
+def run_answer(recording: Answer, ranks: Ranks, views: Views, workers: int) -> Answer:
+    """`with_ranks` of the summaries of a run."""
+    frames = [None if views[view].is_missing(ranks) else views[view].frame(ranks, {}) for view in OF_RUN]
+    return with_ranks(recording, frames, views, workers)
 
 
-def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], workers: int) -> Answer:
+def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: Views, workers: int) -> Answer:
     """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
 
     Args:
         recording: The answer about one of its recordings.
         frames: The views OF_RUN; None if there is no data.
+        views: All views.
         workers: How many the run has.
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_claim(row, rank_rows) for row in advice]
+    of_run = [_claim(row, rank_rows, views) for row in advice]
     own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -65,7 +65,7 @@ def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], workers
     )
 
 
-def _claim(row: dict[str, Any], stragglers: Rows) -> Claim:
+def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
     worker = row["filter"] if row["rule"] in _LATE else None
     rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
     measurement, cause = _CERTAINTY[row["confidence"]]
@@ -84,7 +84,7 @@ def _claim(row: dict[str, Any], stragglers: Rows) -> Claim:
         view=row["view"],
         filter=row["filter"] or "",
         rows=(RowKey("stragglers", {"worker": worker}),) if rank is not None else (),
-        question=question_of(row["view"]),
+        question=question_of(views[row["view"]]),
     )
 
 

@@ -11,7 +11,9 @@ import click
 from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
 from ..docstrings import docstring
+from ..engine.answers import cached_frame
 from ..names.text import visible
+from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
 from .traces import chosen, listed, opened
@@ -33,7 +35,7 @@ def _summary(
     is_of_run = names["worker"] is None
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
     with opened(file, device, captures) as trace:
-        answer = recording_answer(trace).of_file(file, path)
+        answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
     if is_of_run and len(listing.runs[file.run]) > 1:
         answer = _of_run(answer, listing, file)
     if form == "json":
@@ -47,7 +49,7 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile) -> Answer:
     from ..answer.run import run_answer
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    return run_answer(answer, side_by_side(listing, file, "run"), len(listing.runs[file.run]))
+    return run_answer(answer, side_by_side(listing, file, "run"), EVERY_VIEW, len(listing.runs[file.run]))
 
 
 def _lines(answer: Answer) -> Iterator[str]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ..discovery import TraceFile
-    from ..distributed.run import Ranks
     from ..reader import Preview
     from ..trace import Trace
     from ..view import Recorded, View
@@ -110,12 +109,6 @@ def answer(recorded: Recorded, view: View, *arguments: tuple[str, object]) -> pl
 def cached_frame(trace: Trace, view: View) -> pl.DataFrame | None:
     """The view of the trace, computed once for all who ask; None if the trace has no data for it."""
     result = (trace if view.reads_captures else trace.recording).results.get(answer, view).result()
-    return None if isinstance(result, Missing) else result
-
-
-def frame_of_run(ranks: Ranks, view: View) -> pl.DataFrame | None:
-    """The view of a run; None if it has no data for it."""
-    result = compute(view, ranks, {})
     return None if isinstance(result, Missing) else result
 
 

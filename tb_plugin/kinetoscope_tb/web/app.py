@@ -13,7 +13,7 @@ from ..answer.run import OF_RUN, with_ranks
 from ..compare.changes import ID as CHANGES
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
-from ..engine.answers import Missing, NotReady, ask_all
+from ..engine.answers import Missing, NotReady, ask_all, cached_frame
 from ..engine.cache import configured
 from ..engine.engine import Engine
 from ..errors import BadParameter, NotFound
@@ -30,6 +30,7 @@ from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response
 
 if TYPE_CHECKING:
+    from ..answer.model import Answer
     from ..discovery import TraceFile
     from ..trace import Trace
     from ..view import View
@@ -140,15 +141,19 @@ def _answer(engine: Engine, request: Request) -> object:
     if of not in ("recording", "run"):
         raise BadParameter(f"of={of!r} is not possible; choose one of recording, run.")
     file = file_of(engine, query)
-    own = partial(engine.about_trace, file, recording_answer, split_gaps_of_devices)
+    own = partial(engine.about_trace, file, _recording_answer, split_gaps_of_devices)
     views = [partial(engine.run_frame, EVERY_VIEW[view], file, {}) for view in OF_RUN] if of == "run" else []
     recording, *frames = ask_all(own, *views)
     answer = recording.of_file(file, file.shown)
     listing = engine.listing()
     if frames and listing is not None:
         known = [None if isinstance(frame, Missing) else frame for frame in frames]
-        answer = with_ranks(answer, known, len(listing.runs[file.run]))
+        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.runs[file.run]))
     return {"state": "ready", **answer.values()}
+
+
+def _recording_answer(trace: Trace) -> Answer:
+    return recording_answer(trace, EVERY_VIEW, cached_frame)
 
 
 def _shared_results() -> list[Callable[[Trace], object]]:

@@ -19,7 +19,7 @@ import polars as pl
 from ..answer.recording import recording_answer
 from ..answer.run import run_answer
 from ..discovery import Listing
-from ..engine.answers import Missing, compute, merge_run_notes
+from ..engine.answers import Missing, cached_frame, compute, merge_run_notes
 from ..engine.doubts import doubt
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
@@ -27,6 +27,7 @@ from ..names.text import visible
 from ..pictures import Lines, parent_column
 from ..trace import Trace
 from ..view import catalogue
+from ..views import EVERY_VIEW
 from . import encode
 from .assets import asset
 from .json_text import failure, json_text
@@ -88,9 +89,9 @@ def _headline(file: TraceFile, trace: Trace | KinetoscopeError, ranks: Ranks | N
     """What the answer about a recording, or about its run, says first; empty if it says nothing."""
     if isinstance(trace, KinetoscopeError):
         return ""
-    answer = recording_answer(trace).of_file(file, file.shown)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
     if ranks is not None:
-        answer = run_answer(answer, ranks, ranks.workers["worker"].n_unique())
+        answer = run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique())
     return answer.verdict.title if answer.verdict else ""
 
 

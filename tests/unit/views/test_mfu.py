@@ -3,6 +3,8 @@
 import pytest
 
 from kinetoscope_tb.answer.recording import recording_answer
+from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.views import EVERY_VIEW
 from kinetoscope_tb.views.device.mfu import IMPOSSIBLE, NO_MATRICES, mfu
 from support.build import TraceBuilder
 from support.machine import MS
@@ -43,7 +45,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
     (row,) = mfu(made).rows(named=True)
     assert row["known_frac"] == pytest.approx(8 / 9)
     assert (
-        recording_answer(made)
+        recording_answer(made, EVERY_VIEW, cached_frame)
         .sentences["mfu"]
         .startswith(f"MFU: at least {100 * row['mfu_frac']:.1f} % of 989.4 Tflop/s (bf16) over the average step of ")
     )
@@ -62,7 +64,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
 def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     (row,) = mfu(made).rows(named=True)
     assert (row["mfu_frac"], row["why_unknown"]) == (None, reason)
-    answer = recording_answer(made)
+    answer = recording_answer(made, EVERY_VIEW, cached_frame)
     assert "mfu" not in answer.sentences
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]
 
