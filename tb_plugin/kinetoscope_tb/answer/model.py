@@ -197,6 +197,7 @@ class Answer:
         names = ("run", "worker", "span", "ranks", "environment", "steps", "step_noun", "events", "window_ns")
         claims = [asdict(claim) for claim in self.claims]
         return {
+            "state": "ready",
             **{name: getattr(self, name) for name in names},
             "verdict": claims[0] if claims else None,
             "also": claims[1:],

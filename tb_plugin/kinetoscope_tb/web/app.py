@@ -149,7 +149,7 @@ def _answer(engine: Engine, request: Request) -> object:
     if frames and listing is not None:
         known = [None if isinstance(frame, Missing) else frame for frame in frames]
         answer = with_ranks(answer, known, EVERY_VIEW, len(listing.runs[file.run]))
-    return {"state": "ready", **answer.values()}
+    return answer.values()
 
 
 def _recording_answer(trace: Trace) -> Answer:
