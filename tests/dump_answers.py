@@ -104,6 +104,7 @@ def _of_recording(
     page: Page, views: list[dict[str, Any]], names: dict[str, str], stamp: str, *, is_first: bool
 ) -> Iterator[tuple[str, bytes]]:
     yield "state", page.ask("/state", **names)
+    yield "answer", page.ask("/answer", **names)
     for view in views:
         if view["scope"] != "recording" and not is_first:
             continue

@@ -150,6 +150,7 @@ VALID = {
     "/views": {},
     "/state": PLACE,
     "/view": {**PLACE, "view": "operators"},
+    "/answer": {**PLACE, "of": "run"},
     "/compare": {
         **PLACE,
         "view": "kernels",
@@ -184,6 +185,7 @@ WITHOUT_STAMP = {
     "/views",
     "/state",
     "/view",
+    "/answer",
     "/compare",
     "/event",
     "/timeline",
