@@ -158,8 +158,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (area,), (name, group)
         case Bands(begin, end, height, name, series):
             return (begin, end, height), (name, series)
-        case Sentence(amounts, texts):
-            return amounts, texts
+        case Sentence(texts, _, amounts):
+            return amounts or (), texts
         case Stacked(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()

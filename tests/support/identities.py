@@ -976,8 +976,6 @@ ALONE = {
     "advice.saving_ns advice.saving_frac run_advice.saving_ns run_advice.saving_frac": (
         "an upper bound, of another definition for each rule; tests/oracle/test_advice.py holds it"
     ),
-    "critical_path_summary.saving_ns critical_path_summary.saving_frac "
-    "snapshot_summary.saving_ns snapshot_summary.saving_frac": "always missing",
     "iterations.host_ns phases.token_ns limits.token_ns": "only servers' views give it",
     "limits.known_frac limits.bandwidth_frac limits.roof_frac operator_efficiency.roof_frac "
     "operator_efficiency.gap_ns kernel_efficiency.roof_frac kernel_efficiency.gap_ns "

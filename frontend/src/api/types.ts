@@ -78,7 +78,7 @@ export type Picture =
   | { kind: "heatmap"; down: string; across: string; parts: string[]; mark: string | null }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
-  | { kind: "sentence"; amounts: string[]; texts: string[]; colors: Record<string, string> }
+  | { kind: "sentence"; amounts: string[] | null; texts: string[]; colors: Record<string, string> }
   | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
   | {
     kind: "bands";

@@ -13,6 +13,11 @@ def has_several_workers(ranks: Ranks) -> bool:
     return len({ranks.members[i].worker for i, _ in ranks.readable}) > 1
 
 
+def has_several_times(ranks: Ranks) -> bool:
+    """Whether two workers are readable, and there is any time of them; memory snapshots have none."""
+    return has_several_workers(ranks) and bool((ranks.steps["total_ns"] > 0).any())
+
+
 def has_steps(ranks: Ranks) -> bool:
     """Whether any recording has a step."""
     return not ranks.steps.is_empty()

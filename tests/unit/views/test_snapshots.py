@@ -3,8 +3,10 @@
 import pytest
 
 from kinetoscope_tb.compare.comparison import compare
+from kinetoscope_tb.distributed.run import Member, Ranks
+from kinetoscope_tb.distributed.summary import summary as summary_of
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.views import VIEWS
+from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from support.snapshots import GIB, MIB, Allocator, failing, frames_of, small_snapshot, trained
 
 
@@ -30,6 +32,12 @@ def test_without_a_failure_it_is_summed_up_by_its_peak():
     assert summary["rule"] == "peak"
     assert summary["title"] == "Memory peaks at 144.00 MiB; 64.00 MiB of it is of `job/model.py:20 forward`."
     assert summary["evidence"].startswith("The next holders: `job/model.py:21 forward` 64.00 MiB, `")
+
+
+@pytest.mark.parametrize("view", ["run_advice", "stragglers"])
+def test_nothing_is_said_of_the_speed_of_ranks_by_their_snapshots(view):
+    members = [Member(f"rank{rank}", "1", 0, summary_of(read_snapshot(small_snapshot()))) for rank in range(2)]
+    assert RUN_VIEWS[view].is_missing(Ranks("job/memory", tuple(members)))
 
 
 CPP = [

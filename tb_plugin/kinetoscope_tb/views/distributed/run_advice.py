@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...distributed.contents import has_several_workers
+from ...distributed.contents import has_several_times
 from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, others_late, title
 from ...distributed.imbalance.links import SLOW, links
@@ -252,6 +252,6 @@ VIEW = View(
     place=Part("stragglers"),
     scope="run",
     within="recording",
-    needs=has_several_workers,
+    needs=has_several_times,
     hint="Not enough data to detect slow ranks. Record at least two ranks and three complete steps.",
 )

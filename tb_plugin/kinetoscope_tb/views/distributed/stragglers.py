@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from ...distributed.contents import has_several_workers
+from ...distributed.contents import has_several_times
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import verdicts
 from ...distributed.run import Ranks
@@ -71,6 +71,6 @@ VIEW = View(
     place=Tab("Slow ranks"),
     scope="run",
     within="recording",
-    needs=has_several_workers,
+    needs=has_several_times,
     hint="Not enough data to detect slow ranks. Record at least two ranks and three complete steps.",
 )

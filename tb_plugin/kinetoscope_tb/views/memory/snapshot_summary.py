@@ -13,7 +13,7 @@ from ...measures.recording.contents import has_snapshot
 from ...names.text import memory_size as size
 from ...names.text import percent
 from ...pictures import Sentence
-from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
+from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Head, View
 
@@ -27,7 +27,6 @@ class SnapshotSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        amounts=("saving_ns", "saving_frac"),
         texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={"peak": "cpu-exec", **dict.fromkeys(get_args(Cause), "warning")},
     )
@@ -36,8 +35,6 @@ class SnapshotSummary(Table):
     title = Column(PROSE, "Why the allocation failed, or how high the peak is and who holds most of it.")
     evidence = Column(PROSE, "The numbers behind it.")
     action = Column(PROSE, "What would have made room; missing if nothing failed.")
-    saving_ns = Column(DURATION, "Always missing.")
-    saving_frac = Column(FRACTION, "Always missing.")
     confidence = Column(TEXT, "low: two causes look alike without the memory of the device; else high.")
     view = Column(TEXT, "Id of the view that shows more.")
 
@@ -67,7 +64,7 @@ def _failure(trace: Trace, snapshot: DeviceSnapshot) -> tuple[object, ...]:
     failure = failures(trace, snapshot, None, 1)[-1]
     why = explanation(trace, snapshot, failure)
     confidence = "low" if failure.cause == "full_or_outside" else "high"
-    return failure.cause, why.sentence, why.evidence, why.action, None, None, confidence, "snapshot_failure"
+    return failure.cause, why.sentence, why.evidence, why.action, confidence, "snapshot_failure"
 
 
 def _peak(trace: Trace, snapshot: DeviceSnapshot, devices: int) -> tuple[object, ...]:
@@ -83,7 +80,7 @@ def _peak(trace: Trace, snapshot: DeviceSnapshot, devices: int) -> tuple[object,
     if reserved_bytes:
         share = percent(peak_bytes / reserved_bytes)
         sentences.append(f"Torch had {size(reserved_bytes)} reserved, {share} of it in tensors.")
-    return "peak", title, " ".join(sentences), None, None, None, "high", "snapshot_alive"
+    return "peak", title, " ".join(sentences), None, "high", "snapshot_alive"
 
 
 VIEW = View(

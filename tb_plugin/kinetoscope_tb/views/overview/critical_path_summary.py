@@ -14,7 +14,7 @@ from ...measures.recording.vendor import vendor_terms
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...pictures import Sentence
-from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
+from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.steps import step_noun
 from ...view import Head, View
@@ -46,7 +46,6 @@ class CriticalPathSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        amounts=("saving_ns", "saving_frac"),
         texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={},
     )
@@ -55,8 +54,6 @@ class CriticalPathSummary(Table):
     title = Column(PROSE, "The largest part of the path.")
     evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
     action = Column(PROSE, "Always missing: advice says what to do.")
-    saving_ns = Column(DURATION, "Always missing.")
-    saving_frac = Column(FRACTION, "Always missing.")
     confidence = Column(TEXT, "low: most of the path is waits that the trace doesn't explain; else high.")
     view = Column(TEXT, "Id of the view that says what to do.")
 
@@ -93,7 +90,7 @@ def _row(trace: Trace, path: pl.DataFrame, names: Names, spent: np.ndarray, step
     title = f"{text.percent(shares[most])} of the critical path is {words[most]}."
     color = _PARTS[CLASSES[most]][1]
     confidence = "low" if CLASSES[most] == "unexplained wait" else "high"
-    return color, title, " ".join(sentences), None, None, None, confidence, "advice"
+    return color, title, " ".join(sentences), None, confidence, "advice"
 
 
 def _largest_name(trace: Trace, part: pl.DataFrame, names: Names, steps: int) -> str:
