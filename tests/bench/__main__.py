@@ -18,6 +18,7 @@
     make bench ARGS="--producer"                    what recording costs a training, nothing else; four minutes
     make bench ARGS="--versions"                    the recorder's tests under each supported torch, nothing else
     make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
+    make bench ARGS="--history"                     how often a history has a false point, and misses a shift; three minutes
     make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
@@ -273,6 +274,7 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
     parser.add_argument("--quick", action="store_true", help="all but peers and pages, small")
     parser.add_argument("--gate", action="store_true", help="measure nothing but the gate's rates")
+    parser.add_argument("--history", action="store_true", help="measure nothing but the rates of histories")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
@@ -303,6 +305,12 @@ def main() -> None:
         from gate import report_gate
 
         report_gate(is_quick=arguments.quick)
+        report_missed()
+        return
+    if arguments.history:
+        from history import report_history
+
+        report_history(is_quick=arguments.quick)
         report_missed()
         return
     if arguments.versions is not None:

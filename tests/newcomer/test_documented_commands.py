@@ -39,6 +39,7 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
     "export": "a variable of a server of models",
     "touch": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope gate": "needs several recordings a side: tests/contract/test_gate.py",
+    "kinetoscope history": "needs a dozen runs and ends with 3 for fewer: tests/contract/test_history.py",
     "kinetoscope open": "serves until its page is closed: tests/contract/test_open.py, tests/contract/test_places.py",
     "cat trace.json.gz '|' kinetoscope open": "like it, with standard input: tests/contract/test_open.py",
     "kinetoscope why": "needs dumps of a job that hangs: tests/contract/test_why.py",

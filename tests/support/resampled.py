@@ -1,4 +1,4 @@
-"""Pairs of sides made of real steps: what a gate says where nothing changed, and where something did, is known of them.
+"""Recordings made of real steps: whether something changed is known of them, for the gate and for histories.
 
 A recording is a block bootstrap of the steps of a real one, in blocks of neighbors, so that steps stay correlated; times
 a factor of its own, which stands for what differs between processes. The factors of both sides have one distribution.
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kinetoscope_tb.compare.gate.decision import Question, Sample, decide
 from kinetoscope_tb.compare.headline import lengths
 from kinetoscope_tb.errors import TraceError
+from kinetoscope_tb.history.change_points import changes, confirmed_changes
 from kinetoscope_tb.measures.time.step_subset import has_steps
 from kinetoscope_tb.reader import read
 
@@ -56,10 +57,8 @@ def bootstrap(steps: Floats, generator: np.random.Generator) -> float:
     return float(steps[(starts[:, None] + np.arange(BLOCK)) % steps.size].ravel()[: steps.size].mean())
 
 
-def pair(
-    steps: Floats, spread: float, growth: float, n: int, generator: np.random.Generator, *, has_tails: bool = False
-) -> Sample:
-    """Two sides of `n` recordings each; with the spread between them if `spread` is above 0.
+def runs(steps: Floats, spread: float, size: int, generator: np.random.Generator, *, has_tails: bool = False) -> Floats:
+    """The mean steps of so many recordings in which nothing changed; with the spread between them if that is above 0.
 
     The variation of the steps is shrunk where it alone would exceed the spread, so that the spread is what it says.
     """
@@ -69,9 +68,28 @@ def pair(
         steps = steps.mean() * (steps / steps.mean()) ** (spread / 2 / own_spread)
         own_spread = spread / 2
     factor_spread = np.sqrt(max(0.0, spread**2 - own_spread**2))
-    factors = generator.standard_t(3, 2 * n) / np.sqrt(3) if has_tails else generator.standard_normal(2 * n)
-    values = np.array([bootstrap(steps, generator) for _ in range(2 * n)]) * np.exp(factor_spread * factors)
+    factors = generator.standard_t(3, size) / np.sqrt(3) if has_tails else generator.standard_normal(size)
+    return np.array([bootstrap(steps, generator) for _ in range(size)]) * np.exp(factor_spread * factors)
+
+
+def pair(
+    steps: Floats, spread: float, growth: float, n: int, generator: np.random.Generator, *, has_tails: bool = False
+) -> Sample:
+    """Two sides of `n` recordings each, of which the second one takes longer by `growth`."""
+    values = runs(steps, spread, 2 * n, generator, has_tails=has_tails)
     return Sample("step", values[:n], values[n:] * (1 + growth))
+
+
+def false_points(histories: Sequence[Floats]) -> tuple[int, int]:
+    """How many changes are reported of histories in which nothing changed, at the end and run by run."""
+    logarithms = [np.log(values) for values in histories]
+    return sum(len(confirmed_changes(row)) for row in logarithms), sum(len(changes(row)) for row in logarithms)
+
+
+def is_shift_seen(values: Floats, growth: float, at: int) -> bool:
+    """Whether a history that takes longer from a run on has a change there, to within two runs."""
+    shifted = np.concatenate([values[:at], values[at:] * (1 + growth)])
+    return any(abs(first - at) <= 2 for first in confirmed_changes(np.log(shifted)))
 
 
 def outcomes(samples: Iterator[Sample], question: Question) -> Counter[str]:

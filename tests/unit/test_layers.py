@@ -40,7 +40,7 @@ PACKAGES = {
             {"plugin", "cli", "api"},
             {"web", "notebook"},
             {"answer", "engine", "export", "views"},
-            {"advice", "diagnostics", "timeline"},
+            {"advice", "diagnostics", "history", "timeline"},
             {"compare", "distributed"},
             {"critical_path", "reader", "view"},
             {"discovery", "measures", "text_table"},

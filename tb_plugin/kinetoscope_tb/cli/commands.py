@@ -30,6 +30,8 @@ GROUPS = {
         "compare": "Compare two recordings: BASE and NEW are trace files or logdirs; without NEW both are in BASE.",
         "gate": "Judge by several recordings a side whether NEW became slower than BASE, with a stated rate of false "
         "alarms.",
+        "history": "Say since which run of LOGDIR a step takes longer, what of it, and what changed in the "
+        "environment.",
         "check": "Check that the traces in PATH are complete: readable, without losses, from every rank, with "
         "consistent clocks.",
         "why": "Say why a job stands still: which rank holds up the others, and where it is.",

@@ -109,19 +109,14 @@ class Manifests:
 
 
 def _read(entry: Entry) -> Manifest | None:
-    if entry.bytes is not None and entry.bytes > MOST_BYTES:
-        return None
-    try:
-        content = json.loads(stored_bytes(entry.path, 0, MOST_BYTES))
-    except (TraceError, OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(content, dict) or not isinstance(content.get("schema"), int) or "traceEvents" in content:
+    content = None if entry.bytes is not None and entry.bytes > MOST_BYTES else content_of(entry.path)
+    if content is None:
         return None
     notes = [*_of_run(content)]
     files: list[tuple[int, int, str]] = []
     missing: list[tuple[int, int, str]] = []
-    finishers = {str(rank.get("rank")) for rank in _dicts(content.get("ranks")) if rank.get("state") == ENDED}
-    for window in _dicts(content.get("windows")):
+    finishers = {str(rank.get("rank")) for rank in dicts(content.get("ranks")) if rank.get("state") == ENDED}
+    for window in dicts(content.get("windows")):
         notes += _of_window(window, finishers)
         files += _saved_in(window)
         missing += _missing_in(window, finishers)
@@ -129,10 +124,21 @@ def _read(entry: Entry) -> Manifest | None:
     return Manifest(tuple(notes[:MOST_NOTES]), tuple(files), tuple(missing))
 
 
+def content_of(path: str) -> dict[str, Any] | None:
+    """The object in a manifest; None if it isn't one."""
+    try:
+        content = json.loads(stored_bytes(path, 0, MOST_BYTES))
+    except (TraceError, OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or not isinstance(content.get("schema"), int) or "traceEvents" in content:
+        return None
+    return content
+
+
 def _of_snapshots(content: dict[str, Any]) -> Iterator[Note]:
     """Notes about memory snapshots that weren't written."""
     alike: dict[tuple[int, str, str], list[int]] = defaultdict(list)
-    for snapshot in _dicts(content.get("snapshots")):
+    for snapshot in dicts(content.get("snapshots")):
         state, span, rank = snapshot.get("state"), snapshot.get("span"), snapshot.get("rank")
         if state in (LOST, KEPT) and _is_number(span) and _is_number(rank):
             statement = next(text for _, _, text in _statements(snapshot))
@@ -187,7 +193,7 @@ def _of_run(content: dict[str, Any]) -> Iterator[Note]:
     by_problem: dict[tuple[str, str, bool], list[int]] = defaultdict(list)
     ranks_of: dict[str, list[int]] = defaultdict(list)
     doubts: dict[str, list[int]] = defaultdict(list)
-    for rank in _dicts(content.get("ranks")):
+    for rank in dicts(content.get("ranks")):
         number, problem, state = rank.get("rank"), rank.get("problem"), rank.get("state")
         if not _is_number(number):
             continue
@@ -196,7 +202,7 @@ def _of_run(content: dict[str, Any]) -> Iterator[Note]:
             by_problem[state, problem, is_loss].append(number)
         if isinstance(rank.get("doubt"), str):
             doubts[rank["doubt"]].append(number)
-        for left in _dicts(rank.get("left_out")):
+        for left in dicts(rank.get("left_out")):
             if _is_number(left.get("step")) and isinstance(left.get("problem"), str):
                 text = f"no window from step {left['step']} on: {left['problem']}"
                 ranks_of[text].append(number)
@@ -239,7 +245,8 @@ def _statements(outcome: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "not_copied", "note", f"not copied: {upload.get('problem')}"
 
 
-def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+def dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """The objects in a list; none if it is no list."""
     yield from (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 

@@ -70,7 +70,7 @@ class Summary:
     """The summary of one trace.
 
     Args:
-        facts: JSON values: rank, world_size, impossible, origin_ns, window, host, devices (names), backend, has_clock …
+        facts: JSON values: rank, world_size, impossible, origin_ns, window, host, devices (names), backend, torch …
         steps: STEPS.
         calls: CALLS.
         groups: GROUPS.

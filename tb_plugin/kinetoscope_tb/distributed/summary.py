@@ -13,6 +13,7 @@ from ..arrays.gather import map_categories
 from ..arrays.intervals import exclusive_lengths, length_within, merge
 from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
+from ..measures.recording.torch_version import torch_version
 from ..measures.serving.iterations import iterations
 from ..measures.time.breakdown import breakdown, intervals_of
 from ..measures.time.exposure import exposure
@@ -66,6 +67,9 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "origin_ns": trace.origin_ns,
         "window": list(trace.window),
         "backend": meta.distributed.get("backend"),
+        "torch": torch_version(trace),
+        "cuda": meta.cuda_version or meta.rocm_version,
+        "driver": meta.driver_version,
         "is_training": any(map(is_training, trace.host_events["name"].unique().cast(pl.String).drop_nulls())),
         "phases": frame["phase"].unique().sort().to_list(),
         "iterations": "" if frame.is_empty() else _digest(frame),

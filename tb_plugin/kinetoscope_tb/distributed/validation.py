@@ -81,7 +81,7 @@ def _of_facts(facts: Any) -> Iterator[str]:
     devices = facts.get("devices")
     if not (isinstance(devices, list) and all(map(_is_device, devices))):
         yield "its list of devices is invalid"
-    for name in ("backend", "host"):
+    for name in ("backend", "host", "torch", "cuda", "driver"):
         if not isinstance(facts.get(name), str | None):
             yield f"its {name} is {_shown(facts[name])}"
 

@@ -152,20 +152,28 @@ def _load(
     files: Sequence[TraceFile], cache: Cache | None, executors: ExecutorFactory, on_problem: Callable[[str], None]
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Load from the cache, from next to the recordings, or by reading the recordings."""
-    missing = {}
-    for file in files:
-        stored = None if cache is None else cache.open_summary(file.path, file.version)
-        if stored is None:
-            missing[file.key] = file
-        else:
-            yield file, stored
-    for file, stored in sidecar_summaries(list(missing.values()), on_problem):
+    missing = {file.key: file for file in files}
+    for file, stored in stored_summaries(files, cache, on_problem):
         del missing[file.key]
         yield file, stored
     for file, outcome in read_all(missing.values(), executors):
         if cache is not None and not isinstance(outcome, KinetoscopeError):
             write_summary_to_cache(outcome, file, cache)
         yield file, outcome
+
+
+def stored_summaries(
+    files: Sequence[TraceFile], cache: Cache | None, on_problem: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[TraceFile, PackedSummary]]:
+    """The files that have a summary in the cache or next to them; no recording is read."""
+    missing = []
+    for file in files:
+        stored = None if cache is None else cache.open_summary(file.path, file.version)
+        if stored is None:
+            missing.append(file)
+        else:
+            yield file, stored
+    yield from sidecar_summaries(missing, on_problem)
 
 
 def write_summary_to_cache(summary: PackedSummary, file: TraceFile, cache: Cache) -> None:

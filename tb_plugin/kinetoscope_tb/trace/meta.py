@@ -40,6 +40,22 @@ def positive_int(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 62 else 0
 
 
+def _cuda(number: object) -> str | None:
+    """12040 → 12.4, as the CUDA headers encode it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    return f"{number // 1000}.{number % 1000 // 10}" if number < 1_000_000 else str(number)
+
+
+def _hip(number: object) -> str | None:
+    """70253211 → 7.2.53211, as HIP_VERSION in HIP's headers encodes it; other numbers as they are."""
+    if not isinstance(number, int) or number <= 0:
+        return None
+    if number < 10_000_000:
+        return str(number)
+    return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
+
+
 @dataclass(frozen=True)
 class Meta:
     """The metadata of the file.
@@ -70,6 +86,22 @@ class Meta:
     def producer(self) -> Mapping[str, Any]:
         """Metadata that our recorder wrote; empty for other writers."""
         return self._mapping("kinetoscope")
+
+    @property
+    def cuda_version(self) -> str | None:
+        """The version of CUDA; None without it, or if the file doesn't say."""
+        version = self.producer.get("cuda_version")
+        return str(version) if version else _cuda(self.top.get("cuda_runtime_version"))
+
+    @property
+    def rocm_version(self) -> str | None:
+        """The version of ROCm's runtime; None without it, or if the file doesn't say."""
+        return _hip(self.top.get("hip_runtime_version"))
+
+    @property
+    def driver_version(self) -> str | None:
+        """The version of CUDA or ROCm that the driver supports; None if the file doesn't say."""
+        return _cuda(self.top.get("cuda_driver_version")) or _hip(self.top.get("hip_driver_version"))
 
     @property
     def clock(self) -> tuple[int, int] | None:

@@ -64,8 +64,8 @@ def _unused_device(trace: Trace) -> str | None:
 def job_facts(meta: Meta) -> list[tuple[str, object]]:
     """Facts from the file's metadata; None if missing."""
     return [
-        ("CUDA", meta.producer.get("cuda_version") or _version(meta.top.get("cuda_runtime_version"))),
-        ("ROCm", _hip_version(meta.top.get("hip_runtime_version"))),
+        ("CUDA", meta.cuda_version),
+        ("ROCm", meta.rocm_version),
         ("Python", meta.producer.get("python_version")),
         ("Host", meta.producer.get("host") or meta.top.get("host_name")),
         ("Rank", meta.rank),
@@ -100,22 +100,6 @@ def _steps(steps: pl.DataFrame) -> str:
     if len(names) == 1:
         return f"only {names[0]}, {'complete' if complete else 'incomplete'}"
     return f"{names[0]}–{names[-1]}, {complete} complete"
-
-
-def _version(number: object) -> str | None:
-    """12040 → 12.4, as the CUDA headers encode it; other numbers as they are."""
-    if not isinstance(number, int) or number <= 0:
-        return None
-    return f"{number // 1000}.{number % 1000 // 10}" if number < 1_000_000 else str(number)
-
-
-def _hip_version(number: object) -> str | None:
-    """70253211 → 7.2.53211, as HIP_VERSION in HIP's headers encodes it; other numbers as they are."""
-    if not isinstance(number, int) or number <= 0:
-        return None
-    if number < 10_000_000:
-        return str(number)
-    return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
 
 
 def _backend(name: object) -> object:
