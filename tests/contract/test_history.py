@@ -129,7 +129,7 @@ def test_runs_without_a_summary_are_named_and_no_recording_is_read(kinetoscope, 
     assert "2.15.0" in out  # what run.json says is there
 
 
-def test_other_devices_programs_and_ranks_are_not_compared_and_other_machines_are_told(
+def test_other_devices_programs_and_ranks_are_not_compared_and_other_machines_are_mentioned(
     kinetoscope, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path / "cache"))

@@ -52,11 +52,10 @@ class Series:
 
     @classmethod
     def of(cls, runs: Sequence[RecordedRun]) -> Series:
-        """The series that the newest measured run belongs to."""
-        in_order = sorted(runs, key=lambda run: run.started_ns)
-        newest = next((run for run in reversed(in_order) if not _why_unmeasured(run)), None)
-        reasons = [_why_unmeasured(run) or (_difference(run, newest) if newest else "") for run in in_order]
-        return cls(tuple(in_order), tuple(reasons))
+        """The series that the newest measured one of these runs, in order of time, belongs to."""
+        newest = next((run for run in reversed(runs) if not _why_unmeasured(run)), None)
+        reasons = [_why_unmeasured(run) or (_difference(run, newest) if newest else "") for run in runs]
+        return cls(tuple(runs), tuple(reasons))
 
     @cached_property
     def indices(self) -> list[int]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ..compare.headline import growth_text, pair_of_times
 from .change_points import AVERAGE_RUN_LENGTH, FEWEST_RUNS, POWER, WINDOWS
-from .recorded_run import IDLE, RecordedRun
+from .recorded_run import COMPUTATION, IDLE, RecordedRun
 from .series import Level, Series
 from .shares import rounded_points, shares
 
@@ -27,7 +27,7 @@ def sentences(series: Series) -> list[str]:
     return [*(_change(series, *pair) for pair in reversed(pairs)), *_basis(series), *_left_out(series)]
 
 
-def run_label(series: Series, index: int) -> str:
+def _run_label(series: Series, index: int) -> str:
     """Such as: run 41 (nightly-41, 2026-11-21 03:00)."""
     run = series.runs[index]
     return f"run {index + 1} ({', '.join(filter(None, (run.name, time_text(run.started_ns))))})"
@@ -43,7 +43,7 @@ def _change(series: Series, before: Level, after: Level) -> str:
     facts = [*_launches(before, after), *_facts(series, after.first)]
     environment = f"; {', '.join(facts)}" if facts else "; nothing known of the environment changed"
     parts = _points(before, after)
-    return f"Since {run_label(series, after.first)}: {growth}, {pair} a step, of which {parts}{environment}."
+    return f"Since {_run_label(series, after.first)}: {growth}, {pair} a step, of which {parts}{environment}."
 
 
 def _points(before: Level, after: Level) -> str:
@@ -90,15 +90,23 @@ def _basis(series: Series) -> Iterator[str]:
         return
     if len(series.levels) == 1:
         yield f"The step hasn't changed: {pair_of_times(series.levels[0].step_ns)} in {count} runs."
-    size = "" if math.isnan(series.finds_frac) else f" A change of {100 * series.finds_frac:.1f} % from now on is seen "
-    size += f"within {WINDOWS[0]} runs in about {100 * POWER:.0f} of 100 cases." if size else ""
     yield (
-        f"{count} runs compared, which vary by {100 * series.spread_frac:.2g} % between changes.{size} "
+        f"{count} runs compared, which vary by {100 * series.spread_frac:.2g} % between changes.{_power(series)} "
         f"False points: one in {AVERAGE_RUN_LENGTH:,} runs on average, at most."
     )
     hosts = sorted({run.environment.hosts for run in _comparable_runs(series)} - {""})
     if len(hosts) > 1:
         yield f"They ran on {len(hosts)} different machines ({_list(hosts)}): a machine may be what changed."
+
+
+def _power(series: Series) -> str:
+    """Which change the next runs would show; empty if too few runs are of the newest level."""
+    if math.isnan(series.finds_frac):
+        return ""
+    cases = f"{100 * POWER:.0f} of 100 cases"
+    return (
+        f" A change of {100 * series.finds_frac:.1f} % from now on is seen within {WINDOWS[0]} runs in about {cases}."
+    )
 
 
 def _left_out(series: Series) -> Iterator[str]:
@@ -118,7 +126,7 @@ def _left_out(series: Series) -> Iterator[str]:
 
 def culprits(run: RecordedRun) -> str:
     """What a step waits for longest, besides computing: the two largest parts by name."""
-    rest = {name: ns for name, ns in run.parts.items() if name not in ("computation", IDLE) and ns * 100 >= run.step_ns}
+    rest = {name: ns for name, ns in run.parts.items() if name not in (COMPUTATION, IDLE) and ns * 100 >= run.step_ns}
     largest = sorted(rest.items(), key=lambda part: -part[1])[:2]
     return ", ".join(f"{name} {pair_of_times(ns)}" for name, ns in largest)
 

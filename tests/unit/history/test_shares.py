@@ -54,8 +54,8 @@ def summary(steps, calls=()):
 
 def parts(*summaries):
     totals = StepTotals()
-    for one in summaries:
-        totals.add(one)
+    for window in summaries:
+        totals.add(window)
     return mean_parts([totals])[0]
 
 
