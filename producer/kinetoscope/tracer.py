@@ -44,13 +44,13 @@ from .sampling.system_sampler import KINDS, SystemSampler
 from .scheduling.request import Request
 from .scheduling.schedule import WindowLimit, describe_schedule
 from .scheduling.trigger import on_request
-from .session.hang_reports import USUAL_S
 from .session.memory_recorder import MemoryRecorder
 from .session.recording import Recording, WindowCallbacks
 from .session.results import ProfilerResults
 from .session.step_loop import StepLoop
 from .session.supervisor import Supervisor
 from .session.window_controller import StepActions, WindowController
+from .signals.hang_detector import DEFAULT_AFTER_S
 
 if TYPE_CHECKING:
     import os
@@ -147,8 +147,9 @@ class Tracer:
         signal: A signal that requests a window, by name or number, such as `SIGUSR2`. By default none is installed,
             since trainers and launchers use such signals, for example Lightning SIGUSR1 under SLURM.
         slow_step: Record the next steps after one that took this many times the usual time, such as 3; None for never.
-        hang_after_s: When a step lasts longer than this, and than twenty usual steps, write what this rank is in for
-            `kinetoscope why`: torch's flight recorder, stacks and states of threads, to `{run}/hang`. None for never.
+        hang_after_s: When a step lasts longer than this, and than ten usual steps, write what this rank is in for
+            `kinetoscope why`: torch's flight recorder, stacks and states of threads, to `{run}/hang`. The first step
+            has four times as long. None for never.
         save_on_signal: Save what is recorded before SIGTERM, Ctrl-C or SIGHUP ends the process (not SIGHUP under SLURM,
             which may use it to requeue the job), and keep the journal from which `kinetoscope recover` makes a trace
             after SIGKILL.
@@ -201,7 +202,7 @@ class Tracer:
         requests: bool = True,
         signal: str | int | None = None,
         slow_step: float | None = None,
-        hang_after_s: float | None = USUAL_S,
+        hang_after_s: float | None = DEFAULT_AFTER_S,
         save_on_signal: bool = True,
         keep_events: bool | None = None,
         max_window_s: float | None = None,

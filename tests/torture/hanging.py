@@ -45,6 +45,24 @@ def save_checkpoint():
     time.sleep(3 * AFTER_S)
 
 
+def evaluate():
+    time.sleep(600)
+
+
+class SlowFile:
+    """A file on a disk that takes its time."""
+
+    def write(self, _data):
+        time.sleep(600)
+
+    def flush(self):
+        pass
+
+
+def save_slowly():
+    torch.save({"weight": torch.ones(8)}, SlowFile())
+
+
 def block_on_lock():
     lock = threading.Lock()
     lock.acquire()
@@ -58,6 +76,7 @@ def exchange(group=None):
 def act(name, tracer, pair):
     """What the ranks do in the step that hangs; rank 1 is the culprit."""
     delays = {"sleeps": load_batch, "spins": spin, "holds": hold_the_interpreter, "locks": block_on_lock}
+    delays |= {"evaluates": evaluate, "saves": save_slowly}
     if name in delays and RANK == 1:
         delays[name]()
     if name == "absent_in_group":  # rank 2 waits in the world for ranks 0 and 1, rank 0 in their pair

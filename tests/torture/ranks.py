@@ -16,10 +16,7 @@ import torch.distributed as dist
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kinetoscope.signals import hang_detector
 from torture.training import Training
-
-hang_detector.LONGEST_S = 0.5
 
 
 class Rank(Training):

@@ -21,6 +21,8 @@ LINES = {
     "checkpoint": "save_checkpoint",
 }
 """The function that rank 1 is in, by scenario."""
+SLOW_WORK = {"evaluates": ("evaluate", "evaluating"), "saves": ("write", "saving a checkpoint")}
+"""The function that rank 1 is in, and what it does there, by scenario that a healthy job has, too."""
 STEP = 5
 SILENT = "holds"
 """The scenario whose rank 1 can't write."""
@@ -31,8 +33,8 @@ def runs(tmp_path_factory):
     """The folder of the runs, once all of them stand still and the slow one goes on."""
     folder = tmp_path_factory.mktemp("runs")
     torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *LINES, SILENT)
-    expected = [report(folder, name, rank) for name in LINES for rank in range(3)]
+    process = started(*torchrun, str(JOBS), str(folder), *LINES, *SLOW_WORK, SILENT)
+    expected = [report(folder, name, rank) for name in (*LINES, *SLOW_WORK) for rank in range(3)]
     expected += [report(folder, SILENT, rank) for rank in (0, 2)]
     try:
         wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None)
@@ -94,6 +96,17 @@ def test_why_names_the_culprit_and_its_line(runs, name):
     assert f"; it has been in {LINES[name]} (hanging.py:" in answer["sentence"]
     if name == "recv":
         assert answer["sentence"].startswith("Rank 1 never came to the other end of recv 0<-1 of default_pg;")
+
+
+@pytest.mark.parametrize("name", SLOW_WORK)
+def test_slow_work_of_a_healthy_job_has_no_culprit(runs, name):
+    status, answer = why(runs / name)
+    function, gerund = SLOW_WORK[name]
+    assert (status, answer["kind"], answer["culprits"]) == (0, "slow work", [])
+    assert answer["sentence"].startswith(f"Rank 1 has been {gerund} (hanging.py:")
+    assert "; ranks 0 and 2 wait for it since " in answer["sentence"]
+    assert answer["ranks"][1]["open"] == gerund
+    assert answer["ranks"][1]["function"].rpartition(".")[2] == function
 
 
 def test_why_says_that_a_rank_wrote_nothing(runs):

@@ -92,11 +92,11 @@ def test_when_one_rank_dies_between_two_windows_nothing_is_lost(launch):
 
 
 def test_a_hang_is_reported_and_the_recording_saved_when_the_job_ends(launch):
-    job = launch(rank=1, at="second window", event="hang")
+    job = launch(rank=1, at="second window", event="hang", options={"hang_after_s": 0.5})
     run = job.folder / "logdir" / "job"
     job.wait_for(run.exists)
     words = job.wait_for(
-        lambda: text if (text := run_command("status", run).out).count("step 8 hangs for") == 2 else ""
+        lambda: text if (text := run_command("status", run).out).count("step 8 has lasted for") == 2 else ""
     )
     assert "rank 0: running, 8 steps, recording" in words
     assert "rank 1: running, 8 steps, recording" in words

@@ -15,12 +15,10 @@ import logging
 import os
 import socket
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
 from ..atomic_write import replace_file
-from ..errors import UsageError
 from ..path_below import PathBelow
 from ..signals.call_stacks import CallTimes, call_stack, frames_by_tid, message, thread_frame
 from ..signals.flight_recorder import flight_recorder_dump
@@ -35,61 +33,39 @@ _LOG = logging.getLogger("kinetoscope")
 
 FOLDER = "hang"
 KEY = "kinetoscope_hang"
-USUAL_S = 30.0
-_TIMES_USUAL = 20
-_LOOK_S = 1.0
 _MOST_FILES = 8
+_MOST_NEWS_LINES = 40
 _MOST_THREADS = 64
 _MOST_MARKERS = 64
 _LONGEST_TEXT = 300
 
 
 class HangReports:
-    """Writes one file for each step that lasts too long; of many, the newest eight of this process stay.
+    """Writes a file for each step that lasts too long, and news in the journal; the newest eight files stay.
 
     Args:
         recording: The recording.
-        usual_ns: Returns the usual duration of a step; None in the first step, which may compile and load anything.
+        usual_ns: Returns the usual duration of a step; None in the first one.
+        note: Adds a piece of news to the journal.
     """
 
-    def __init__(self, recording: Recording, usual_ns: Callable[[], int | None]) -> None:
-        self._recording, self._usual_ns = recording, usual_ns
-        self._after_s: float | None = USUAL_S
+    def __init__(
+        self, recording: Recording, usual_ns: Callable[[], int | None], note: Callable[[str, object], None]
+    ) -> None:
+        self._recording, self._usual_ns, self._note = recording, usual_ns, note
         self._call_times = CallTimes()
-        self._reported_step: int | None = None
-        self._files: deque[PathBelow] = deque()
+        self._watched_step: int | None = None
+        self._files: dict[int, PathBelow] = {}  # by step, the oldest first
 
-    def set_limit(self, after_s: float | None) -> None:
-        """Report steps that last longer, and longer than twenty usual steps; None for none.
-
-        Raises:
-            UsageError: Not a positive number of seconds.
-        """
-        if after_s is not None and after_s <= 0:
-            raise UsageError(f"hang_after_s={after_s!r}: how many seconds a step may take, such as {USUAL_S:.0f}.")
-        self._after_s = after_s
-
-    @property
-    def is_on(self) -> bool:
-        """Whether anything is reported."""
-        return self._after_s is not None
-
-    def check(self) -> None:
-        """Look at the training's thread if its step lasts, and write a report if it lasts too long.
-
-        Raises:
-            OSError: The run's folder doesn't allow it.
-        """
-        elapsed_s = self._elapsed_s()
-        usual_ns = self._usual_ns() if elapsed_s >= _LOOK_S else None
-        if self._after_s is None or usual_ns is None:
-            return
-        self._look()
-        if elapsed_s > max(self._after_s, _TIMES_USUAL * usual_ns / 1e9):
-            self.write("step")
+    def watch(self) -> None:
+        """Compare the training's stack with the last one of this step: for how long is it at each line?"""
+        step = self._recording.counter.current_step()[0]
+        if step != self._watched_step:
+            self._watched_step, self._call_times = step, CallTimes()
+        self._call_times.update(call_stack(thread_frame(self._training_thread)))
 
     def write(self, reason: str) -> None:
-        """Write a report, unless there is one of this step.
+        """Write a report; it replaces an earlier one of this step.
 
         Args:
             reason: `step`, or the signal to which the process doesn't react.
@@ -97,44 +73,38 @@ class HangReports:
         Raises:
             OSError: The run's folder doesn't allow it.
         """
-        rank_and_folder = self._recording.trace_writer.known_rank_and_folder
-        step = self._recording.counter.current_step()[0]
-        if not self.is_on or rank_and_folder is None or self._reported_step == step:
+        step, start_ns = self._recording.counter.current_step()
+        elapsed_s, lines = (time.monotonic_ns() - start_ns) / 1e9, self._call_times.lines()
+        calls = [f"{file}:{line} {function.rpartition('.')[2]}" for file, line, function, _ in lines]
+        self._note("hanging", {"step": step, "seconds": round(elapsed_s), "stack": calls[:_MOST_NEWS_LINES]})
+        if (rank_and_folder := self._recording.trace_writer.known_rank_and_folder) is None:
             return
-        self._reported_step = step
         rank, folder = rank_and_folder[0], PathBelow(rank_and_folder[1], FOLDER)
-        self._look()
-        facts = {"rank": rank.global_rank, "world_size": rank.world_size, "reason": reason, **self._facts()}
+        facts = {"rank": rank.global_rank, "world_size": rank.world_size, "reason": reason}
         folder.make()
         file = folder / f"rank{rank.global_rank}.{step}.json"
-        replace_file(file, with_key(flight_recorder_dump(), KEY, facts))
-        _LOG.info("Step %d has lasted %.0f s: %s says where it is.", step, facts["step"]["seconds"], file)
-        self._files.append(file)
+        content = with_key(flight_recorder_dump(), KEY, {**facts, **self._facts(step, elapsed_s), "stack": lines})
+        replace_file(file, content)
+        _LOG.info("Step %d has lasted %.0f s: %s says where it is.", step, elapsed_s, file)
+        self._files[step] = file
         if len(self._files) > _MOST_FILES:
-            self._files.popleft().unlink()
-
-    def _look(self) -> None:
-        self._call_times.update(call_stack(thread_frame(self._training_thread)))
+            self._files.pop(min(self._files)).unlink()
 
     @property
     def _training_thread(self) -> int | None:
         ids = self._recording.owner.ids
         return None if ids is None else ids[1]
 
-    def _elapsed_s(self) -> float:
-        return (time.monotonic_ns() - self._recording.counter.current_step()[1]) / 1e9
-
-    def _facts(self) -> dict[str, Any]:
-        recording, now_ns, elapsed_s = self._recording, time.time_ns(), self._elapsed_s()
-        usual_ns, saved_traces = self._usual_ns(), recording.trace_writer.saved
-        ranges = recording.annotations.log.open_ranges()[:_MOST_MARKERS]
+    def _facts(self, step: int, elapsed_s: float) -> dict[str, Any]:
+        recording, now_ns, usual_ns = self._recording, time.time_ns(), self._usual_ns()
+        saved_traces, ranges = recording.trace_writer.saved, recording.annotations.log.open_ranges()[:_MOST_MARKERS]
         return {
             "version": __version__,
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "written_ns": now_ns,
             "step": {
-                "number": recording.counter.current_step()[0],
+                "number": step,
                 "seconds": round(elapsed_s, 1),
                 "usual_s": None if usual_ns is None else usual_ns / 1e9,
             },
@@ -143,7 +113,6 @@ class HangReports:
                 {"name": event.name[:_LONGEST_TEXT], "seconds": round((now_ns - event.start_ns) / 1e9, 1)}
                 for event in ranges
             ],
-            "stack": self._call_times.lines(),
             "message": message(thread_frame(self._training_thread)),
             "threads": thread_facts(),
         }

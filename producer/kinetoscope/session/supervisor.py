@@ -84,8 +84,8 @@ class Supervisor:
         """The requests for windows."""
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
-        self._hang_detector = HangDetector(self._journal.note, current_step, self.triggers.pace.median_ns)
-        self._hang_reports = HangReports(recording, lambda: self.triggers.pace.typical_ns)
+        hang_reports = HangReports(recording, self._usual_ns, self._journal.note)
+        self._hang_detector = HangDetector(hang_reports, current_step, self._usual_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
         self.step_start_ns = 0
@@ -98,12 +98,15 @@ class Supervisor:
         """The signal after which nothing more is recorded; the program decides when it ends."""
 
     def report_hangs(self, after_s: float | None) -> None:
-        """Write what this rank is in while a step lasts longer; None for never. See `HangReports`.
+        """Report where this rank is while a step lasts longer, in seconds; None for never. See `HangDetector`.
 
         Raises:
-            UsageError: Not a positive number of seconds.
+            UsageError: Not a positive number.
         """
-        self._hang_reports.set_limit(after_s)
+        self._hang_detector.set_limit(after_s)
+
+    def _usual_ns(self) -> int | None:
+        return self.triggers.pace.typical_ns
 
     def begin(self, save: Callable[[str], None]) -> None:
         """Start.
@@ -116,9 +119,8 @@ class Supervisor:
             tasks = []
             if self._has_journal:
                 tasks.append(Task("Writing the journal", self._journal.write, 0.0))
-                tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 5.0))
-                if self._hang_reports.is_on:
-                    tasks.append(Task("Writing where a step hangs", self._hang_reports.check, 1.0))
+                if self._hang_detector.is_on:
+                    tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))
             if self._accepts_requests:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
@@ -235,9 +237,8 @@ class Supervisor:
 
     def _on_stuck_signal(self, signal: str) -> None:
         """Record that the process doesn't react to a signal, and where it hangs, before it is killed."""
-        self._hang_detector.report()
         self._trace_writer.note_end_signal(signal)
-        self._hang_reports.write(signal)
+        self._hang_detector.report_signal(signal)
 
     def _on_request_signal(self, handler: SignalHandler) -> None:
         self.triggers.signal()

@@ -1,60 +1,112 @@
-"""Detects steps that hang, and records the call stack of the training's thread.
+"""Detects steps that hang: that last far longer than usual.
 
-A collective that waits for a rank that is gone ends with a SIGKILL from the launcher, after which the stack is lost. So
-the background thread records it while there is time.
+A step with a checkpoint or an evaluation does that too, so what it means is for the reader of the reports.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
-import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_S = 120.0
+DEFAULT_AFTER_S = 30.0
 _TIMES_USUAL = 10
-_MAX_FRAMES = 40
+_TIMES_IN_FIRST_STEP = 4  # it may compile and load anything
+_WATCH_AFTER_S = 1.0
+
+
+class HangReports(Protocol):
+    """Knows where the training is."""
+
+    def watch(self) -> None:
+        """Compare where the training is with where it was at the last call."""
+
+    def write(self, reason: str) -> None:
+        """Write where the training is.
+
+        Args:
+            reason: `step`, or the signal to which the process doesn't react.
+
+        Raises:
+            OSError: The run's folder doesn't allow it.
+        """
 
 
 class HangDetector:
-    """Reports each step that takes too long, once.
+    """Reports a step that lasts longer than the limit, and again whenever it has lasted twice as long.
 
     Args:
-        note: Receives the report.
-        current_step: Returns which step began last, on the thread that creates this object, and when on the clock.
-        usual_ns: Returns the usual duration of a step; None while it is unknown.
+        reports: Writes the reports.
+        current_step: Returns which step began last, and when on the clock.
+        usual_ns: Returns the usual duration of a step; None in the first one.
         clock_ns: A clock.
     """
 
     def __init__(
         self,
-        note: Callable[[str, object], None],
+        reports: HangReports,
         current_step: Callable[[], tuple[int, int]],
         usual_ns: Callable[[], int | None],
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self._note, self._current_step, self._usual_ns, self._clock_ns = note, current_step, usual_ns, clock_ns
-        self._thread = threading.get_ident()
-        self._reported_step: int | None = None
+        self._reports, self._current_step, self._usual_ns, self._clock_ns = reports, current_step, usual_ns, clock_ns
+        self._after_s: float | None = DEFAULT_AFTER_S
+        self._step: int | None = None
+        self._times_limit = 1
+
+    def set_limit(self, after_s: float | None) -> None:
+        """Report steps that last longer, and longer than ten usual steps; the first one has four times as long.
+
+        Args:
+            after_s: In seconds; None for no reports, also of signals.
+
+        Raises:
+            UsageError: Not a positive number.
+        """
+        if after_s is not None and after_s <= 0:
+            raise UsageError(
+                f"hang_after_s={after_s!r}: how many seconds a step may take, such as {DEFAULT_AFTER_S:.0f}."
+            )
+        self._after_s = after_s
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is reported."""
+        return self._after_s is not None
 
     def check(self) -> None:
-        """Report the training's stack if its step takes longer than two minutes and ten usual steps."""
-        if self._elapsed_s() > max(LONGEST_S, _TIMES_USUAL * (self._usual_ns() or 0) / 1e9):
-            self.report()
+        """Watch a step that lasts for a second, and report it if it lasts too long.
 
-    def report(self) -> None:
-        """Report the training's stack, unless it is reported already for this step."""
-        number, elapsed_s = self._current_step()[0], self._elapsed_s()
-        frame = sys._current_frames().get(self._thread)
-        if self._reported_step != number and frame is not None:
-            self._reported_step = number
-            frames = traceback.extract_stack(frame)[-_MAX_FRAMES:]
-            stack = [f"{entry.filename}:{entry.lineno} {entry.name}" for entry in reversed(frames)]
-            self._note("hanging", {"step": number, "seconds": round(elapsed_s), "stack": stack})
+        Raises:
+            OSError: The run's folder doesn't allow it.
+        """
+        step, start_ns = self._current_step()
+        elapsed_s = (self._clock_ns() - start_ns) / 1e9
+        if self._after_s is None or elapsed_s < _WATCH_AFTER_S:
+            return
+        if step != self._step:
+            self._step, self._times_limit = step, 1
+        self._reports.watch()
+        if elapsed_s > self._times_limit * self._limit_s(self._after_s):
+            self._times_limit *= 2
+            self._reports.write("step")
 
-    def _elapsed_s(self) -> float:
-        return (self._clock_ns() - self._current_step()[1]) / 1e9
+    def report_signal(self, signal: str) -> None:
+        """Report where the training is when the process doesn't react to a signal.
+
+        Raises:
+            OSError: The run's folder doesn't allow it.
+        """
+        if self.is_on:
+            self._reports.watch()
+            self._reports.write(signal)
+
+    def _limit_s(self, after_s: float) -> float:
+        usual_ns = self._usual_ns()
+        if usual_ns is None:
+            return _TIMES_IN_FIRST_STEP * after_s
+        return max(after_s, _TIMES_USUAL * usual_ns / 1e9)

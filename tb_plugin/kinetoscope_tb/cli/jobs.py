@@ -67,7 +67,7 @@ def status(run: Path, form: str) -> None:
         for left in rank.left_out:
             click.echo(visible(f"  no window from step {left.get('step')} on: {left.get('problem')}"))
         if rank.hang is not None:
-            click.echo(visible(f"  step {rank.hang['step']} hangs for {rank.hang['seconds']} s or more, in"))
+            click.echo(visible(f"  step {rank.hang['step']} has lasted for {rank.hang['seconds']} s or more, in"))
             for frame in rank.hang["stack"][:5]:
                 click.echo(visible(f"    {frame}"))
     for doubt in sorted({rank.doubt for rank in job.ranks if rank.doubt}):

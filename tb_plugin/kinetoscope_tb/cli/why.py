@@ -10,7 +10,7 @@ import click
 from ..distributed.hangs.evidence import Row, evidence, rows
 from ..distributed.hangs.sentences import sentence
 from ..distributed.hangs.titles import instant, rank_ranges
-from ..distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, verdict
+from ..distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, verdict
 from ..names.text import visible
 from ..reader.flight_recorder.files import read_folder
 from ..text_table import MISSING, TextColumn
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..distributed.hangs.verdict import Verdict
 
-EXIT_STATUS = {NOTHING_OPEN: 0, CULPRIT: 2, CANNOT_TELL: 3}
+EXIT_STATUS = {NOTHING_OPEN: 0, SLOW_WORK: 0, CULPRIT: 2, CANNOT_TELL: 3}
 
 
 @click.command()
@@ -34,7 +34,7 @@ def why(path: str, form: str) -> None:
 
     Of a RUN that Tracer records, by what each rank wrote while its step lasted too long; else by the dumps of torch's
     flight recorder in FOLDER: pickles or JSON of torch 2.4 or later, such as nccl_trace_rank_0. Nothing is unpickled.
-    Exit status: 2 a culprit, 3 cannot tell, 0 nothing is open, 1 failed.
+    Exit status: 2 a culprit, 3 cannot tell, 0 nothing is open or a rank only works for long, 1 failed.
     """
     answer = verdict(read_folder(path))
     if form == "json":

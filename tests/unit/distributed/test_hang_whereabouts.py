@@ -6,7 +6,7 @@ import pytest
 
 from kinetoscope_tb.distributed.hangs.evidence import evidence, rows
 from kinetoscope_tb.distributed.hangs.sentences import sentence
-from kinetoscope_tb.distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, verdict
+from kinetoscope_tb.distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, verdict
 from kinetoscope_tb.reader.flight_recorder.files import DumpFolder
 from kinetoscope_tb.reader.flight_recorder.hang_report import KEY
 from kinetoscope_tb.reader.flight_recorder.schema import parse_dump
@@ -22,6 +22,7 @@ def report(rank, **changes):
     own = ["/job/train.py", 88 if rank == CULPRIT_RANK else 90, "__main__.main", 141.0]
     return {
         "world_size": len(RANKS),
+        "reason": "step",
         "written_ns": BEGAN_NS + 141 * 10**9,
         "step": {"number": STEP, "seconds": 150.0},
         "stack": [*(LOAD if rank == CULPRIT_RANK else []), own],
@@ -32,7 +33,14 @@ def report(rank, **changes):
 
 def status(rank, *, completed=STEP, state="running", reason=None):
     return SimpleNamespace(
-        rank=rank, completed=completed, state=state, reason=reason, pid=4711, host="node3", age_s=2.0
+        rank=rank,
+        completed=completed,
+        state=state,
+        reason=reason,
+        pid=4711,
+        host="node3",
+        age_s=2.0,
+        current_step_s=41.0,
     )
 
 
@@ -87,6 +95,25 @@ def test_a_job_that_went_on_has_no_culprit(later):
     assert (answer.outcome, answer.kind, answer.culprits) == (NOTHING_OPEN, "went on", ())
     assert sentence(answer).startswith("No rank waits any more: ranks 0–")
     assert {row.open for row in rows(answer)} == {"went on"}
+
+
+SAVE = [["/venv/site-packages/torch/serialization.py", 9, "torch.serialization.save", 41.0]]
+
+
+def test_a_rank_that_saves_a_checkpoint_is_no_culprit():
+    own = ["/job/train.py", 88, "__main__.main", 42.0]
+    answer = judged(changes={CULPRIT_RANK: {"stack": [*SAVE, own]}}, statuses=[status(rank) for rank in RANKS])
+    assert (answer.outcome, answer.kind, answer.culprits) == (SLOW_WORK, "slow work", ())
+    assert sentence(answer).startswith(
+        f"Rank {CULPRIT_RANK} has been saving a checkpoint (train.py:88) for 41 s; ranks"
+    )
+    assert rows(answer)[CULPRIT_RANK].open == "saving a checkpoint"
+    assert "Healthy jobs do that too. If the step lasts for 10 minutes, it counts as a hang." in evidence(answer)
+
+
+def test_a_rank_that_saves_a_checkpoint_and_is_gone_is_the_culprit():
+    answer = judged(changes={CULPRIT_RANK: {"stack": SAVE}}, statuses=[status(rank, state="dead") for rank in RANKS])
+    assert answer.culprits == (CULPRIT_RANK,)
 
 
 @pytest.mark.parametrize("state", [{"state": "ended", "reason": "sigterm"}, {"state": "dead"}, {}])

@@ -33,7 +33,7 @@ def changed(**values):
 def test_a_report_says_where_the_rank_is():
     report = hang_report(REPORT)
     assert (report.world_size, report.step, report.step_s, report.reason) == (4, 812, 150.5, "step")
-    assert (report.state, report.waits_in, report.markers) == ("D", "nfs_wait", ("load",))
+    assert (report.state, report.waits_in, report.markers) == ("D", "nfs_wait", (("load", 141.0),))
     assert report.last_saved == "rank3.40.pt.trace.json.gz"
     assert report.message is None
 

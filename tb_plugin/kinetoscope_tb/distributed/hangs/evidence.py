@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from .job import Job, Rank
 from .operations import RUNS_AT_ONCE, Operation
 from .order import departing_ranks
+from .slow_work import GERUNDS, LONGEST_S
 from .titles import full_title, instant, ranks_title, title
-from .verdict import NOTHING_OPEN, Verdict
+from .verdict import NOTHING_OPEN, SLOW_WORK, Verdict
 from .whereabouts import function_and_line, ranks_without_report, reports
 
 _MOST_LINES, _MOST_RANKS = 12, 4
@@ -55,6 +56,8 @@ def _row_without_dump(verdict: Verdict, rank: int) -> Row:
 def _idle_state(job: Job, rank: int) -> str:
     if rank in job.went_on:
         return "went on"
+    if rank in job.slow_work:
+        return GERUNDS[job.slow_work[rank].kind]
     return "dump is too old" if rank in job.outdated else "nothing open"
 
 
@@ -101,6 +104,8 @@ def _last_operations(verdict: Verdict) -> Iterator[str]:
 
 def _limits(verdict: Verdict) -> Iterator[str]:
     job = verdict.graph.job
+    if verdict.outcome == SLOW_WORK:
+        yield f"Healthy jobs do that too. If the step lasts for {LONGEST_S / 60:.0f} minutes, it counts as a hang."
     if job.backends & set(RUNS_AT_ONCE) and not all(state.dump.report for state in job.ranks.values()):
         yield (
             "gloo's sends and receives aren't recorded, nor who belongs to a group, nor whether an operation failed: a "

@@ -10,6 +10,7 @@ from ...reader.flight_recorder.files import DumpFolder, lost_ranks
 from ...reader.flight_recorder.schema import Dump
 from .groups import Group, entries_with_groups, groups_of_entries, ranks_of_world
 from .operations import Operation, operations
+from .slow_work import SlowWork, slow_work
 
 FIRST_SEQ = 1
 
@@ -96,6 +97,7 @@ class Job:
         lost: Those with a dump that can't be read.
         silent: Those without a dump.
         went_on: Those of `outdated` that completed the step of their dump, according to the run's journals.
+        slow_work: What ranks do for which others wait in a healthy job, too.
     """
 
     ranks: Mapping[int, Rank]
@@ -103,6 +105,7 @@ class Job:
     lost: frozenset[int] = frozenset()
     silent: frozenset[int] = frozenset()
     went_on: frozenset[int] = frozenset()
+    slow_work: Mapping[int, SlowWork] = field(default_factory=dict)
 
     def calls(self, group: Group, seq: int) -> dict[int, Operation]:
         """A collective as the members issued it whose rings still have it, by rank."""
@@ -133,7 +136,16 @@ def job_of(folder: DumpFolder) -> Job:
     old = went_on.union(outdated_ranks({rank: state for rank, state in ranks.items() if rank not in went_on}))
     current = {rank: state for rank, state in ranks.items() if rank not in old}
     silent = frozenset(world) - unreadable - ranks.keys()
-    return Job(current, {rank: ranks[rank] for rank in sorted(old)}, unreadable, silent, went_on)
+    return Job(
+        current, {rank: ranks[rank] for rank in sorted(old)}, unreadable, silent, went_on, slow_work_of_ranks(folder)
+    )
+
+
+def slow_work_of_ranks(folder: DumpFolder) -> dict[int, SlowWork]:
+    """The slow work of each rank that does some."""
+    statuses = {status.rank: status for status in folder.statuses}
+    reports = {dump.rank: dump.report for dump in folder.dumps if dump.report}
+    return {rank: work for rank, report in reports.items() if (work := slow_work(report, statuses.get(rank)))}
 
 
 def ranks_that_went_on(folder: DumpFolder) -> frozenset[int]:

@@ -8,9 +8,10 @@ from ...names.text import listed
 from .mismatch import Mismatch
 from .operations import Operation
 from .order import waits_of_cycle
+from .slow_work import GERUNDS
 from .titles import full_title, instant, ranks_title
 from .verdict import CANNOT_TELL, Verdict
-from .whereabouts import activity_clause
+from .whereabouts import activity_clause, short_line
 
 _MOST_PARTS = 6
 
@@ -49,6 +50,21 @@ def _calls(mismatch: Mismatch, ranks: Sequence[int]) -> str:
 def _absent(verdict: Verdict, operation: Operation) -> str:
     what = f"{'the other end of ' if operation.is_p2p else ''}{full_title(operation)}"
     return f"{ranks_title(verdict.ranks)} never came to {what}{activity_clause(verdict)}{_waiters(verdict)}"
+
+
+def _slow_work(verdict: Verdict, _operation: Operation) -> str:
+    ranks_of: dict[str, list[int]] = {}
+    for rank in verdict.ranks:
+        ranks_of.setdefault(verdict.graph.job.slow_work[rank].kind, []).append(rank)
+    return "; ".join(_working(verdict, kind, ranks) for kind, ranks in ranks_of.items()) + _waiters(verdict)
+
+
+def _working(verdict: Verdict, kind: str, ranks: Sequence[int]) -> str:
+    """Such as rank 0 has been saving a checkpoint (train.py:88) for 41 s."""
+    works = [verdict.graph.job.slow_work[rank] for rank in ranks]
+    verb, activity = "has" if len(ranks) == 1 else "have", works[0].activity
+    where = f" ({short_line(activity)})" if activity and len(ranks) == 1 else ""
+    return f"{ranks_title(ranks)} {verb} been {GERUNDS[kind]}{where} for {max(work.seconds for work in works):.0f} s"
 
 
 def _several_absent(verdict: Verdict, _operation: Operation) -> str:
@@ -120,6 +136,7 @@ def _without_operation(verdict: Verdict) -> str:
 
 
 _SENTENCES: dict[str, Callable[[Verdict, Operation], str]] = {
+    "slow work": _slow_work,
     "absent": _absent,
     "several absent": _several_absent,
     "most absent": _most_absent,

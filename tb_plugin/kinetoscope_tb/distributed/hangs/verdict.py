@@ -14,7 +14,7 @@ from .mismatch import Mismatch, mismatches
 from .operations import RUNS_AT_ONCE, Operation
 from .waits import Wait, WaitGraph, wait_graph
 
-CULPRIT, CANNOT_TELL, NOTHING_OPEN = "culprit", "cannot tell", "nothing open"
+CULPRIT, CANNOT_TELL, SLOW_WORK, NOTHING_OPEN = "culprit", "cannot tell", "slow work", "nothing open"
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Verdict:
     """What is known of a hang.
 
     Args:
-        outcome: CULPRIT, CANNOT_TELL or NOTHING_OPEN.
+        outcome: CULPRIT, CANNOT_TELL, SLOW_WORK or NOTHING_OPEN.
         kind: Which rule decided.
         graph: Who waits for whom.
-        ranks: The culprits; without a verdict, those that may be.
+        ranks: The culprits, or those that others wait for in slow work; without a verdict, those that may be culprits.
         wait: The wait for them that says most.
         mismatch: What they called differently.
         problems: Files that aren't used.
@@ -78,6 +78,13 @@ def _order(graph: WaitGraph) -> Verdict | None:
     """Ranks that wait for each other in a cycle: no rank outside can end that."""
     cycle = short_cycle(graph.successors)
     return Verdict(CULPRIT, "order", graph, tuple(cycle), graph.closest_wait(set(cycle))) if cycle else None
+
+
+def _slow_work(graph: WaitGraph) -> Verdict | None:
+    """The others wait only for ranks whose work takes long in a healthy job, too."""
+    if not graph.idle or not graph.job.slow_work.keys() >= set(graph.idle):
+        return None
+    return Verdict(SLOW_WORK, "slow work", graph, graph.idle, graph.closest_wait(set(graph.idle)))
 
 
 def _absent(graph: WaitGraph) -> Verdict | None:
@@ -148,6 +155,7 @@ _RULES: tuple[Callable[[WaitGraph], Verdict | None], ...] = (
     _all_went_on,
     _mismatch,
     _order,
+    _slow_work,
     _absent,
     _without_dump,
     _on_device,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kinetoscope.journal.status import RankStatus
 
 from ...names.text import listed
-from ...reader.flight_recorder.hang_report import HangReport
+from ...reader.flight_recorder.hang_report import Activity, HangReport
 from ...reader.flight_recorder.schema import Dump
 from ...reader.flight_recorder.values import source_line
 from .titles import instant
@@ -24,10 +24,14 @@ def activity_clause(verdict: Verdict) -> str:
     report = state.dump.report if state and verdict.outcome == CULPRIT else None
     if report is None or (activity := report.activity) is None:
         return ""
-    line = source_line(re.split(r"[/\\]", activity.file)[-1], activity.line)
     duration = f" for {activity.seconds:.0f} s" if activity.seconds >= 1 else ""
     wait = f", in the kernel's {report.waits_in or 'uninterruptible sleep'}" if report.state == _UNINTERRUPTIBLE else ""
-    return f"; it has been in {activity.function} ({line}){duration}{wait}"
+    return f"; it has been in {activity.function} ({short_line(activity)}){duration}{wait}"
+
+
+def short_line(activity: Activity) -> str:
+    """Where a rank's own code is, without the folder: such as train.py:88."""
+    return source_line(re.split(r"[/\\]", activity.file)[-1], activity.line)
 
 
 def function_and_line(dump: Dump) -> tuple[str, str]:
@@ -48,7 +52,7 @@ def _report(rank: int, report: HangReport) -> str:
     activity = report.activity
     where = f"in {activity.function} at {source_line(activity.file, activity.line)}" if activity else "in a library"
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
-    markers = f"; open markers: {listed(list(report.markers))}" if report.markers else ""
+    markers = f"; open markers: {listed([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"
     return f"{step}, {where}{kernel}{markers}{last_saved}."

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .values import integer, is_library, number, text, text_list
+from .values import integer, is_library, number, text
 
 FOLDER, KEY = "hang", "kinetoscope_hang"
 _MOST_LINES, _MOST_MARKERS = 64, 64
@@ -77,7 +77,7 @@ class HangReport:
             None if it may be any); None if it is in none.
         state: The kernel's letter for this thread; empty if it isn't known.
         waits_in: The kernel's function that this thread waits in; empty if it isn't known.
-        markers: The names of open markers.
+        markers: Name and duration in seconds of each open marker.
         last_saved: The last trace that was saved; empty if there is none.
     """
 
@@ -90,7 +90,7 @@ class HangReport:
     message: tuple[str, int | None] | None
     state: str
     waits_in: str
-    markers: tuple[str, ...]
+    markers: tuple[tuple[str, float], ...]
     last_saved: str
 
     @property
@@ -124,7 +124,7 @@ def hang_report(value: object) -> HangReport | None:
         _message(value.get("message"), world_size),
         state,
         waits_in,
-        text_list([_mapping(marker).get("name") for marker in _items(value.get("markers"), _MOST_MARKERS)]),
+        _markers(value.get("markers")),
         text(value.get("last_saved")),
     )
 
@@ -136,6 +136,11 @@ def _stack(value: object) -> tuple[StackLine, ...]:
         if isinstance(file, str) and isinstance(function, str) and integer(line) is not None:
             lines.append(StackLine(file, integer(line) or 0, text(function), number(seconds)))
     return tuple(lines)
+
+
+def _markers(value: object) -> tuple[tuple[str, float], ...]:
+    markers = map(_mapping, _items(value, _MOST_MARKERS))
+    return tuple((name, number(marker.get("seconds"))) for marker in markers if (name := text(marker.get("name"))))
 
 
 def _message(value: object, world_size: int) -> tuple[str, int | None] | None:

@@ -1,38 +1,82 @@
-import threading
+"""When a step is reported."""
 
-from kinetoscope.signals.hang_detector import LONGEST_S, HangDetector
+import pytest
 
+from kinetoscope import UsageError
+from kinetoscope.signals.hang_detector import HangDetector
 
-def test_the_stack_of_a_step_that_hangs_is_reported_once():
-    now, current_step, news = [0.0], [(0, 0)], []
-    hang = HangDetector(
-        lambda kind, value: news.append((kind, value)),
-        lambda: current_step[0],
-        lambda: None,
-        lambda: round(now[0] * 1e9),
-    )
-
-    def stands_here():
-        watching = threading.Thread(target=hang.check)
-        watching.start()
-        watching.join()
-
-    current_step[0] = (7, 0)
-    for now[0] in (LONGEST_S, LONGEST_S + 1, LONGEST_S + 50):
-        stands_here()
-    ((kind, value),) = news
-    assert (kind, value["step"], value["seconds"]) == ("hanging", 7, 121)
-    assert any(frame.endswith(" stands_here") and "test_hang_detector.py:" in frame for frame in value["stack"])
-    current_step[0] = (8, round(now[0] * 1e9))
-    stands_here()
-    assert len(news) == 1
+SECOND = 1_000_000_000
 
 
-def test_a_job_of_slow_steps_has_more_time():
-    now, news = [0.0], []
-    hang = HangDetector(
-        lambda kind, value: news.append(kind), lambda: (0, 0), lambda: 60 * 10**9, lambda: round(now[0] * 1e9)
-    )
-    for now[0] in (599.0, 601.0):
-        hang.check()
-        assert len(news) == (now[0] > 600)
+class Reports:
+    """What a detector asks for."""
+
+    def __init__(self):
+        self.reasons, self.looks = [], 0
+
+    def watch(self):
+        self.looks += 1
+
+    def write(self, reason):
+        self.reasons.append(reason)
+
+
+class Step:
+    """A step that lasts as long as a test says, and its detector."""
+
+    def __init__(self, usual_s=0.1, after_s=30.0):
+        self.number, self.seconds, self.reports = 7, 0.0, Reports()
+        usual_ns = None if usual_s is None else round(usual_s * SECOND)
+        self.detector = HangDetector(
+            self.reports, lambda: (self.number, 0), lambda: usual_ns, lambda: round(self.seconds * SECOND)
+        )
+        self.detector.set_limit(after_s)
+
+    def report_times(self, *seconds):
+        """The durations at which a report is written."""
+        times = []
+        for self.seconds in seconds:
+            count = len(self.reports.reasons)
+            self.detector.check()
+            times += [self.seconds] * (len(self.reports.reasons) - count)
+        return times
+
+
+def test_a_step_is_reported_at_the_limit_and_whenever_it_has_lasted_twice_as_long():
+    step = Step()
+    assert step.report_times(*range(300)) == [31, 61, 121, 241]
+    step.number = 8
+    assert step.report_times(*range(40)) == [31]
+    assert set(step.reports.reasons) == {"step"}
+
+
+@pytest.mark.parametrize(("usual_s", "limit_s"), [(0.1, 30), (3, 30), (20, 200), (None, 120)])
+def test_slow_steps_and_the_first_one_have_time(usual_s, limit_s):
+    assert Step(usual_s).report_times(limit_s - 1, limit_s, limit_s + 1) == [limit_s + 1]
+
+
+def test_a_step_is_watched_after_a_second():
+    step = Step()
+    step.report_times(0.2, 0.9)
+    assert step.reports.looks == 0
+    step.report_times(1, 2, 3)
+    assert step.reports.looks == 3
+
+
+def test_a_signal_is_reported_at_any_time():
+    step = Step()
+    step.report_times(2, 31)
+    step.detector.report_signal("sigterm")
+    assert step.reports.reasons == ["step", "sigterm"]
+
+
+def test_without_a_limit_nothing_is_reported():
+    step = Step(after_s=None)
+    step.detector.report_signal("sigterm")
+    assert step.report_times(31, 10_000) == step.reports.reasons == []
+    assert step.reports.looks == 0
+
+
+def test_a_limit_is_positive():
+    with pytest.raises(UsageError, match=r"hang_after_s=0: how many seconds a step may take, such as 30\."):
+        Step(after_s=0)
