@@ -18,14 +18,13 @@ LINES = {
     "locks": "take_lock",
     "absent_in_group": "load_batch",
     "recv": "load_batch",
-    "checkpoint": "save_checkpoint",
 }
 """The function that rank 1 is in, by scenario."""
 SLOW_WORK = {"evaluates": ("evaluate", "evaluating"), "saves": ("write", "saving a checkpoint")}
 """The function that rank 1 is in, and what it does there, by scenario that a healthy job has, too."""
 STEP = 5
-SILENT = "holds"
-"""The scenario whose rank 1 can't write."""
+SILENT, SLOW = "holds", "goes_on"
+"""The scenarios whose rank 1 can't write, and whose ranks go on when all have written."""
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +32,12 @@ def runs(tmp_path_factory):
     """The folder of the runs, once all of them stand still and the slow one goes on."""
     folder = tmp_path_factory.mktemp("runs")
     torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *LINES, *SLOW_WORK, SILENT)
-    expected = [report(folder, name, rank) for name in (*LINES, *SLOW_WORK) for rank in range(3)]
+    process = started(*torchrun, str(JOBS), str(folder), *LINES, *SLOW_WORK, SILENT, SLOW)
+    expected = [report(folder, name, rank) for name in (*LINES, *SLOW_WORK, SLOW) for rank in range(3)]
     expected += [report(folder, SILENT, rank) for rank in (0, 2)]
     try:
         wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None)
-        wait_for(lambda: has_gone_on(folder / "checkpoint") or process.poll() is not None)
+        wait_for(lambda: has_gone_on(folder / SLOW) or process.poll() is not None)
         yield folder
     finally:
         (folder / "stop").touch()
@@ -75,8 +74,8 @@ def test_a_receive_names_its_sender(runs):
 
 
 def test_an_open_marker_is_written(runs):
-    markers = json.loads(report(runs, "checkpoint", 1).read_text())["kinetoscope_hang"]["markers"]
-    assert [marker["name"] for marker in markers] == ["save checkpoint"]
+    markers = json.loads(report(runs, "sleeps", 1).read_text())["kinetoscope_hang"]["markers"]
+    assert [marker["name"] for marker in markers] == ["sleeps"]
 
 
 def test_code_that_holds_the_interpreter_prevents_the_file_of_its_rank_alone(runs):
@@ -89,7 +88,7 @@ def why(run):
     return result.status, json.loads(result.out)
 
 
-@pytest.mark.parametrize("name", [name for name in LINES if name != "checkpoint"])
+@pytest.mark.parametrize("name", LINES)
 def test_why_names_the_culprit_and_its_line(runs, name):
     status, answer = why(runs / name)
     assert (status, answer["kind"], answer["culprits"]) == (2, "absent", [1])
@@ -115,6 +114,6 @@ def test_why_says_that_a_rank_wrote_nothing(runs):
     assert any(line.startswith("Rank 1 (process ") for line in answer["evidence"])
 
 
-def test_a_slow_checkpoint_has_no_culprit(runs):
-    status, answer = why(runs / "checkpoint")
+def test_a_slow_step_that_ended_has_no_culprit(runs):
+    status, answer = why(runs / SLOW)
     assert (status, answer["outcome"], answer["kind"], answer["culprits"]) == (0, "nothing open", "went on", [])

@@ -56,10 +56,10 @@ def _slow_work(verdict: Verdict, _operation: Operation) -> str:
     ranks_of: dict[str, list[int]] = {}
     for rank in verdict.ranks:
         ranks_of.setdefault(verdict.graph.job.slow_work[rank].kind, []).append(rank)
-    return "; ".join(_working(verdict, kind, ranks) for kind, ranks in ranks_of.items()) + _waiters(verdict)
+    return "; ".join(_work_clause(verdict, kind, ranks) for kind, ranks in ranks_of.items()) + _waiters(verdict)
 
 
-def _working(verdict: Verdict, kind: str, ranks: Sequence[int]) -> str:
+def _work_clause(verdict: Verdict, kind: str, ranks: Sequence[int]) -> str:
     """Such as rank 0 has been saving a checkpoint (train.py:88) for 41 s."""
     works = [verdict.graph.job.slow_work[rank] for rank in ranks]
     verb, activity = "has" if len(ranks) == 1 else "have", works[0].activity
