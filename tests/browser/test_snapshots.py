@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from browser.app import App, watched
 from contract.opening import opening
+from support.snapshot_twins import training
 from support.snapshots import GIB, MIB, Allocator, trained
 
 ZOOM = re.compile(r"^Only .* to .*")
@@ -22,6 +23,24 @@ def test_a_block_is_a_band_that_opens_its_stack_and_a_drag_shows_a_part(page, tm
         App(page).settle()
         page.get_by_role("link", name="Memory").or_(page.get_by_role("button", name="Memory")).first.click()
         use_bands(page)
+
+
+def test_a_step_and_an_operator_of_the_trace_show_their_memory_in_the_snapshot(page, tmp_path):
+    twins = training()
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job/rank0.4.memory.pickle").write_bytes(twins.allocator.dumped())
+    (tmp_path / "job/rank0.4.pt.trace.json").write_text(twins.trace.text())
+    with opening(tmp_path) as served, watched(page, served.base):
+        page.goto(served.address)
+        app = App(page)
+        app.settle()
+        app.go(run="job", worker="rank0", span="4", view="steps", row="1", open="snapshot_operators")
+        operators = page.locator(".row-drawer details[open]", has_text="Allocated in the snapshot")
+        expect(operators.locator("tr.row", has_text="aten::addmm")).to_contain_text("8")
+        app.go(
+            view="operators", filter="aten::mm", row="0", open="snapshot_operators", run="job", worker="rank0", span="4"
+        )
+        expect(operators.locator("tr.row")).to_have_count(1)
 
 
 def use_bands(page):

@@ -112,6 +112,13 @@ def test_parts_belong_to_tabs_and_details_to_tabs_or_parts_of_their_entry():
             assert all(keys & set(owner.table.key) for owner in owners), view.id
 
 
+def test_views_of_a_snapshot_are_shown_in_rows_of_views_whose_key_they_take():
+    for view in EVERY_VIEW.values():
+        taken = {parameter.name for parameter in view.parameters}
+        for owner in view.in_rows_of_trace:
+            assert taken & set(EVERY_VIEW[owner].table.key), (view.id, owner)
+
+
 def events_of_row(trace, key):
     return {"host_events": [key["name"]]}
 

@@ -153,6 +153,8 @@ export interface ViewEntry {
   reference: Reference | null;
   /** Whether the timeline draws the critical path when a row is opened in it. */
   shows_path: boolean;
+  /** Views of a trace in whose opened rows it is shown, of the memory snapshot next to the trace. */
+  in_rows_of_trace?: string[];
   /** The column with the levels of its findings. */
   level?: string;
   /** What can be compared with another recording; empty where rows aren't the same things there. */
@@ -206,6 +208,8 @@ export type TraceState =
     captures: string[];
     /** Where the recording is listed, if its file turned out to hold several processes. */
     moved?: { run: string; worker: string; span: string };
+    /** Where the memory snapshot next to the trace is listed. */
+    snapshot?: { run: string; worker: string; span: string };
     findings: Partial<Record<"loss" | "warning" | "note", number>>;
   };
 export interface Table {

@@ -98,6 +98,10 @@ const partsOf = (tab: string) => catalogue.value.filter(({ place }) => place.kin
 export const detailsOf = (tab: string): ViewEntry[] =>
   catalogue.value.filter(({ place }) => place.kind === "detail" && [place.of, ...place.also].includes(tab));
 
+/** The views of the memory snapshot next to the trace in an opened row of a tab. */
+export const snapshotDetailsOf = (tab: string): ViewEntry[] =>
+  catalogue.value.filter(({ in_rows_of_trace }) => in_rows_of_trace?.includes(tab));
+
 export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.find((entry) => entry.id === id);
 
 /** The views of findings, that of the recording first. */
@@ -287,6 +291,12 @@ const readyState = computed(() => traceState.value?.state === "ready" ? traceSta
 
 /** The program that wrote the trace, if it wasn't torch.profiler. */
 export const foreignWriter = computed(() => readyState.value?.foreign_writer);
+
+/** The memory snapshot next to the trace. */
+export const snapshotPlace = computed(() => {
+  const place = readyState.value?.snapshot;
+  return place && { ...place, version: listedSpan(place.run, place.worker, place.span)?.stamp ?? "" };
+});
 
 /** What a step of the trace is called. */
 export const stepWord = computed(() => readyState.value?.step_noun ?? "step");

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Query, Table, ViewEntry } from "../api/types.ts";
-import { tableOf, useAnswer } from "../app/answers.ts";
+import { tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -17,6 +17,8 @@ import {
   pageOf,
   parametersOf,
   slicesIn,
+  snapshotDetailsOf,
+  snapshotPlace,
 } from "../app/router.ts";
 import { BandsChart } from "../charts/bands.tsx";
 import { Curves } from "../charts/curve_chart.tsx";
@@ -98,11 +100,15 @@ function Details({ table, row }: { table: Table; row: number }) {
   const tabs = entries.value.flatMap((one) => one.tabs);
   const isReported = (id: string) =>
     tabs.some((tab) => id in missing.value && missing.value[tab.id] === missing.value[id]);
-  const details = detailsOf(entry.id).filter(({ id }) => !isReported(id));
-  const rowDetails = details.map((detail) => ({ detail, about: keyOf(detail, entry, table, row) }));
+  const snapshot = snapshotPlace.value;
+  const details = [
+    ...detailsOf(entry.id).filter(({ id }) => !isReported(id)).map((detail) => ({ detail, place: undefined })),
+    ...(snapshot ? snapshotDetailsOf(entry.id).map((detail) => ({ detail, place: snapshot })) : []),
+  ];
+  const rowDetails = details.map(({ detail, place }) => ({ detail, place, about: keyOf(detail, entry, table, row) }));
   // A lone one is unfolded until somebody folds it.
   const isOpen = (id: string) => open === id || (open === "1" && details.length === 1);
-  return rowDetails.map(({ detail, about }) =>
+  return rowDetails.map(({ detail, place, about }) =>
     about && (
       <details
         key={`${detail.id} ${row}`}
@@ -112,7 +118,7 @@ function Details({ table, row }: { table: Table; row: number }) {
           currentTarget.open !== isOpen(detail.id) && scope.go({ open: currentTarget.open ? detail.id : "folded" })}
       >
         <summary data-tip={detail.doc}>{detail.title}</summary>
-        {isOpen(detail.id) && <View entry={detail} about={about} />}
+        {isOpen(detail.id) && <View entry={detail} about={about} place={place} />}
       </details>
     )
   );
@@ -206,9 +212,9 @@ function FoldedRows({ drawn, fixed, of }: { drawn: DrawnTable; fixed: string[]; 
 const NOTHING: Query = {};
 
 /** One view of the trace alone. */
-function SingleView({ about }: { about: Query }) {
+function SingleView({ about, place }: { about: Query; place?: TracePlace }) {
   const { entry } = useTableScope();
-  const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about });
+  const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about }, place);
   const fixed = Object.keys(about);
   const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
   return (
@@ -222,7 +228,9 @@ function SingleView({ about }: { about: Query }) {
         {(table) => (
           <>
             {table.note && <p class="cut" role="note">{table.note}</p>}
-            <Content key={entry.id} table={table} entry={entry} fixed={fixed} />
+            {place && !table.data[entry.key[0]!]?.length
+              ? <p class="quiet">The memory snapshot has nothing of it.</p>
+              : <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
           </>
         )}
       </AnswerView>
@@ -230,12 +238,20 @@ function SingleView({ about }: { about: Query }) {
   );
 }
 
-/** One view with its tools, its pictures and its table; `about` is the row that a detail view explains. */
-export function View({ entry, about = NOTHING }: { entry: ViewEntry; about?: Query }) {
-  const isCompared = comparisonBase.value !== null && entry.comparable_columns.length > 0;
+interface Shown {
+  entry: ViewEntry;
+  /** The row that a detail view explains. */
+  about?: Query;
+  /** The recording, if it isn't the selected one. */
+  place?: TracePlace;
+}
+
+/** One view with its tools, its pictures and its table. */
+export function View({ entry, about = NOTHING, place }: Shown) {
+  const isCompared = comparisonBase.value !== null && !place && entry.comparable_columns.length > 0;
   return (
     <Scoped entry={entry}>
-      {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} />}
+      {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} place={place} />}
     </Scoped>
   );
 }

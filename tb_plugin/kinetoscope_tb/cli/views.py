@@ -53,6 +53,9 @@ def _markdown(descriptions: Sequence[Mapping[str, Any]]) -> str:
         lines += ["", f"### {view['title']} (`{view['id']}`)", "", view["doc"], ""]
         lines += [f"{view['hint']}", ""] if view["hint"] else []
         lines += [PLACES[view["place"]["kind"]].format_map(view["place"]) + "\n"]
+        if of_trace := view.get("in_rows_of_trace"):
+            rows = " and ".join(f"`{name}`" for name in of_trace)
+            lines += [f"Shown in an opened row of {rows} too, if the snapshot is next to the trace.\n"]
         takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
         lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
         lines += ["| column | kind | |", "| --- | --- | --- |"]

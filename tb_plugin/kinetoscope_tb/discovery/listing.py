@@ -9,6 +9,8 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kinetoscope.naming import snapshot_name
+
 from ..errors import NotFound
 from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
@@ -148,6 +150,12 @@ class Listing:
             candidate.shown: Entry(last_part(candidate.path), candidate.path, candidate.bytes, candidate.stamp)
             for candidate in others[:MOST_CHOICES]
         }
+
+    def snapshot_of(self, file: TraceFile) -> TraceFile | None:
+        """The memory snapshot of the same worker and span that our recorder wrote next to a trace."""
+        name = last_part(file.path)
+        path = f"{file.path[: -len(name)]}{snapshot_name(name)}"
+        return next((other for other in self.files if other.is_snapshot and other.path == path), None)
 
     @property
     def newest_run(self) -> str | None:

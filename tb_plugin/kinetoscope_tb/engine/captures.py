@@ -127,8 +127,7 @@ def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Rea
     Raises:
         TraceError: A trace that the user chose can't be read.
     """
-    from ..measures.memory.snapshot_join import allocating_calls
-    from ..trace.model import AllocatingCalls
+    from ..measures.memory.snapshot_join import join_snapshot
 
     for entry in places.likely:
         if (entry.bytes or 0) > _LARGEST_TRACE and not places.are_chosen:
@@ -143,14 +142,15 @@ def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Rea
             logger.warning("The trace of a memory snapshot can't be used: %s", error)
             snapshot = _without_trace(snapshot, entry.path, error.problem)
             continue
-        return snapshot.with_allocating_calls(AllocatingCalls(entry.path, allocating_calls(snapshot, trace)))
+        return join_snapshot(snapshot, trace, entry.path)
     return snapshot
 
 
 def _without_trace(snapshot: Trace, path: str, problem: str) -> Trace:
-    from ..trace.model import ALLOCATING_CALLS, AllocatingCalls, empty_frame
+    from ..trace.model import ALLOCATING_CALLS, STEP_MOMENTS, AllocatingCalls, empty_frame
 
-    return snapshot.with_allocating_calls(AllocatingCalls(path, empty_frame(ALLOCATING_CALLS), problem))
+    nothing = empty_frame(ALLOCATING_CALLS), empty_frame(STEP_MOMENTS)
+    return snapshot.with_allocating_calls(AllocatingCalls(path, *nothing, problem))
 
 
 def search_captures(

@@ -156,6 +156,14 @@ class Engine:
         """
         return self._last_listing().capture_choices(file)
 
+    def snapshot_of(self, file: TraceFile) -> TraceFile | None:
+        """The memory snapshot next to a trace.
+
+        Raises:
+            NotReady: The first listing isn't done.
+        """
+        return self._last_listing().snapshot_of(file)
+
     def with_capture(self, file: TraceFile, capture: str) -> TraceFile:
         """The file with a chosen capture, or with NO_CAPTURE.
 

@@ -296,6 +296,9 @@ CALL_EVIDENCE = pl.Enum(["record", "time", "several", "between", "no call", "out
 isn't: operators of several threads were open; too close to an operator's begin or end; no operator was open; the trace
 doesn't cover the time; the event has no time."""
 
+STEP_MOMENTS = {"step": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+"""One row is one step of the trace of the same time, by the moments of a snapshot."""
+
 ALLOCATING_CALLS = {
     "operator": pl.Enum,
     "module": pl.Enum,
@@ -431,11 +434,13 @@ class AllocatingCalls:
     Args:
         path: The trace.
         calls: ALLOCATING_CALLS.
+        steps: STEP_MOMENTS.
         problem: Why the trace can't be used; empty if it can.
     """
 
     path: str
     calls: pl.DataFrame
+    steps: pl.DataFrame
     problem: str = ""
 
 

@@ -110,6 +110,7 @@ EVERY_VIEW = Views(
     "memory.snapshot_segments",
     "memory.snapshot_layout",
     "memory.snapshot_growth",
+    "memory.snapshot_operators",
     "distributed.rank_steps",
     "distributed.rank_waits",
     "distributed.pipeline",

@@ -110,7 +110,9 @@ def _state(engine: Engine, request: Request) -> object:
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
     state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
-    return state if moved is None else {**state, "moved": {name: getattr(moved, name) for name in NAMES}}
+    others = {"moved": moved, "snapshot": engine.snapshot_of(file)}
+    places = {key: {name: getattr(other, name) for name in NAMES} for key, other in others.items() if other is not None}
+    return state | places
 
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:

@@ -77,7 +77,7 @@ def test_a_bug_in_the_comparison_is_a_finding(snapshot: Path, monkeypatch: pytes
     def fail(*_: object) -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("kinetoscope_tb.measures.memory.snapshot_join.allocating_calls", fail)
+    monkeypatch.setattr("kinetoscope_tb.measures.memory.snapshot_join.join_snapshot", fail)
     assert _operators(snapshot) == [NO_TRACE]
     assert "snapshot_trace_damaged" in _rules(snapshot)
 
@@ -88,6 +88,15 @@ def test_a_large_trace_is_read_only_if_it_was_chosen(snapshot: Path, monkeypatch
     assert _operators(snapshot) == [NO_TRACE]
     assert "snapshot_trace_damaged" in _rules(snapshot)
     assert _operators(snapshot, trace) == ["aten::mm"]
+
+
+def test_a_trace_knows_the_snapshot_of_its_worker_and_span(snapshot: Path) -> None:
+    for name in ("rank0.104", "rank1.104", "rank0.10"):
+        _write_trace(snapshot.with_name(f"{name}.pt.trace.json.gz"), "aten::mm")
+    listing = list_path(str(snapshot.parent))
+    assert {file.shown: listing.snapshot_of(file) for file in listing.files if listing.snapshot_of(file)} == {
+        "rank0.104.pt.trace.json.gz": next(file for file in listing.files if file.is_snapshot)
+    }
 
 
 def test_a_server_answers_before_the_trace_is_read_and_notices_another_one(snapshot: Path) -> None:

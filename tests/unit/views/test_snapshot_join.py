@@ -5,91 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kinetoscope_tb.diagnostics.diagnose import diagnose
-from kinetoscope_tb.measures.memory.snapshot_join import allocating_calls
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.trace.model import AllocatingCalls
 from kinetoscope_tb.views import VIEWS
-from support.build import TraceBuilder
-from support.snapshots import MIB, START_US, Allocator
-
-BASE_NS = START_US * 1000
-
-
-class Twins:
-    """A snapshot and a trace of one process, on one clock.
-
-    Args:
-        records_memory: Whether the trace has records of memory.
-        behind_ns: How far the trace's record is behind the allocation.
-    """
-
-    def __init__(self, *, records_memory: bool = False, behind_ns: int = 700) -> None:
-        self.allocator, self.trace = Allocator(), TraceBuilder(BASE_NS)
-        self.records_memory, self.behind_ns = records_memory, behind_ns
-        self.trace.window(0, 10_000_000)
-
-    def allocate(self, size: int, at: int, *, thread: int = 1, is_recorded: bool = True):
-        """A block, at a time in ns since the trace began."""
-        self.allocator._now = START_US + at // 1000 - 10 - 10 * self._needs_segment(size)
-        block = self.allocator.allocate(size)
-        self._record(size, at, block.address, thread, is_recorded=is_recorded)
-        return block
-
-    def free(self, block, at: int) -> None:
-        """Free a block at a time."""
-        self.allocator._now = START_US + at // 1000 - 20
-        self.allocator.free(block)
-        self._record(-block.requested, at, block.address)
-
-    def _needs_segment(self, size: int) -> bool:
-        before = len(self.allocator.segments)
-        return not any(
-            block.state == "inactive" and block.size >= size and segment.is_small == (size <= MIB)
-            for segment in self.allocator.segments[:before]
-            for block in segment.blocks
-        )
-
-    def _record(self, size: int, at: int, address: int, thread: int = 1, *, is_recorded: bool = True) -> None:
-        if self.records_memory and is_recorded:
-            device = {"Device Type": 1, "Device Id": 0, "Total Allocated": -1}
-            self.trace.memory(size, at + self.behind_ns, address=address, thread=thread, **device)
-
-    def joined(self):
-        """The snapshot with the calls of the trace."""
-        snapshot = read_blocks([self.allocator.dumped()], path="rank0.1.memory.pickle")
-        calls = allocating_calls(snapshot, self.trace.build())
-        return snapshot.with_allocating_calls(AllocatingCalls("rank0.1.pt.trace.json", calls))
+from support.snapshot_twins import Twins, training
+from support.snapshots import MIB
 
 
 def alive(trace, by, **arguments):
     frame = VIEWS["snapshot_alive"].frame(trace, {"at": "end", "by": by, **arguments})
     return dict(frame.select("place", "alive_bytes").rows())
-
-
-def training(*, records_memory=False):
-    """Two steps: a linear layer forward and backward, and an optimizer whose state stays; a block outside of it all."""
-    twins = Twins(records_memory=records_memory)
-    trace = twins.trace
-    for step, at in enumerate((1_000_000, 3_000_000)):
-        trace.step(step, at, 1_800_000)
-        trace.module("Linear_0", at + 100_000, 200_000).op("aten::linear", at + 110_000, 180_000)
-        trace.op("aten::addmm", at + 130_000, 120_000, **{"Sequence number": step, "Fwd thread id": 0})
-        trace.op("aten::empty", at + 150_000, 40_000)
-        activation = twins.allocate(8 * MIB, at + 170_500)
-        backward = "autograd::engine::evaluate_function: AddmmBackward0"
-        trace.op(backward, at + 600_000, 300_000, thread=2, **{"Sequence number": step, "Fwd thread id": 1})
-        trace.op("AddmmBackward0", at + 610_000, 270_000, thread=2, **{"Sequence number": step, "Fwd thread id": 1})
-        trace.op("aten::mm", at + 650_000, 200_000, thread=2)
-        gradient = twins.allocate(4 * MIB, at + 700_000, thread=2)
-        twins.free(activation, at + 800_000)
-        trace.annotation("Optimizer.step#AdamW.step", at + 1_000_000, 400_000)
-        trace.op("aten::zeros_like", at + 1_100_000, 100_000)
-        twins.allocate(2 * MIB, at + 1_150_000)
-        trace.op("aten::zero_", at + 1_500_000, 100_000)
-        twins.free(gradient, at + 1_550_000)
-    twins.allocate(16 * MIB, 9_000_000)
-    twins.allocate(32 * MIB, 20_000_000, is_recorded=False)
-    return twins
 
 
 @pytest.mark.parametrize("records_memory", [False, True])
@@ -135,6 +59,45 @@ def test_a_step_that_begins_with_its_peak_has_what_was_alive_before():
     twins.allocate(2 * MIB, 400_000)
     trace = twins.joined()
     assert alive(trace, "operator", step="7") == {"[no operator]": 8 * MIB}
+
+
+def test_a_step_without_events_of_memory_has_what_was_alive_in_it():
+    twins = Twins()
+    twins.trace.step(7, 200_000, 100_000).op("aten::mm", 210_000, 50_000)
+    twins.allocate(8 * MIB, 100_000)
+    twins.allocate(2 * MIB, 900_000)
+    assert alive(twins.joined(), "operator", step="7") == {"[no operator]": 8 * MIB}
+
+
+def test_a_step_outside_of_the_history_has_no_rows():
+    twins = Twins()
+    twins.trace.step(7, 200_000, 100_000).op("aten::mm", 210_000, 50_000)
+    twins.allocate(8 * MIB, 900_000)
+    assert alive(twins.joined(), "operator", step="7") == {}
+
+
+def test_what_an_operator_allocated_over_the_history():
+    operators = VIEWS["snapshot_operators"].frame(training().joined(), {})
+    columns = ("name", "allocations", "allocated_bytes", "alive_at_peak_bytes", "alive_at_end_bytes")
+    assert operators.select(columns).rows() == [
+        ("[outside of the trace]", 1, 32 * MIB, 32 * MIB, 32 * MIB),
+        ("[no operator]", 1, 16 * MIB, 16 * MIB, 16 * MIB),
+        ("aten::addmm", 2, 16 * MIB, 0, 0),
+        ("aten::mm", 2, 8 * MIB, 0, 0),
+        ("aten::zeros_like", 2, 4 * MIB, 4 * MIB, 4 * MIB),
+    ]
+
+
+def test_what_a_step_allocated_by_operator():
+    trace = training().joined()
+    of_step = VIEWS["snapshot_operators"].frame(trace, {"step": "1"})
+    assert dict(of_step.select("name", "allocated_bytes").rows()) == {
+        "aten::addmm": 8 * MIB,
+        "aten::mm": 4 * MIB,
+        "aten::zeros_like": 2 * MIB,
+    }
+    of_both = VIEWS["snapshot_operators"].frame(trace, {"step": "1", "name": "aten::mm"})
+    assert of_both["allocated_bytes"].to_list() == [4 * MIB]
 
 
 def test_an_unknown_step_has_no_rows():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
@@ -29,15 +28,18 @@ def with_calls(trace: Trace, snapshot: DeviceSnapshot, lives: pl.DataFrame) -> p
 
 
 def peak_of_step(trace: Trace, snapshot: DeviceSnapshot, step: str) -> int | None:
-    """The event of a device after which the most was allocated in a step; None if it has no events of the step.
+    """The event of a device after which the most was allocated in a step; None if the history doesn't cover the step.
 
     It is the last event before the step if the step begins with its peak.
     """
-    rows = np.flatnonzero((_calls_of(trace, snapshot)["step"] == step).fill_null(value=False).to_numpy())
-    if not rows.size:
+    steps = None if trace.allocating_calls is None else trace.allocating_calls.steps.filter(pl.col("step") == step)
+    if steps is None or steps.is_empty() or not snapshot.has_times:
         return None
-    first, last = int(rows[0]), int(rows[-1])
-    peak = first + int(snapshot.allocated_bytes[first : last + 1].argmax())
+    begin, end = int(steps["start_ns"][0]), int(steps["end_ns"][0])
+    if end < snapshot.times[0] or begin > snapshot.times[-1]:
+        return None
+    first, behind = snapshot.within(begin, end)
+    peak = first + int(snapshot.allocated_bytes[first:behind].argmax()) if behind > first else first - 1
     return first - 1 if snapshot.levels(first - 1)[0] >= snapshot.levels(peak)[0] else peak
 
 

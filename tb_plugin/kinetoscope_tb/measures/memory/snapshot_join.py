@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, enum_of, gather
 from ...arrays.nesting import innermost, nearest
 from ...names.memory_categories import CATEGORIES
-from ...trace.model import CALL_EVIDENCE, Trace
+from ...trace.model import CALL_EVIDENCE, STEP_MOMENTS, AllocatingCalls, Trace, empty_frame
 from ..calls.module_calls import ModuleCalls
 from .allocations import askers
 from .categories import CategoryLevels
@@ -40,7 +40,24 @@ Rows = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 
-def allocating_calls(snapshot: Trace, trace: Trace) -> pl.DataFrame:
+def join_snapshot(snapshot: Trace, trace: Trace, path: str) -> Trace:
+    """A snapshot with what a trace of the same process and time says of it; the trace is at a path."""
+    calls, steps = _allocating_calls(snapshot, trace), _step_moments(snapshot, trace)
+    return snapshot.with_allocating_calls(AllocatingCalls(path, calls, steps))
+
+
+def _step_moments(snapshot: Trace, trace: Trace) -> pl.DataFrame:
+    """The steps as STEP_MOMENTS; none if a file has no absolute times."""
+    if min(snapshot.origin_ns, trace.origin_ns) <= 0:
+        return empty_frame(STEP_MOMENTS)
+    to_snapshot = trace.origin_ns - snapshot.origin_ns
+    marks = trace.steps.filter(pl.col("name") != _UNMARKED)
+    return marks.select(
+        step="name", start_ns=pl.col("host_start_ns") + to_snapshot, end_ns=pl.col("host_end_ns") + to_snapshot
+    )
+
+
+def _allocating_calls(snapshot: Trace, trace: Trace) -> pl.DataFrame:
     """What a trace says of the events of a snapshot, as ALLOCATING_CALLS."""
     at, has_time = _times(snapshot, trace)
     allocations = _Allocations.of(snapshot, trace.window, at, has_time)

@@ -77,10 +77,15 @@ class DeviceSnapshot:
         return -1 if not self.allocated_bytes.size or self.before[0] >= most else int(self.allocated_bytes.argmax())
 
     @cached_property
+    def has_times(self) -> bool:
+        """Whether there are events, and the snapshot says when each was."""
+        return self.events.height > 0 and bool((self.events["moment"] >= 0).all())
+
+    @cached_property
     def times(self) -> Ints:
         """When each event was, in ns, none before the last one; their numbers if the snapshot has no times."""
         moment: Ints = self.events["moment"].to_numpy()
-        return np.arange(moment.size) if (moment < 0).any() else np.maximum.accumulate(moment)
+        return np.maximum.accumulate(moment) if self.has_times else np.arange(moment.size)
 
     def within(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
         """The first event of a range of time, and the first one behind it."""

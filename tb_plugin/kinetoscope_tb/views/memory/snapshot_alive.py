@@ -125,4 +125,5 @@ VIEW = View(
     hint=HINT,
     within="recording",
     reads_captures=True,
+    in_rows_of_trace=("steps",),
 )
