@@ -149,8 +149,8 @@ def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Rea
 def _without_trace(snapshot: Trace, path: str, problem: str) -> Trace:
     from ..trace.model import ALLOCATING_CALLS, STEP_MOMENTS, AllocatingCalls, empty_frame
 
-    nothing = empty_frame(ALLOCATING_CALLS), empty_frame(STEP_MOMENTS)
-    return snapshot.with_allocating_calls(AllocatingCalls(path, *nothing, problem))
+    empty_frames = empty_frame(ALLOCATING_CALLS), empty_frame(STEP_MOMENTS)
+    return snapshot.with_allocating_calls(AllocatingCalls(path, *empty_frames, problem))
 
 
 def search_captures(

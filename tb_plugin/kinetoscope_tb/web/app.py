@@ -110,9 +110,13 @@ def _state(engine: Engine, request: Request) -> object:
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
     state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
-    others = {"moved": moved, "snapshot": engine.snapshot_of(file)}
-    places = {key: {name: getattr(other, name) for name in NAMES} for key, other in others.items() if other is not None}
-    return state | places
+    other_files = {"moved": moved, "snapshot": engine.snapshot_of(file)}
+    return state | {key: _names(other) for key, other in other_files.items() if other is not None}
+
+
+def _names(file: TraceFile) -> dict[str, str]:
+    """The run, worker and span of a file."""
+    return {name: getattr(file, name) for name in NAMES}
 
 
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
