@@ -46,15 +46,14 @@ def check_words(path: Path) -> None:
     """See that the text of one recording begins with its answer's verdict, which is the first row of its view."""
     trace = next(read_traces(str(path)))
     answer = recording_answer(trace, EVERY_VIEW, cached_frame)
-    if answer.verdict is not None:
-        title = answer.verdict.title
-        assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title
-        assert title in (_first_row(trace, "advice", "title"), _first_row(trace, "snapshot_failure", "sentence")), title
+    title = answer.verdict.title
+    assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title
+    assert title in (_first_title(trace, "advice"), _first_title(trace, "snapshot_summary")), title
 
 
-def _first_row(trace: Trace, view: str, column: str) -> str | None:
+def _first_title(trace: Trace, view: str) -> str | None:
     rows = compute(VIEWS[view], trace, {})
-    return None if isinstance(rows, Missing) or rows.is_empty() else rows[column][0]
+    return None if isinstance(rows, Missing) or rows.is_empty() else rows["title"][0]
 
 
 def over_http(path: Path, names: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -76,8 +75,6 @@ def check_screens(path: Path) -> None:
     for other in (values, printed):  # their commands have the path that each was given
         del other["next"]
     assert printed == values
-    if answer.verdict is None:
-        return
     title = _words(visible(answer.verdict.title))
     screens = profile._repr_mimebundle_()
     for text in (command("summary", str(path)), profile.summary(), screens["text/plain"]):
@@ -102,8 +99,8 @@ def _report(path: Path, *, is_run: bool) -> str:
 def _first_of_page(profile: kinetoscope_tb.api.Profile, about: str, *, is_run: bool) -> str | None:
     """What the page's verdict says: of a run the first row of `run_advice` above that of `advice`."""
     view = "run_advice" if is_run and about == "run" else "advice"
-    for name, column in ((view, "title"), ("snapshot_failure", "sentence")):
+    for name in (view, "snapshot_summary"):
         with suppress(MissingData):
-            for title in profile.view(name)[column]:
+            for title in profile.view(name)["title"]:
                 return str(title)
     return None

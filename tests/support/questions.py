@@ -17,6 +17,10 @@ from typing import Any, get_args
 
 import polars as pl
 
+from kinetoscope_tb.answer.first_screen import blocks_of, text_lines
+from kinetoscope_tb.answer.model import Answer
+from kinetoscope_tb.answer.recording import recording_answer
+from kinetoscope_tb.answer.run import run_answer
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.diagnostics.verification import run_problems, verdict
 from kinetoscope_tb.discovery import TraceFile
@@ -25,7 +29,7 @@ from kinetoscope_tb.distributed.path.path_segments import PathSegments
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.distributed.validation import problem_of
-from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, compute
+from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, cached_frame, compute
 from kinetoscope_tb.engine.cache import summary_entry, timeline_entry, trace_entry
 from kinetoscope_tb.engine.cache.columns import Reader
 from kinetoscope_tb.engine.comparisons import compute_comparison
@@ -53,7 +57,7 @@ from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
 from kinetoscope_tb.view import Detail
-from kinetoscope_tb.views import RUN_VIEWS, VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode, encode_comparison
 from kinetoscope_tb.web.timeline import _meta
 
@@ -109,6 +113,7 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
             encode.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
         ),
     )
+    yield "/answer", lambda: _ask_summary(recording_answer(trace, EVERY_VIEW, cached_frame))
     yield "findings", lambda: [diagnostic.consequence.encode() for diagnostic in diagnose(trace)]
     yield "check", lambda: fail_if_unsound(run_problems([verdict(FILE, trace), verdict(FILE, other)]))
     yield "runs", lambda: head_in(data)
@@ -132,6 +137,13 @@ def view_questions(trace: Trace, numbers: Random) -> Iterator[Question]:
     for view in VIEWS.values():
         if isinstance(view.place, Detail):
             yield f"/view {view.id} of a row", lambda view=view: _ask_details(view, trace, numbers)
+
+
+def _ask_summary(answer: Answer) -> None:
+    """It has a verdict, and is what the page gets and what the command prints."""
+    assert answer.verdict.title
+    fail_if_unsound(answer.values())
+    "\n".join(text_lines(blocks_of(answer, "--worker"))).encode()
 
 
 def _ask_view(view: Any, trace: Any, given: dict[str, Any]) -> pl.DataFrame | None:
@@ -310,6 +322,8 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
     ranks = Ranks("run", tuple(Member(f"rank{i}", "1", 0, one) for i, one in enumerate(summaries)))
     for view in RUN_VIEWS.values():
         yield f"/view {view.id}", lambda view=view: _ask_view(view, ranks, {})
+    own = recording_answer(trace, EVERY_VIEW, cached_frame)
+    yield "/answer of=run", lambda: _ask_summary(run_answer(own, ranks, EVERY_VIEW, len(summaries)))
     yield "/timeline/path_across_ranks", lambda: _across(trace, ranks, 0 if summaries[0] is made[0] else len(others))
 
 

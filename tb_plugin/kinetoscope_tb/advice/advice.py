@@ -14,7 +14,7 @@ from dataclasses import replace
 from ..measures.recording.contents import has_snapshot
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
-from ..trace import Diagnostic
+from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .extra_work import longer_steps, recomputation
 from .facts import Facts
@@ -88,38 +88,35 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if device is not None:
         return [_about_unrecorded_device(device)]
     if not facts.step_ns:
-        return faults.without_steps()
+        return faults.without_steps() or [_about_no_time(facts.trace)]
     results = [each for rule in _RULES for each in rule(facts)]
     if any(isinstance(each, Advice) and each.candidate for each in results):
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
-    ranked = [_of_usual_step(facts, examine(facts, s)) for s in results if isinstance(s, Advice)]
+    ranked = [examine(facts, s) for s in results if isinstance(s, Advice)]
     ranked.sort(key=lambda a: -a.weight_ns)
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
     rest = _rest(facts, results)
     rest = rest if given else examine(facts, rest)
-    return [*given, faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])]
+    rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])
+    return [*(_of_usual_step(facts, claim) for claim in given), rest]
 
 
 def _of_usual_step(facts: Facts, claim: Advice) -> Advice:
-    """The claim with what it can save of a step without the profiler, if that is less.
-
-    Recording slows the host and not the devices, so these compute for as long then.
-    """
-    if not facts.usual_step or not facts.has_device or not claim.candidate or claim.candidate.rows is not None:
-        return claim
-    usual_ns, computes_ns = facts.usual_step.usual_ns, max(map(facts.mean, facts.computation_of_devices.values()))
-    if not 0 < usual_ns - computes_ns < (claim.saving_ns or 0):
+    """The claim with what it can save of a step without the profiler, if that is less."""
+    usual, bound_ns = facts.usual_step, facts.most_saved_by_host_ns
+    is_of_host = claim.candidate is not None and claim.candidate.is_of_host
+    if not usual or bound_ns is None or not is_of_host or bound_ns >= (claim.saving_ns or 0):
         return claim
     device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
     bound = (
-        f" Without the profiler a step takes {text.time(usual_ns)}, of which {device} computes for "
-        f"{text.time(computes_ns)}: at most {text.time(usual_ns - computes_ns)} of it can be saved."
+        f" Without the profiler a step takes {text.time(usual.usual_ns)}, of which {device} computes for "
+        f"{text.time(usual.usual_ns - bound_ns)}: at most {text.time(bound_ns)} of it can be saved."
     )
-    return replace(claim, evidence=claim.evidence + bound)
+    return replace(claim, evidence=claim.evidence + bound, saving_ns=bound_ns)
 
 
 def _about_foreign_file(writer: str) -> Advice:
@@ -131,6 +128,23 @@ def _about_foreign_file(writer: str) -> Advice:
         None,
         "cannot_tell",
         "lanes",
+    )
+
+
+def _about_no_time(trace: Trace) -> Advice:
+    """A recording that is empty, or holds allocations alone."""
+    events = text.times(trace.meta.events, "event")
+    return Advice(
+        "nothing_timed",
+        "Nothing in this recording took time: what costs most can't be said.",
+        f"It holds {text.times(trace.memory.height, 'memory event')} and nothing with a duration."
+        if trace.memory.height
+        else f"It holds {events}, none with a duration.",
+        "Pass `ProfilerActivity.CPU` among the activities, and run the work while the profiler records.",
+        None,
+        "cannot_tell",
+        "memory_curve" if trace.memory.height else "health",
+        doubt=("cannot_tell", "cannot_tell"),
     )
 
 

@@ -207,6 +207,17 @@ class Facts:
         return usual_step(self.trace)
 
     @cached_property
+    def most_saved_by_host_ns(self) -> int | None:
+        """What less work of the host saves at most of a step without the profiler; None: that is as long.
+
+        Recording slows the host and not the devices, so these compute for as long then.
+        """
+        if self.usual_step is None or not self.has_device:
+            return None
+        bound_ns = self.usual_step.usual_ns - max(map(self.mean, self.computation_of_devices.values()))
+        return bound_ns if bound_ns > 0 else None
+
+    @cached_property
     def unit(self) -> str:
         """What a share is of: the average step, step 10, the recording."""
         if self.is_whole:

@@ -22,15 +22,17 @@ class Given:
         advice: The largest part of the step first.
         step_ns: Mean length of the steps that it is about.
         counted: Which steps these are.
+        most_saved_by_host_ns: What less work of the host saves at most, where recording slows the host; else None.
     """
 
     advice: tuple[Advice, ...]
     step_ns: int
     counted: NDArray[np.bool_]
+    most_saved_by_host_ns: int | None
 
 
 @once_per_trace
 def given_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> Given:
     """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
-    return Given(tuple(advice(facts, diagnostics)), facts.step_ns, facts.counted)
+    return Given(tuple(advice(facts, diagnostics)), facts.step_ns, facts.counted, facts.most_saved_by_host_ns)

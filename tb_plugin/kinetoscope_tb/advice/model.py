@@ -73,6 +73,11 @@ class Candidate:
     threads: NDArray[np.integer] | tuple[int, ...] = ()
     waits: bool = False
 
+    @property
+    def is_of_host(self) -> bool:
+        """Whether it is work of the host alone."""
+        return self.rows is None
+
 
 DATA_LOADING = Candidate("data loading", ("data loading",))
 COMMUNICATING = Candidate("communication", ("device communication", "host communication"))

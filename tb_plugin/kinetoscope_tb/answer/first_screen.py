@@ -85,21 +85,21 @@ def blocks_of(answer: Answer, option: str) -> Iterator[Block]:
     own = [claim for claim in answer.claims if claim.about == "recording"]
     is_first = bool(own) and answer.verdict is own[0]
     if is_first:
-        yield from (_block(own[0]), "")
+        yield from (_block(answer, own[0]), "")
     if answer.ranks:
         yield from _run(answer)
         yield visible(f"{answer.worker} alone; {option} chooses another")
     if own and not is_first:
-        yield from (_block(own[0]), "")
+        yield from (_block(answer, own[0]), "")
     yield from _tables(answer)
-    yield from _others(own[1:])
+    yield from _others(answer, own[1:])
 
 
 def _run(answer: Answer) -> Iterator[Block]:
     """Which rank is slow, why, and how the ranks compare."""
     for claim in answer.claims:
         if claim.about == "run":
-            yield from (_block(claim), "")
+            yield from (_block(answer, claim), "")
     rows = tuple(
         (visible(row["worker"]), text.time(row["without_waiting_ns"]), text.time(row["wait_ns"]), row["verdict"])
         for row in answer.rows.get("stragglers", ())
@@ -141,14 +141,15 @@ def _memory(answer: Answer) -> Iterator[Block]:
 
 def _breakdown(answer: Answer) -> Iterator[Block]:
     rows = answer.rows.get("overview", ())
-    if not rows:
+    if not rows or not rows[-1]["mean_ns"]:
         return
     whole, count, noun = rows[-1], answer.steps, answer.step_noun
     unit = "The recording" if not count else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
     spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
+    usual = f", {text.time(answer.usual_step_ns)} without the profiler" if answer.usual_step_ns else ""
     parts = [(row["category"], row["mean_ns"], row["share_frac"] or 0.0) for row in rows[:-1] if row["mean_ns"]]
     yield NameTable(
-        f"{unit}: {text.time(whole['mean_ns'])}{spread}",
+        f"{unit}: {text.time(whole['mean_ns'])}{spread}{usual}",
         (CellColumn("", 10), CellColumn("", 9)),
         tuple((category, text.time(mean_ns), f"{100 * share:.1f} %") for category, mean_ns, share in parts),
         shares=tuple(share for _, _, share in parts),
@@ -192,28 +193,30 @@ def _top(answer: Answer, kind: str) -> Iterator[Block]:
     yield ""
 
 
-def _others(claims: Sequence[Claim]) -> Iterator[Block]:
+def _others(answer: Answer, claims: Sequence[Claim]) -> Iterator[Block]:
     """What to do besides, and what is fine."""
     causes = [claim for claim in claims if not claim.is_in_order]
     if causes:
         yield "Also"
     for number, claim in enumerate(causes, 1):
-        yield _block(claim, number)
+        yield _block(answer, claim, number)
     for claim in claims:
         if claim.is_in_order:
             yield from ("", f"{claim.title} {claim.evidence}")
 
 
-def _block(claim: Claim, number: int = 0) -> ClaimBlock:
+def _block(answer: Answer, claim: Claim, number: int = 0) -> ClaimBlock:
     action = "" if claim.is_in_order else claim.action
-    return ClaimBlock(f"{claim.title} ({_size(claim)})", claim.evidence, action, number)
+    is_of_recorded = claim.about == "recording" and answer.usual_step_ns is not None
+    of = f" of the recorded {answer.step_noun}" if is_of_recorded else ""
+    return ClaimBlock(f"{claim.title} ({_size(claim, of)})", claim.evidence, action, number)
 
 
-def _size(claim: Claim) -> str:
+def _size(claim: Claim, of: str) -> str:
     confidence = f"confidence {claim.confidence.replace('_', ' ')}"
     if claim.saving_ns is None:
         return confidence
-    return f"saves at most {text.time(claim.saving_ns)}, {text.percent(claim.saving_frac or 0)}; {confidence}"
+    return f"saves at most {text.time(claim.saving_ns)}, {text.percent(claim.saving_frac or 0)}{of}; {confidence}"
 
 
 def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> Iterator[str]:

@@ -142,6 +142,8 @@ class Answer:
         step_noun: What a step is called.
         events: Number of events.
         window_ns: From the first event to the last.
+        step_ns: Mean length of the steps that claims are about, as recorded.
+        usual_step_ns: How long a step takes without the profiler, if recording slows steps; else None.
         ranks: How many workers the run has; 0 if the answer is about the recording alone.
         run: The run.
         worker: The worker whose recording it is.
@@ -155,6 +157,8 @@ class Answer:
     step_noun: str
     events: int
     window_ns: int
+    step_ns: int = 0
+    usual_step_ns: int | None = None
     claims: tuple[Claim, ...] = ()
     not_said: tuple[NotSaid, ...] = ()
     numbers: tuple[Number, ...] = ()
@@ -175,9 +179,9 @@ class Answer:
         return replace(self, run=file.run, worker=file.worker, span=file.span, path=path)
 
     @property
-    def verdict(self) -> Claim | None:
-        """The first claim: what costs most, or that nothing does; None if the file holds nothing with a duration."""
-        return self.claims[0] if self.claims else None
+    def verdict(self) -> Claim:
+        """The first claim: what costs most, that nothing does, or why that can't be said."""
+        return self.claims[0]
 
     @property
     def next(self) -> tuple[Question, ...]:
@@ -194,12 +198,13 @@ class Answer:
 
     def values(self) -> dict[str, Any]:
         """The answer as JSON values, as docs/http_api.md describes them."""
-        names = ("run", "worker", "span", "ranks", "environment", "steps", "step_noun", "events", "window_ns")
+        of_recording = ("run", "worker", "span", "ranks", "environment", "events", "window_ns")
+        of_steps = ("steps", "step_noun", "step_ns", "usual_step_ns")
         claims = [asdict(claim) for claim in self.claims]
         return {
             "state": "ready",
-            **{name: getattr(self, name) for name in names},
-            "verdict": claims[0] if claims else None,
+            **{name: getattr(self, name) for name in of_recording + of_steps},
+            "verdict": claims[0],
             "also": claims[1:],
             **{name: [asdict(part) for part in getattr(self, name)] for name in ("not_said", "numbers", "next")},
             "sentences": dict(self.sentences),

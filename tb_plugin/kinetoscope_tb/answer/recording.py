@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from ..advice.given import given_advice
-from ..advice.model import Advice, Confidence, Culprit
+from ..advice.model import Advice, Culprit
 from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
 from ..entries import ENTRIES
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_iterations, has_snapshot
+from ..measures.recording.usual_step import usual_step
 from ..measures.time.idle import Windows
 from ..measures.time.idle_causes import gap_parts
 from ..measures.time.step_subset import counted_steps, has_steps
@@ -28,8 +29,8 @@ from .model import Answer, Claim, NotSaid, Number, RowKey, Rows
 MOST = 5  # kernels and operators
 MOST_LANES = 12
 _NEARLY_ALL = 0.99  # of the kernel time
-_OF_SNAPSHOT = ("snapshot_failure", "snapshot_levels", "snapshot_alive", "snapshot_growth")
-_MOST_ROWS = {"lanes": MOST_LANES, "snapshot_failure": 1, "snapshot_alive": MOST, "snapshot_growth": MOST}
+_OF_SNAPSHOT = ("snapshot_summary", "snapshot_levels", "snapshot_alive", "snapshot_growth")
+_MOST_ROWS = {"lanes": MOST_LANES, "snapshot_alive": MOST, "snapshot_growth": MOST}
 """Of the views that list more than the answer."""
 
 
@@ -46,7 +47,8 @@ def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
         frame_of: Computes a view of it, or None if it has no data for that.
     """
     frames = {view: frame_of(trace, views[view]) for view in _views(trace)}
-    rows = {view: rows_of(frame, _MOST_ROWS.get(view)) for view, frame in frames.items() if frame is not None}
+    with_rows = {view: frame for view, frame in frames.items() if frame is not None and not frame.is_empty()}
+    rows = {view: rows_of(frame, _MOST_ROWS.get(view)) for view, frame in with_rows.items()}
     answer = Answer(
         rows={view: part for view, part in rows.items() if view != "environment"},
         environment=_environment(trace, rows.get("environment", ())),
@@ -61,9 +63,9 @@ def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
 def _of_snapshot(answer: Answer, views: Views) -> Answer:
     peaks = tuple(row for row in answer.rows.get("snapshot_levels", ()) if row["what"] == "peak")
     rows = {**answer.rows, "snapshot_levels": peaks}
-    claims = tuple(_of_failure(row, views) for row in rows.get("snapshot_failure", ()))
-    numbers = tuple(_numbers(rows))
-    return replace(answer, claims=claims, rows=rows, numbers=numbers, sentences={"peak": _peaks(peaks)})
+    claims = tuple(_of_summary(row, views) for row in rows.pop("snapshot_summary"))
+    sentences = {"peak": _peaks(peaks)} if peaks else {}
+    return replace(answer, claims=claims, rows=rows, numbers=tuple(_numbers(rows)), sentences=sentences)
 
 
 def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
@@ -71,12 +73,14 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     findings = given_advice(trace, tuple(diagnose(trace)))
     claims = tuple(_claim(trace, advice, findings.step_ns, top, views) for advice in findings.advice)
     unknowns = (NotSaid(gap.topic, gap.reason, gap.action) for advice in findings.advice for gap in advice.unknown)
-    mfu = answer.rows.get("mfu", ())
+    mfu, usual = answer.rows.get("mfu", ()), usual_step(trace)
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
     sentences = {"tokens": _tokens(answer.rows.get("phases", ())), "mfu": _utilization(trace, mfu)}
     return replace(
         answer,
         claims=claims,
+        step_ns=findings.step_ns,
+        usual_step_ns=usual.usual_ns if usual else None,
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
@@ -149,25 +153,23 @@ def not_said_of(claims: Iterable[Claim]) -> Iterator[NotSaid]:
             yield NotSaid(claim.title, claim.evidence, claim.action)
 
 
-def _of_failure(row: dict[str, Any], views: Views) -> Claim:
-    """Why the last allocation of a memory snapshot failed."""
-    cause: Confidence = "medium" if row["cause"] == "full_or_outside" else "high"
+def _of_summary(row: dict[str, Any], views: Views) -> Claim:
+    """Why the last allocation of a memory snapshot failed, or who holds most memory."""
     return Claim(
-        id="allocation_failure",
+        id=row["rule"],
         about="recording",
-        title=row["sentence"],
+        title=row["title"],
         evidence=row["evidence"],
-        action=row["action"],
+        action=row["action"] or "",
         saving_ns=None,
         saving_frac=None,
-        confidence=cause,
+        confidence=row["confidence"],
         measurement="high",
-        cause=cause,
-        culprit=Culprit(device=row["device"]),
-        view="snapshot_failure",
+        cause=row["confidence"],
+        culprit=Culprit(),
+        view=row["view"],
         filter="",
-        rows=(RowKey("snapshot_failure", {"device": row["device"], "event": row["event"]}),),
-        question=question_of(views["snapshot_failure"]),
+        question=question_of(views[row["view"]]),
     )
 
 

@@ -616,8 +616,19 @@ def test_a_device_that_may_be_busy_with_earlier_work_is_not_called_idle():
     assert "host_bound" not in advice(trace)["rule"].to_list()
 
 
-def test_nothing_is_said_of_no_time():
-    assert advice(TraceBuilder().build()).is_empty()
+@pytest.mark.parametrize(
+    ("builder", "evidence", "view"),
+    [
+        (TraceBuilder(), "It holds 0 events, none with a duration.", "health"),
+        (TraceBuilder().memory(8, 0), "It holds 1 memory event and nothing with a duration.", "memory_curve"),
+    ],
+)
+def test_a_recording_in_which_nothing_took_time_says_so(builder, evidence, view):
+    (said,) = advice(builder.build()).rows(named=True)
+    assert (said["rule"], said["confidence"], said["evidence"], said["view"]) == (
+        *("nothing_timed", "cannot_tell"),
+        *(evidence, view),
+    )
 
 
 def test_numbers_in_words():

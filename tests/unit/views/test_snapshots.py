@@ -40,6 +40,12 @@ def test_nothing_is_said_of_the_speed_of_ranks_by_their_snapshots(view):
     assert RUN_VIEWS[view].is_missing(Ranks("job/memory", tuple(members)))
 
 
+def test_without_memory_it_says_so():
+    allocator = Allocator(GIB)
+    allocator._event("snapshot", 0, 0, 0, [])
+    assert first("snapshot_summary", read_snapshot(allocator))["rule"] == "empty"
+
+
 CPP = [
     {"filename": "??", "line": 0, "name": name}
     for name in (

@@ -18,6 +18,10 @@ from ...trace import Trace
 from ...view import Head, View
 
 _MOST_HOLDERS = 3
+_WITHOUT_MEMORY = (
+    *("empty", "This snapshot holds no memory.", "No device had memory reserved, and nothing was allocated."),
+    *(None, "high", "environment"),
+)
 _ORIGINS = {BEFORE: "was allocated before the history", UNKNOWN_PLACE: "has no stack"}
 _NAMES = {BEFORE: "memory from before the history", UNKNOWN_PLACE: "memory without a stack"}
 
@@ -28,10 +32,10 @@ class SnapshotSummary(Table):
     key, weight = ("rule",), None
     picture = Sentence(
         texts=("rule", "title", "evidence", "action", "confidence", "view"),
-        colors={"peak": "cpu-exec", **dict.fromkeys(get_args(Cause), "warning")},
+        colors={"peak": "cpu-exec", "empty": "other", **dict.fromkeys(get_args(Cause), "warning")},
     )
 
-    rule = Column(TEXT, "The cause of the failure, or `peak` if nothing failed.")
+    rule = Column(TEXT, "The cause of the failure, or `peak` if nothing failed, `empty` without memory.")
     title = Column(PROSE, "Why the allocation failed, or how high the peak is and who holds most of it.")
     evidence = Column(PROSE, "The numbers behind it.")
     action = Column(PROSE, "What would have made room; missing if nothing failed.")
@@ -40,16 +44,16 @@ class SnapshotSummary(Table):
 
 
 def snapshot_summary(trace: Trace) -> pl.DataFrame:
-    """One row; none if the snapshot has no memory."""
+    """One row."""
     snapshots = device_snapshots(trace)
     with_failure = [snapshot for snapshot in snapshots if snapshot.failure is not None]
     with_memory = [snapshot for snapshot in snapshots if _peak_bytes(snapshot)]
-    rows = []
+    row: tuple[object, ...] = _WITHOUT_MEMORY
     if with_failure:
-        rows = [_failure(trace, max(with_failure, key=_time_of_failure))]
+        row = _failure(trace, max(with_failure, key=_time_of_failure))
     elif with_memory:
-        rows = [_peak(trace, max(with_memory, key=_peak_bytes), len(snapshots))]
-    return SnapshotSummary.of(pl.DataFrame(rows, schema=SnapshotSummary.schema(), orient="row"))
+        row = _peak(trace, max(with_memory, key=_peak_bytes), len(snapshots))
+    return SnapshotSummary.of(pl.DataFrame([row], schema=SnapshotSummary.schema(), orient="row"))
 
 
 def _time_of_failure(snapshot: DeviceSnapshot) -> int:

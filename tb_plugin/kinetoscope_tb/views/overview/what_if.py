@@ -2,12 +2,14 @@
 
 The steps are laid out again (critical_path/what_if.py): the same work runs in the same order on the same threads and
 streams, so other paths become critical by themselves, and what is hidden behind them saves nothing. All of it saves
-what the rule says; a rule about what the graph doesn't hold has no row.
+what the rule says; a rule about what the graph doesn't hold has no row. Where recording slows the host, what its work
+saves is scaled to what can be saved of a step without the profiler.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -15,14 +17,14 @@ import polars as pl
 from ...advice.given import Given, given_advice
 from ...advice.model import Candidate
 from ...advice.savings import on_path, partly, percents
-from ...critical_path.explanation import path_explanation
+from ...critical_path.explanation import Explanation, path_explanation
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_work
 from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View
 
-_DEFAULT = 50
+_DEFAULT, _ALL = 50, 100
 
 
 class WhatIf(Table):
@@ -64,20 +66,36 @@ def _parsed(less: str, targets: dict[str, Candidate]) -> list[dict[str, int]]:
 def _row(trace: Trace, given: Given, targets: dict[str, Candidate], less: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
     explained = path_explanation(trace)
-    path = explained.path
-    of_nodes, of_path = np.zeros(explained.what_if.part.size, np.uint8), np.zeros(path.height, np.int64)
-    for rule, percent in less.items():
-        of_nodes = np.maximum(of_nodes, partly(percents(targets[rule], explained), percent))
-        of_path = np.maximum(of_path, on_path(targets[rule], path))
+    path, parts = explained.path, [(targets[rule], percent) for rule, percent in less.items()]
+    of_path = np.zeros(path.height, np.int64)
+    for candidate, _ in parts:
+        of_path = np.maximum(of_path, on_path(candidate, path))
     spent = np.zeros(trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
-    saved = explained.what_if.saved_together(of_nodes)[given.counted]
-    recorded = explained.what_if.recorded[given.counted]
-    mean_ns, saved_ns = round(float(recorded.mean())), round(float(saved.mean()))
-    words = ", ".join(dict.fromkeys(targets[rule].words for rule in less))
+    mean_ns = round(float(explained.what_if.recorded[given.counted].mean()))
+    saved_ns = round(_mean_saving(explained, given, parts) - _saving_only_while_recording(explained, given, parts))
+    words = ", ".join(dict.fromkeys(candidate.words for candidate, _ in parts))
     path_ns = round(float(spent[given.counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
     return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share
+
+
+def _mean_saving(explained: Explanation, given: Given, parts: Sequence[tuple[Candidate, int]]) -> float:
+    """By how much the steps that count would be shorter, on average, if each part took less time, in percent."""
+    less = np.zeros(explained.what_if.part.size, np.uint8)
+    for candidate, percent in parts:
+        less = np.maximum(less, partly(percents(candidate, explained), percent))
+    return float(explained.what_if.saved_together(less)[given.counted].mean())
+
+
+def _saving_only_while_recording(explained: Explanation, given: Given, parts: Sequence[tuple[Candidate, int]]) -> float:
+    """What less work of the host saves in recorded steps, but not in those without the profiler."""
+    of_host = [(candidate, percent) for candidate, percent in parts if candidate.is_of_host]
+    if given.most_saved_by_host_ns is None or not of_host:
+        return 0.0
+    all_of_it = _mean_saving(explained, given, [(candidate, _ALL) for candidate, _ in of_host])
+    share = 1 - given.most_saved_by_host_ns / all_of_it if all_of_it > given.most_saved_by_host_ns else 0.0
+    return share * _mean_saving(explained, given, of_host)
 
 
 VIEW = View(
