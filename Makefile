@@ -73,7 +73,8 @@ pictures: $(VENV)/develop.installed  ## take the pictures of docs again, of real
 watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
 	cd frontend && $(BIN)/deno task watch
 
-wheels: $(BIN)/python  ## build a wheel for each platform into dist; PLATFORMS=… chooses some
+wheels: $(BIN)/python  ## build the recorder's wheel and one for each platform into dist; PLATFORMS=… chooses some
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir=dist ./producer
 	for platform in $(PLATFORMS); do \
 	    KINETOSCOPE_PLATFORM=$$platform $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir=dist . || exit 1; \
 	done

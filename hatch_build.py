@@ -5,6 +5,14 @@ since those of an unpacked sdist are unreliable. An sdist comes with the page, s
 nor the npm registry; a wheel comes with both.
 
 KINETOSCOPE_PLATFORM chooses the platform of a wheel, as in tb_plugin/native/build.py; by default it is this machine's.
+
+What is built also decides where the recorder, a distribution of its own in producer, comes from:
+
+- An sdist, a wheel from one, and a wheel for KINETOSCOPE_PLATFORM are for others. They need the recorder of their
+  version by name, as packages in an index do.
+- A wheel from a clone needs the recorder at its path in the clone, so that `pip install .` takes none from an index:
+  neither an older one nor a stranger's.
+- An editable installation needs none: it has both folders on the path.
 """
 
 from __future__ import annotations
@@ -20,11 +28,13 @@ from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 BUNDLE = ("deno", "bundle", "--quiet", "--frozen", "--platform=browser", "--minify")
 GRAPH = ("deno", "info", "--json", "--frozen", "src/index.tsx")
 MINIFY = ("deno", "run", "--quiet", "--frozen", "--allow-read", "--allow-write", "--allow-env", "minify.ts")
 DENO = "deno~=2.9"
+RECORDER = "kinetoscope-recorder"
 
 
 def native_build(root: Path) -> ModuleType:
@@ -99,6 +109,14 @@ def license_notices(graph: dict[str, Any]) -> str:
     return "The page contains these packages.\n\n" + "\n\n\n".join(notices) + "\n"
 
 
+class MetadataHook(MetadataHookInterface):
+    """Adds the recorder of the same version to the dependencies that pyproject.toml lists."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the dependencies of the project."""
+        metadata["dependencies"] = [*self.config["dependencies"], f"{RECORDER}=={metadata['version']}"]
+
+
 class BuildHook(BuildHookInterface[Any]):
     """Makes what isn't in git before hatchling collects the files of an sdist or a wheel."""
 
@@ -126,7 +144,17 @@ class BuildHook(BuildHookInterface[Any]):
         listed = self.metadata.core.license_files  # read before the first build, it lacks what was built now
         listed += [] if licenses in listed else [licenses]
         if self.target_name == "wheel":
+            self._need_recorder(is_editable=version == "editable")
             self._build_library(is_editable=version == "editable", build_data=build_data)
+
+    def _need_recorder(self, *, is_editable: bool) -> None:
+        """Replace the recorder by name among the dependencies, unless the wheel is for others."""
+        is_for_others = "KINETOSCOPE_PLATFORM" in os.environ or Path(self.root, "PKG-INFO").exists()
+        dependencies = self.metadata.core.dependencies
+        if is_editable or not is_for_others:
+            dependencies.remove(f"{RECORDER}=={self.metadata.version}")
+        if not is_editable and not is_for_others:
+            dependencies.append(f"{RECORDER} @ {Path(self.root, 'producer').as_uri()}")
 
     def _build_library(self, *, is_editable: bool, build_data: dict[str, Any]) -> None:
         native, library = native_build(Path(self.root)), self._library()

@@ -1,4 +1,4 @@
-"""The wheel that the tests install."""
+"""The wheels that the tests install."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from newcomer.installing import build_wheel, environment
+from newcomer.installing import build_wheels, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(tmp_path_factory.mktemp("wheel"))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The viewer's and the recorder's."""
+    return build_wheels(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
-    """The programs of an environment with the wheel and the newest of what it needs."""
-    return environment(tmp_path_factory.mktemp("environment"), wheel, sees_ours=True)
+def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
+    """The programs of an environment with the wheels and the newest of what it needs."""
+    return environment(tmp_path_factory.mktemp("environment"), wheels, sees_ours=True)

@@ -1,42 +1,67 @@
-"""A wheel of this project, and fresh environments with it."""
+"""The wheels of this project, and fresh environments with them."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
+from support.native_build import native_build
+
 ROOT = Path(__file__).parents[2]
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel; the page and the compiled library are built already, so that it takes seconds."""
-    subprocess.run([*PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT], check=True, timeout=300)
-    (wheel,) = folder.glob("kinetoscope-*.whl")
-    return wheel
+def build_wheels(folder: Path) -> list[Path]:
+    """The wheels of the viewer and of the recorder, as an index has them.
+
+    The page and the compiled library are built already, so that it takes seconds.
+    """
+    env = {**os.environ, "KINETOSCOPE_PLATFORM": native_build().host()}
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", folder)
+    subprocess.run([*PIP, "wheel", *options, ROOT, ROOT / "producer"], env=env, check=True, timeout=300)
+    return sorted(folder.glob("*.whl"))
 
 
-def environment(folder: Path, wheel: Path, *requirements: str, sees_ours: bool = False) -> Path:
-    """The folder of the programs of a fresh environment with the wheel.
+def fresh_environment(folder: Path) -> Path:
+    """The folder of the programs of an environment without any package."""
+    venv.create(folder, with_pip=False)
+    return folder / ("Scripts" if sys.platform == "win32" else "bin")
+
+
+def pip(programs: Path, *words: str | Path) -> None:
+    """Run pip on an environment."""
+    subprocess.run([*PIP, "--python", programs / "python", *words], check=True, timeout=300)
+
+
+def site_packages(programs: Path) -> Path:
+    """Where an environment has its packages."""
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    run = subprocess.run([programs / "python", "-c", code], capture_output=True, text=True, check=True)
+    return Path(run.stdout.strip())
+
+
+def show_our_packages(programs: Path) -> None:
+    """Let an environment see the packages of the environment of the tests, but not the sources of this project."""
+    ours = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    Path(site_packages(programs), "ours.pth").write_text("\n".join(ours))
+
+
+def environment(folder: Path, wheels: list[Path], *requirements: str, sees_ours: bool = False) -> Path:
+    """The folder of the programs of a fresh environment with the wheels.
 
     Args:
         folder: Where it is made.
-        wheel: What is installed, without what it needs.
+        wheels: What is installed, without what it needs.
         requirements: What is installed from the registry.
-        sees_ours: Whether it has the packages of the environment of the tests, but not the sources of this project.
+        sees_ours: Whether it has the packages of the environment of the tests too.
     """
-    venv.create(folder, with_pip=False)
-    programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
-    python = programs / "python"
+    programs = fresh_environment(folder)
     if sees_ours:
-        ours = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-        site = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-        Path(site, "ours.pth").write_text("\n".join(ours))
-    install = [*PIP, "--python", python, "install"]
+        show_our_packages(programs)
     if requirements:
-        subprocess.run([*install, *requirements], check=True, timeout=300)
-    subprocess.run([*install, "--no-deps", "--no-index", wheel], check=True, timeout=120)
+        pip(programs, "install", *requirements)
+    pip(programs, "install", "--no-deps", "--no-index", "--no-compile", *wheels)
     return programs

@@ -24,8 +24,9 @@ SETUPTOOLS = "setuptools<81"  # TensorBoard until 2.20 imports pkg_resources, wh
 
 def floors() -> dict[str, str]:
     """The oldest version of each dependency."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups() for line in project["dependencies"])
+    hatch = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    lines = hatch["metadata"]["hooks"]["custom"]["dependencies"]
+    return dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups() for line in lines)
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +38,17 @@ def logdir(tmp_path_factory) -> Path:
     return folder.parent
 
 
-def test_they_start_tensorboard_with_our_tab_and_print_answers(wheel, logdir, tmp_path):
+def test_they_start_tensorboard_with_our_tab_and_print_answers(wheels, logdir, tmp_path):
     programs = environment(
-        tmp_path / "oldest", wheel, *(f"{name}=={oldest}" for name, oldest in floors().items()), SETUPTOOLS
+        tmp_path / "oldest", wheels, *(f"{name}=={oldest}" for name, oldest in floors().items()), SETUPTOOLS
     )
     shows_our_tab(programs, logdir)
     prints_answers(programs, logdir)
 
 
-def test_the_oldest_tensorboard_starts_with_the_newest_numpy(wheel, logdir, tmp_path):
+def test_the_oldest_tensorboard_starts_with_the_newest_numpy(wheels, logdir, tmp_path):
     oldest = f"tensorboard=={floors()['tensorboard']}"
-    programs = environment(tmp_path / "newest", wheel, oldest, SETUPTOOLS, sees_ours=True)
+    programs = environment(tmp_path / "newest", wheels, oldest, SETUPTOOLS, sees_ours=True)
     version = "import numpy, tensorboard.version; print(tensorboard.version.VERSION, numpy.__version__)"
     shown = subprocess.run([programs / "python", "-c", version], capture_output=True, text=True, check=True).stdout
     assert re.fullmatch(rf"{re.escape(floors()['tensorboard'])}\S* [2-9]\..*\n", shown)

@@ -12,7 +12,9 @@ tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none; one Pytho
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"kinetoscope": ROOT / "producer" / "kinetoscope", "kinetoscope_tb": ROOT / "tb_plugin" / "kinetoscope_tb"}
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = CONFIGURATION["project"]
+RECORDER = tomllib.loads((ROOT / "producer" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 BROUGHT_BY_USERS = {  # imported where a user's program has it, so nobody installs it for us
     "torch": "the recorder runs inside a training, which has its own",
@@ -53,7 +55,8 @@ def declared(requirements):
     return names - {plain(PROJECT["name"])}  # an extra that names others
 
 
-DEPENDENCIES = declared(PROJECT["dependencies"])
+DEPENDENCIES = declared(CONFIGURATION["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"])
+NEEDS = {"kinetoscope": declared(RECORDER["dependencies"]), "kinetoscope_tb": DEPENDENCIES}
 EXTRAS = {extra: declared(requirements) for extra, requirements in PROJECT["optional-dependencies"].items()}
 
 
@@ -101,9 +104,19 @@ def test_what_is_imported_is_declared(package):
     undeclared = {
         module
         for module, is_inside in modules.items()
-        if not distributions([module]) & (DEPENDENCIES | (of_extras if is_inside else set()))
+        if not distributions([module]) & (DEPENDENCIES | of_extras if is_inside else NEEDS[package])
     }
     assert undeclared == set()
+
+
+def test_the_recorder_needs_nothing_that_a_training_lacks():
+    assert NEEDS["kinetoscope"] == set()
+    assert "optional-dependencies" not in RECORDER
+
+
+def test_both_wheels_are_for_the_same_pythons_and_systems():
+    same = ("requires-python", "classifiers", "license")
+    assert {name: RECORDER[name] for name in same} == {name: PROJECT[name] for name in same}
 
 
 def test_what_is_declared_is_imported():

@@ -40,5 +40,9 @@ def test_the_wheel_names_the_licenses_among_its_own():
     assert "static/licenses.txt" in (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("license-files")[2]
 
 
+def test_the_recorder_has_the_license_of_the_project():
+    assert (ROOT / "producer" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_a_report_has_them_too():
     assert "Jason Miller" in _page("{}", "Report", "")
