@@ -71,17 +71,56 @@ def block_on_lock():
     take_lock(lock)
 
 
+def wait_for_file():
+    while not (FOLDER / "never written").exists():
+        time.sleep(0.1)
+
+
+class Samples(torch.utils.data.Dataset):
+    """Samples of which none is ever there."""
+
+    def __init__(self):
+        self.training = os.getpid()
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, _index):
+        while os.getppid() == self.training:
+            time.sleep(0.1)
+
+
+def wait_for_worker():
+    next(iter(torch.utils.data.DataLoader(Samples(), num_workers=1)))
+
+
+def stop():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def exchange(group=None):
     dist.all_reduce(torch.ones(8), group=group)
 
 
+DELAYS = {
+    "sleeps": load_batch,
+    "spins": spin,
+    "holds": hold_the_interpreter,
+    "locks": block_on_lock,
+    "stops": stop,
+    "file": wait_for_file,
+    "worker": wait_for_worker,
+    "evaluates": evaluate,
+    "saves": save_slowly,
+}
+"""What rank 1 does while the others wait for it in a collective."""
+
+
 def act(name, tracer, pair):
-    """What the ranks do in the step that hangs; rank 1 is the culprit."""
-    delays = {"sleeps": load_batch, "spins": spin, "holds": hold_the_interpreter, "locks": block_on_lock}
-    delays |= {"evaluates": evaluate, "saves": save_slowly}
-    if name in delays and RANK == 1:
+    """What the ranks do in the step that hangs."""
+    if name in DELAYS and RANK == 1:
         with tracer.marker(name):
-            delays[name]()
+            DELAYS[name]()
     if name == "absent_in_group":  # rank 2 waits in the world for ranks 0 and 1, rank 0 in their pair
         if RANK == 1:
             load_batch()
@@ -91,6 +130,12 @@ def act(name, tracer, pair):
         dist.recv(torch.ones(4), 1)
     if name == "recv" and RANK == 1:
         load_batch()
+    if name == "receives" and RANK < 2:  # each from the other one
+        dist.recv(torch.ones(4), 1 - RANK)
+    if name == "broadcasts" and RANK == 1:
+        dist.broadcast(torch.ones(8), 1)
+    if name == "orders" and RANK == 0:  # the others come to the world first
+        exchange(pair)
     if name == "goes_on" and RANK == 1:
         wait_for_reports(name)
     exchange()
@@ -109,12 +154,15 @@ def train(name):
         for step in itertools.count():
             if step == STEPS:
                 wait_for_journals(name)
+                if name == "leaves" and RANK == 1:
+                    break
                 act(name, tracer, pair)
             exchange()
             if RANK < 2:
                 exchange(pair)
             time.sleep(0.02)
             tracer.step()
+    time.sleep(600)  # of a rank that left: without its process the collectives of the others would fail
 
 
 def run_in_child(name):

@@ -130,7 +130,7 @@ def test_where_only_the_culprit_went_on_nobody_is_named():
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ({}, "wrote no report. It was alive 2 s ago: it is stopped, or code in C holds Python's lock"),
+        ({}, "wrote no report of this step. It was alive 2 s ago: it is stopped, or code in C holds Python's lock"),
         ({"state": "dead"}, "Its process is gone, and had not closed its recording."),
         ({"state": "ended", "reason": "exception: ValueError"}, "It closed its recording: exception: ValueError."),
     ],
@@ -142,3 +142,13 @@ def test_a_rank_without_a_file_is_told_by_its_journal(state, words):
     answer = verdict(DumpFolder(tuple(dumps), (), (status(last, **state),)))
     assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "no dump", (last,))
     assert any(words in line for line in evidence(answer))
+
+
+@pytest.mark.parametrize("state", [{}, {"state": "ended", "reason": "end"}])
+def test_a_report_of_an_earlier_slow_step_is_none_of_this_one(state):
+    old = {"step": {"number": 2, "seconds": 40.0}}
+    answer = judged(
+        changes={CULPRIT_RANK: old}, statuses=[status(r, **(state if r == CULPRIT_RANK else {})) for r in RANKS]
+    )
+    assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "no dump", (CULPRIT_RANK,))
+    assert any(f"Rank {CULPRIT_RANK} (process 4711 on node3) wrote no report of" in line for line in evidence(answer))

@@ -95,7 +95,7 @@ class Job:
         ranks: Those with a dump that counts.
         outdated: Those whose dump is older than what others did with them since.
         lost: Those with a dump that can't be read.
-        silent: Those without a dump.
+        silent: Those without a dump, or with a report of an earlier step only.
         went_on: Those of `outdated` that completed the step of their dump, according to the run's journals.
         slow_work: What ranks do for which others wait in a healthy job, too.
     """
@@ -128,11 +128,14 @@ def job_of(folder: DumpFolder) -> Job:
     unreadable = frozenset(lost_ranks(folder.problems, folder.dumps))
     sizes = [dump.report.world_size for dump in folder.dumps if dump.report]
     world = ranks_of_world(folder.dumps, unreadable | {size - 1 for size in sizes})
-    groups = groups_of_entries(folder.dumps, world)
+    groups, went_on = groups_of_entries(folder.dumps, world), ranks_that_went_on(folder)
+    without_report = ranks_without_current_report(folder, went_on)
+    went_on -= without_report
     ranks = {
-        dump.rank: Rank(dump, tuple(operations(dump.rank, entries_with_groups(dump, groups)))) for dump in folder.dumps
+        dump.rank: Rank(dump, tuple(operations(dump.rank, entries_with_groups(dump, groups))))
+        for dump in folder.dumps
+        if dump.rank not in without_report
     }
-    went_on = ranks_that_went_on(folder)
     old = went_on.union(outdated_ranks({rank: state for rank, state in ranks.items() if rank not in went_on}))
     current = {rank: state for rank, state in ranks.items() if rank not in old}
     silent = frozenset(world) - unreadable - ranks.keys()
@@ -157,6 +160,13 @@ def ranks_that_went_on(folder: DumpFolder) -> frozenset[int]:
         for status in statuses
         if (status.completed or 0) > steps[status.rank] or (status.state, status.reason) == ("ended", "end")
     )
+
+
+def ranks_without_current_report(folder: DumpFolder, went_on: frozenset[int]) -> frozenset[int]:
+    """The ranks whose report is of an earlier slow step, and that have not completed the step that others are in."""
+    steps = [dump.report.step for dump in folder.dumps if dump.report and dump.rank not in went_on]
+    current_step = max(steps, default=-1)
+    return frozenset(s.rank for s in folder.statuses if s.rank in went_on and (s.completed or 0) <= current_step)
 
 
 def outdated_ranks(ranks: Mapping[int, Rank]) -> list[int]:

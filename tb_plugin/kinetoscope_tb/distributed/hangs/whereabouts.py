@@ -62,7 +62,8 @@ def ranks_without_report(verdict: Verdict) -> Iterator[str]:
     """A sentence for each rank that wrote nothing although the run has a journal of it."""
     statuses = [status for status in verdict.statuses if status.rank in verdict.graph.job.silent]
     for status in statuses[:_MOST_RANKS]:
-        yield f"Rank {status.rank} (process {status.pid} on {status.host}) wrote no report. {_life(status)}"
+        process = f"process {status.pid} on {status.host}"
+        yield f"Rank {status.rank} ({process}) wrote no report of this step. {_life(status)}"
 
 
 def _life(status: RankStatus) -> str:
