@@ -45,4 +45,4 @@ def test_the_recorder_has_the_license_of_the_project():
 
 
 def test_a_report_has_them_too():
-    assert "Jason Miller" in _page("{}", "Report", "")
+    assert "Jason Miller" in _page("{}", "Report", "", "")
