@@ -160,6 +160,8 @@ class Bands:
         series: The column that splits the rows into pictures.
         levels_view: The view of the levels behind the bands.
         levels: Its columns, the highest first.
+        ranges_view: The view of the ranges of time above them.
+        ranges: Its columns: begin, end, name, and the number of the line on which a range is drawn.
     """
 
     kind: ClassVar = "bands"
@@ -170,6 +172,8 @@ class Bands:
     series: str
     levels_view: str
     levels: tuple[str, ...]
+    ranges_view: str
+    ranges: tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ ZOOM = re.compile(r"^Only .* to .*")
 def test_a_block_is_a_band_that_opens_its_stack_and_a_drag_shows_a_part(page, tmp_path):
     allocator = Allocator(8 * GIB)
     trained(allocator, 3, activation=512 * MIB)
+    allocator.annotations.append({"stage": "START", "name": "<b>eval", "device": 0, "time_us": allocator._now})
     allocator.allocate(GIB, "/job/<img src=x onerror=alert(1)>.py:7:f")
     path = tmp_path / "job.pickle"
     path.write_bytes(allocator.dumped())
@@ -55,6 +56,8 @@ def use_bands(page):
     drawer = page.get_by_role("region", name="Details of a row of Blocks over time")
     expect(drawer).to_contain_text("model.py:20")
     page.keyboard.press("Escape")
+    bands.hover(position={"x": bands.bounding_box()["width"] - 3, "y": 8})
+    expect(page.get_by_role("tooltip")).to_contain_text("<b>eval")
     box = bands.bounding_box()
     assert box
     page.mouse.move(box["x"] + 100, box["y"] + 50)

@@ -89,6 +89,8 @@ export type Picture =
     series: string;
     levels_view: string;
     levels: string[];
+    ranges_view: string;
+    ranges: string[];
   }
   | {
     kind: "roofline";

@@ -15,6 +15,8 @@ import { useMarks } from "./marks.ts";
 import { Legend } from "./stacked_bar.tsx";
 
 const HEIGHT = 420;
+const LANE = 16;
+const MOST_LANES = 4; // of ranges above the bands
 const LEAST_LABEL = [44, 14]; // pixels of a band with its name in it
 const LEAST = 0.3; // pixels: narrower pieces show what is behind them
 const ZOOM_PER_WHEEL = 0.004;
@@ -33,12 +35,23 @@ interface Levels {
   lines: { name: string; values: number[] }[];
 }
 
+/** A range of time above the bands, in one of the lanes. */
+interface Range {
+  name: string;
+  from: number;
+  to: number;
+  lane: number;
+}
+
 interface Scene {
   pieces: Piece[];
   names: string[];
   /** The color of each row, a number of FILLS, or behind the last one. */
   inks: Map<number, number>;
   levels: Levels;
+  ranges: Range[];
+  /** The pixels that the ranges take. */
+  head: number;
   top: number;
   from: number;
   to: number;
@@ -56,7 +69,20 @@ function namesByArea(bands: Band[], nameOf: (row: number) => string): string[] {
   return [...areas].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
-function sceneOf({ picture, table, rows: { rows } }: Drawn, levels: Table, value: unknown): Scene {
+function rangesOf({ picture: { series, ranges } }: Drawn, table: Table, value: unknown): Range[] {
+  const [begin, end, name, lane] = ranges.map((column) => table.data[column]!);
+  return rowsOf(table, series, value)
+    .map((row) => ({
+      name: String(name![row]),
+      from: Number(begin![row]),
+      to: Number(end![row]),
+      lane: Number(lane![row]),
+    }))
+    .filter(({ lane }) => lane < MOST_LANES);
+}
+
+function sceneOf(drawn: Drawn, levels: Table, rangesTable: Table, value: unknown): Scene {
+  const { picture, table, rows: { rows } } = drawn, ranges = rangesOf(drawn, rangesTable, value);
   const { begin, end, height, name, series } = picture, shown = new Set(rows);
   const number = (column: string, row: number) => Number(table.data[column]![row]);
   const bands = rowsOf(table, series, value).filter((row) => shown.has(row)).map((row) => ({
@@ -80,6 +106,8 @@ function sceneOf({ picture, table, rows: { rows } }: Drawn, levels: Table, value
     names,
     inks: new Map(bands.map(({ row }) => [row, Math.min(order.get(nameOf(row))!, FILLS.length)])),
     levels: { times, lines },
+    ranges,
+    head: LANE * (Math.max(-1, ...ranges.map(({ lane }) => lane)) + 1),
     top: Math.max(1, ...lines.flatMap(({ values }) => values)),
     from: Math.min(...ends),
     to: Math.max(...ends),
@@ -94,6 +122,14 @@ interface Frame {
 
 const timeAt = ({ from, to, width }: Frame, x: number) => from + ((to - from) * x) / width;
 
+/** A text where there is room for it. */
+function write(pen: CanvasRenderingContext2D, ink: string, text: string, left: number, wide: number, middle: number) {
+  if (wide < LEAST_LABEL[0]!) return;
+  const cut = cutText(text, wide - 8, 12);
+  pen.fillStyle = ink;
+  if (textWidth(cut, 12) < wide - 6) pen.fillText(cut, left + 4, middle);
+}
+
 /** Draws what is in sight; the marked row has a frame. */
 function paint(
   pen: CanvasRenderingContext2D,
@@ -103,7 +139,8 @@ function paint(
   names: Names,
   marked: number,
 ) {
-  const { pieces, levels: { times, lines }, top } = scene, { from, to, width } = frame;
+  const { pieces, levels: { times, lines }, ranges, head, top } = scene, { from, to, width } = frame;
+  pen.translate(0, head);
   const x = (time: number) => ((time - from) / Math.max(1, to - from)) * width;
   const y = (value: number) => HEIGHT * (1 - value / top);
   lines.forEach(({ values }, i) => {
@@ -122,10 +159,14 @@ function paint(
     if (wide < LEAST) continue;
     pen.fillStyle = row === marked ? inks.at(-1)! : inks[2 + scene.inks.get(row)!]!;
     pen.fillRect(left, y(high), wide, tall > 3 ? tall - 1 : tall);
-    if (wide < LEAST_LABEL[0]! || tall < LEAST_LABEL[1]!) continue;
-    pen.fillStyle = inks.at(-2)!;
-    const text = cutText(names(row), wide - 8, 12);
-    if (textWidth(text, 12) < wide - 6) pen.fillText(text, left + 4, y(high) + tall / 2);
+    if (tall >= LEAST_LABEL[1]!) write(pen, inks.at(-2)!, names(row), left, wide, y(high) + tall / 2);
+  }
+  for (const { name, from, to, lane } of ranges) {
+    const left = Math.max(0, x(from)), wide = Math.min(width, x(to)) - left, above = lane * LANE - head;
+    if (wide < 0) continue;
+    pen.fillStyle = inks[0]!;
+    pen.fillRect(left, above, Math.max(1, wide - 1), LANE - 1);
+    write(pen, inks.at(-2)!, name, left, wide, above + LANE / 2);
   }
 }
 
@@ -144,15 +185,16 @@ function useFrame(scene: Scene, width: number) {
 }
 
 /** The bands of one device. */
-function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: unknown }) {
+function Chart({ drawn, levels, ranges, value }: { drawn: Drawn; levels: Table; ranges: Table; value: unknown }) {
   const { picture, table, rows } = drawn;
   const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(box);
-  const scene = useMemo(() => sceneOf(drawn, levels, value), [table, rows.rows, levels, value]);
+  const scene = useMemo(() => sceneOf(drawn, levels, ranges, value), [table, rows.rows, levels, ranges, value]);
   const { frame, move } = useFrame(scene, width);
   const [since, setSince] = useState<number | null>(null), [at, setAt] = useState(0);
   const kindOf = (name: string) => table.columns.find((column) => column.name === name)!.kind;
   const shownOf = (name: string, row: number) => quantity(Number(table.data[name]![row]), kindOf(name));
+  const shownOfTime = (time: number) => quantity(time, kindOf(picture.begin));
   const nameOf = (row: number) => String(table.data[picture.name]![row]);
   const tip = (row: number) =>
     `${nameOf(row)}\n${shownOf(picture.height, row)}\n${shownOf(picture.begin, row)} to ${shownOf(picture.end, row)}`;
@@ -163,7 +205,7 @@ function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: u
     if (!width) return;
     inks.current ??= readColors(box.current!, [...BEHIND, ...FILLS, OTHER, "var(--text)", "var(--accent)"]);
     paint(
-      clearCanvas(canvas.current!, width, HEIGHT),
+      clearCanvas(canvas.current!, width, HEIGHT + scene.head),
       scene,
       frame,
       inks.current,
@@ -185,14 +227,19 @@ function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: u
     return scene.levels.lines.map(({ name, values }) => `${name} ${quantity(values[row], "bytes")}`).join("\n");
   };
   const pieceAt = ({ offsetX, offsetY }: PointerEvent) => {
-    const time = timeAt(frame, offsetX), level = scene.top * (1 - offsetY / HEIGHT);
+    const time = timeAt(frame, offsetX), level = scene.top * (1 - (offsetY - scene.head) / HEIGHT);
     return scene.pieces.find(({ from, to, low, high }) => from <= time && time < to && low <= level && level < high);
+  };
+  const rangeTip = ({ offsetX, offsetY }: PointerEvent) => {
+    const time = timeAt(frame, offsetX), above = Math.floor(offsetY / LANE);
+    const range = scene.ranges.find(({ from, to, lane }) => lane === above && from <= time && time < to);
+    return range ? `${range.name}\n${shownOfTime(range.from)} to ${shownOfTime(range.to)}\n` : "";
   };
   const point = (event: PointerEvent) => {
     const piece = pieceAt(event), time = timeAt(frame, event.offsetX);
     marks.mark(piece ? ordered.indexOf(piece.row) : -1);
     setAt(event.offsetX);
-    showTip(`${piece ? `${tip(piece.row)}\n` : ""}${behind(time)}`, event.clientX + 12, event.clientY);
+    showTip(`${piece ? `${tip(piece.row)}\n` : rangeTip(event)}${behind(time)}`, event.clientX + 12, event.clientY);
   };
   const release = (event: PointerEvent) => {
     setSince(null);
@@ -228,7 +275,7 @@ function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: u
       <div ref={box} {...marks.around}>
         <canvas
           ref={canvas}
-          height={HEIGHT}
+          height={HEIGHT + scene.head}
           onPointerDown={(event) => event.button || (setSince(event.offsetX), setAt(event.offsetX))}
           onPointerMove={point}
           onPointerUp={release}
@@ -252,8 +299,9 @@ function Chart({ drawn, levels, value }: { drawn: Drawn; levels: Table; value: u
 
 /** Rows as bands on top of each other, a picture for each device. */
 export function BandsChart(drawn: Drawn) {
-  const { picture: { levels_view, series }, entry, table } = drawn;
+  const { picture: { levels_view, ranges_view, series }, entry, table } = drawn;
   const levels = tableOf(useAnswer(levels_view, parametersOf(entry)));
+  const ranges = tableOf(useAnswer(ranges_view, parametersOf(entry)));
   const values = [...new Set(table.data[series])];
-  return levels && <>{values.map((value) => <Chart key={value} {...{ drawn, levels, value }} />)}</>;
+  return levels && ranges && <>{values.map((value) => <Chart key={value} {...{ drawn, levels, ranges, value }} />)}</>;
 }

@@ -106,6 +106,7 @@ EVERY_VIEW = Views(
     "memory.snapshot_levels",
     "memory.snapshot_blocks",
     "memory.snapshot_block",
+    "memory.snapshot_ranges",
     "memory.snapshot_alive",
     "memory.snapshot_segments",
     "memory.snapshot_layout",

@@ -7,7 +7,7 @@ from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary as summary_of
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
-from support.snapshots import GIB, MIB, Allocator, failing, frames_of, small_snapshot, trained
+from support.snapshots import GIB, MIB, START_US, Allocator, failing, frames_of, small_snapshot, trained
 
 
 def read_snapshot(allocator):
@@ -44,6 +44,29 @@ def test_without_memory_it_says_so():
     allocator = Allocator(GIB)
     allocator._event("snapshot", 0, 0, 0, [])
     assert first("snapshot_summary", read_snapshot(allocator))["rule"] == "empty"
+
+
+def test_annotations_and_metadata_are_ranges_with_their_peak():
+    allocator = Allocator(2 * GIB)
+    for number, (stage, name) in enumerate(
+        [("START", "step"), ("START", "forward"), ("END", "forward"), ("START", "backward"), ("END", "step")]
+    ):
+        mark = {"stage": stage, "name": name, "device": 0, "time_us": START_US + 100 * number}
+        allocator.annotations.append(mark)
+    for offset, size, metadata in ((110, 8, "batch 0"), (150, 4, "batch 0"), (310, 2, ""), (450, 1, "batch 1")):
+        allocator._now = START_US + offset - 20
+        allocator.allocate(size * MIB)
+        allocator.events[-1]["user_metadata"] = metadata
+    ranges = VIEWS["snapshot_ranges"].frame(read_snapshot(allocator), {})
+    assert ranges.select("kind", "name", "lane", "peak_bytes", "growth_bytes").rows() == [
+        ("annotation", "step", 0, 14 * MIB, 14 * MIB),
+        ("annotation", "forward", 1, 12 * MIB, 12 * MIB),
+        ("user metadata", "batch 0", 2, 12 * MIB, 12 * MIB),
+        ("annotation", "backward", 1, 15 * MIB, 3 * MIB),
+        ("user metadata", "batch 1", 2, 15 * MIB, MIB),
+    ]
+    lengths = ranges["end_ns"] - ranges["time_ns"]
+    assert lengths.to_list()[:2] == [400_000, 100_000]
 
 
 CPP = [

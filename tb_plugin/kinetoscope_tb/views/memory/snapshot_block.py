@@ -6,6 +6,7 @@ import polars as pl
 
 from ...measures.memory.snapshot_calls import with_calls
 from ...measures.memory.snapshot_lives import MOST, timed_lives
+from ...measures.memory.snapshot_ranges import KINDS, snapshot_ranges_of
 from ...measures.memory.snapshots import HINT, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
 from ...table import ID, STACK, TEXT, Column
@@ -57,7 +58,8 @@ def _blocks(trace: Trace, snapshot: DeviceSnapshot, block: int | None) -> pl.Dat
             for name in ("user_metadata", "compile_context")
         ),
     )
-    ranges = [_ranges(trace, snapshot, begin, time) for begin, time in rows.select("begin", "time_ns").rows()]
+    annotations = snapshot_ranges_of(trace, snapshot).filter(pl.col("kind") == KINDS[0])
+    ranges = [_range_names(annotations, begin, time) for begin, time in rows.select("begin", "time_ns").rows()]
     return (
         rows.join(events, "begin", "left", maintain_order="left")
         .with_columns(
@@ -70,19 +72,10 @@ def _blocks(trace: Trace, snapshot: DeviceSnapshot, block: int | None) -> pl.Dat
     )
 
 
-def _ranges(trace: Trace, snapshot: DeviceSnapshot, begin: int, time_ns: int) -> str | None:
-    """The names of the ranges that were open at a time; None if there are none, or if it isn't known."""
-    marks = trace.snapshot_annotations.filter((pl.col("moment") >= 0) & (pl.col("device") == snapshot.device))
-    if begin < 0 or marks.is_empty() or (snapshot.events["moment"] < 0).any():
-        return None
-    names: list[str] = []
-    for name, is_start in marks.filter(pl.col("moment") <= time_ns).sort("moment").select("name", "is_start").rows():
-        if is_start:
-            names.append(name)
-        elif name in names:
-            names.reverse()
-            names.remove(name)
-            names.reverse()
+def _range_names(ranges: pl.DataFrame, begin: int, time_ns: int) -> str | None:
+    """The annotations that were open at a time; None if there are none, or if the block is older than the history."""
+    is_open = (pl.col("time_ns") <= time_ns) & (pl.col("end_ns").is_null() | (pl.col("end_ns") > time_ns))
+    names = [] if begin < 0 else ranges.filter(is_open)["name"].to_list()
     return " › ".join(names) or None
 
 

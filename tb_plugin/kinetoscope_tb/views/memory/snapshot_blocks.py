@@ -22,7 +22,9 @@ class SnapshotBlocks(OfSnapshot):
 
     key, weight = ("device", "block"), "size_bytes"
     picture = Bands(
-        *("time_ns", "end_ns", "size_bytes", "place", "device", "snapshot_levels", ("reserved_bytes", "active_bytes"))
+        *("time_ns", "end_ns", "size_bytes", "place", "device", "snapshot_levels", ("reserved_bytes", "active_bytes")),
+        ranges_view="snapshot_ranges",
+        ranges=("time_ns", "end_ns", "name", "lane"),
     )
 
     place = Column(TEXT, "The line of the program that allocated it.")
