@@ -9,11 +9,15 @@ import {
   firstTab,
   listing,
   openTab,
+  openTrace,
   openView,
   outage,
+  placeIn,
   retry,
   start,
+  subject,
   TIMELINE,
+  unknownPlace,
   unknownView,
   viewTitle,
 } from "./app/router.ts";
@@ -37,7 +41,7 @@ import tree from "./styles/tree.css" with { type: "text" };
 import { KEYS as TIMELINE_KEYS } from "./timeline/input/keyboard_input.ts";
 import { TimelinePage } from "./timeline/page.tsx";
 import { type Commands, letters, startKeys, useKeys } from "./ui/keys.ts";
-import { Failure, Skeleton } from "./ui/status.tsx";
+import { Failure, Notice, Skeleton } from "./ui/status.tsx";
 import { Tip } from "./ui/tip.tsx";
 import { Overview } from "./views/overview/overview.tsx";
 import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
@@ -61,6 +65,20 @@ function UnknownView() {
   );
 }
 
+/** Says that the address names no run or worker that there is, and offers the most similar one and the newest run. */
+function UnknownPlace({ kind, name, nearest, label }: NonNullable<typeof unknownPlace.value>) {
+  const { newest } = listing.value!;
+  return (
+    <Notice title={`There is no ${kind} “${name.slice(0, 200)}” here`}>
+      <p>It may have been removed or renamed, or its files aren't in this folder.</p>
+      {nearest && <button type="button" onClick={() => openTrace(nearest)}>Open {label}</button>}{" "}
+      {newest && newest !== nearest?.run && (
+        <button type="button" onClick={() => openTrace(placeIn(newest))}>Open the newest run</button>
+      )}
+    </Notice>
+  );
+}
+
 function Main() {
   const box = useRef<HTMLElement>(null);
   const { view } = address.value;
@@ -72,16 +90,17 @@ function Main() {
   if (isWaiting) content = outage.value ? <Failure {...outage.value} /> : <Skeleton />;
   else if (!listing.value!.runs.length && !address.value.run) {
     content = <Welcome problems={listing.value!.problems.length} />;
-  } else if (isTimeline) content = <TimelinePage />;
+  } else if (unknownPlace.value) content = <UnknownPlace {...unknownPlace.value} />;
+  else if (isTimeline) content = <TimelinePage key={subject.value} />;
   else {
     const isOverview = tab.id === OVERVIEW;
     content = (
-      <>
+      <Fragment key={subject.value}>
         <Head isOverview={isOverview} />
         <Heads key={tab.entry.title} />
         <Tabs />
         <TabPanel>{isOverview ? <OverviewPage /> : <ViewPage key={tab.id} />}</TabPanel>
-      </>
+      </Fragment>
     );
   }
   return (

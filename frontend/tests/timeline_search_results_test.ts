@@ -1,4 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import { addKernelLabels } from "../src/format/kernel_labels.ts";
 import type { SearchAnswer } from "../src/api/timeline_types.ts";
 import {
   failures,
@@ -11,7 +12,7 @@ import {
 } from "../src/timeline/search/search_results.ts";
 
 const SUMMARY = { slice: 0, name: "mm", category: "Operator", track: 0, lane: 0, start_ns: 0, dur_ns: 1 };
-const results = (names: [string, number][]): SearchAnswer => ({
+const results = (names: [string, number, number][]): SearchAnswer => ({
   state: "ready",
   count: names.reduce((sum, [, count]) => sum + count, 0),
   names,
@@ -23,13 +24,13 @@ const result = (source: string, at: number, place: number): SearchResult => ({ s
 
 Deno.test("the results of several traces are added up", () => {
   const answers: Record<string, SearchAnswer> = {
-    a: results([["mm", 3], ["bmm", 1]]),
-    b: results([["bmm", 5]]),
+    a: results([["mm", 3, 30], ["bmm", 1, 5]]),
+    b: results([["bmm", 5, 20]]),
     c: { state: "failed", code: "bad_parameter", message: "No pattern." },
     d: { state: "loading", progress: null },
   };
   is(resultCount(answers), 9);
-  same(resultNames(answers), [["bmm", 6], ["mm", 3]]);
+  same(resultNames(answers), [["bmm", 6, 25], ["mm", 3, 30]]);
   same(failures(answers), [["c", "No pattern."]]);
 });
 
@@ -53,4 +54,6 @@ Deno.test("a query has a label", () => {
   is(queryText({ text: "mm -bmm" }, title), "“mm -bmm”");
   is(queryText({ name: "aten::mm", input_shapes: "[2]", op: null }, title), "aten::mm, input shapes [2], op missing");
   is(queryText({ view: "operators", name: "aten::mm" }, title), "the row of Operators: aten::mm");
+  addKernelLabels({ "void at::native::k<float>(int)": "k fp32" });
+  is(queryText({ view: "kernels", name: "void at::native::k<float>(int)" }, title), "the row of kernels: k fp32");
 });

@@ -36,6 +36,19 @@ def test_the_control_begins_to_compare_swaps_and_stops(app: App):
     expect(page.locator(".basis")).to_be_visible()
 
 
+def test_the_picker_offers_what_has_most_in_common_first_and_says_what(app: App):
+    page = app.open("operators", **TRACE)
+    page.get_by_role("button", name="Compare with…").click()
+    hits = page.get_by_role("dialog").get_by_role("listitem")
+    expect(hits.nth(0)).to_contain_text("same run and worker")
+    expect(hits.nth(1)).to_contain_text("same run")
+    expect(hits.nth(1)).to_contain_text("rank1")
+    page.get_by_label("Filter recordings").fill("many_steps")
+    expect(hits).to_have_count(1)
+    page.get_by_label("Filter recordings").press("Enter")
+    expect(page.get_by_label("Base run")).to_have_value("many_steps")
+
+
 def test_a_table_shows_base_new_difference_and_growth(app: App):
     # Step n has kernels of 10 n, 20 n and 30 n µs: on average 25, 50 and 75 in four steps, 35, 70 and 105 in six.
     app.open("kernels", **TRACE, **BASE)
@@ -67,6 +80,24 @@ def test_another_column_is_compared_on_demand(app: App):
     app.settle()
     expect(page.get_by_role("columnheader", name="Base host total")).to_be_visible()
     expect(page).to_have_url(re.compile("columns=host_total_ns"))
+
+
+def test_rows_of_idle_time_have_names_and_no_hashes(app: App):
+    page = app.open("idle", **TRACE, **BASE)
+    table = page.get_by_role("treegrid", name="Idle time by culprit compared")
+    expect(table.get_by_role("columnheader").first).to_contain_text("Cause")
+    expect(table.locator("tr.row").first.locator("td").first).not_to_have_text("")
+    expect(table).not_to_contain_text(re.compile("[0-9a-f]{16}"))
+
+
+def test_the_base_s_curve_is_drawn_too_on_the_same_scale(app: App, artifacts: Path):
+    place = {"worker": "rank0", "span": "5"}
+    page = app.open("memory_curve", run="memory", **place, base_run="memory", base_worker="rank0", base_span="5")
+    expect(page.locator(".basis").filter(has_text="Base memory").first).to_be_visible()
+    new, base = (page.locator(".curves").nth(at).locator("svg text").all_text_contents() for at in (0, 1))
+    assert new == base != []
+    page.screenshot(path=artifacts / "compared-memory.png")
+    assert Axe().run(page).violations_count == 0
 
 
 def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifacts: Path):

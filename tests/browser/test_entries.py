@@ -156,3 +156,59 @@ def test_a_link_is_copied(app: App):
     page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("window.copied") == page.url
+
+
+def test_an_address_of_a_removed_run_opens_no_other_one(app: App):
+    page = app.open("overview", run="was_removed")
+    expect(page.locator(".notice")).to_contain_text("There is no run “was_removed” here")
+    expect(page).to_have_url(re.compile("run=was_removed(&|$)"))
+    page.locator(".notice").get_by_role("button").first.click()
+    expect(page).not_to_have_url(re.compile("was_removed"))
+    app.settle()
+    expect(page.locator("main")).not_to_contain_text("was_removed")
+
+
+def test_an_address_of_an_unknown_worker_says_so_and_offers_the_most_similar(app: App):
+    page = app.open("overview", run="ranks", worker="rank11")
+    expect(page.locator(".notice")).to_contain_text("There is no worker “rank11” here")
+    page.get_by_role("button", name="Open rank1").click()
+    expect(page.get_by_label("Worker")).to_have_value("rank1")
+    app.settle()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+@pytest.mark.parametrize(("title", "entry"), [("memory", "Memory"), ("trace health", "Trace health")])
+def test_the_title_of_an_entry_opens_it(app: App, title: str, entry: str):
+    page = app.open(title, run="memory", worker="rank0", span="5")
+    expect(page.get_by_role("heading", level=1)).to_have_text(entry)
+    expect(page.locator(".banner")).to_have_count(0)
+
+
+def test_an_address_that_another_page_wrote_is_completed_at_once(app: App):
+    page = app.open("kernels")
+    app.go(view="operators", run="modules")
+    expect(page.get_by_label("Worker")).to_have_value("rank0")
+    expect(page).to_have_url(re.compile("span=5"))
+
+
+def test_a_run_is_found_by_a_regular_expression(app: App):
+    page = app.open("kernels")
+    page.get_by_role("button", name="Find a run…").click()
+    box = page.get_by_label("Filter runs")
+    box.fill("^m(ade|any_steps)$")
+    expect(page.get_by_role("dialog").get_by_role("listitem")).to_have_count(2)
+    assert Axe().run(page).violations_count == 0
+    box.press("Enter")  # which of both isn't said
+    expect(page.get_by_role("dialog")).to_be_visible()
+    box.fill("^many_st")
+    box.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_label("Run", exact=True)).to_have_value("many_steps")
+
+
+def test_a_long_name_wraps_where_the_page_is_narrow(app: App):
+    app.page.set_viewport_size({"width": 1024, "height": 768})
+    page = app.open("overview", run="launches_only")
+    name = page.locator(".selector span").first
+    expect(name).to_have_text("launches_only")
+    assert name.evaluate("span => span.scrollWidth <= span.clientWidth")

@@ -255,7 +255,7 @@ def test_a_pattern_that_is_none_is_explained_without_the_expression(kinetoscope,
 def test_a_view_without_rows_says_why(kinetoscope, logdir, trace):
     _, out, err = kinetoscope("view", "stragglers", logdir, "--run", "a", "--span", "2")
     assert len(out.splitlines()) == 1
-    assert "no rows. Not enough data to detect slow ranks. Record at least two ranks" in err
+    assert "no rows. Telling a slow rank from a one-off takes three complete steps" in err
     assert "No row matches the filter." in kinetoscope("view", "operators", trace, "--filter", "nothing like it")[2]
 
 

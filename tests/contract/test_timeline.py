@@ -64,7 +64,9 @@ def test_the_listing_says_what_there_is(meta):
 
 def test_slices_are_found_and_told_and_lead_to_each_other(ask):
     hits = ask("timeline/find", find=json.dumps({"text": "sgemm"}), direction="next")
-    assert (hits["count"], hits["names"], hits["place"]) == (2, [["ampere_sgemm_128x64_tn", 2]], 0)
+    (name, calls, total_ns), *others = hits["names"]
+    assert (hits["count"], name, calls, others, hits["place"]) == (2, "ampere_sgemm_128x64_tn", 2, [], 0)
+    assert total_ns > hits["slice"]["dur_ns"]
     assert sum(hits["histogram"]) == 2
     after = ask("timeline/find", find='{"text":"sgemm"}', at_ns=str(hits["slice"]["start_ns"]), direction="next")
     assert after["place"] == 1

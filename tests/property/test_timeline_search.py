@@ -85,7 +85,7 @@ def test_what_is_found_is_what_a_look_at_each_slice_finds(builder, words, at):
     assert search.by_start[0].tolist() == starts
     assert search.place_after(at) == sum(start <= at for start in starts)
     assert search.place_before(at) == sum(start < at for start in starts) - 1
-    assert sum(search.histogram()) == sum(count for _, count in search.names()) == len(numbers)
+    assert sum(search.histogram()) == sum(count for _, count, _ in search.names()) == len(numbers)
     for level in (0, 3):
         rows = [made.pyramid.rows.first[row : row + 2].tolist() for row in range(made.pyramid.rows.first.size - 1)]
         (drawn,) = decoded(batch_bytes([search.pyramid().tile(0, len(rows), level, 0)]))

@@ -221,7 +221,8 @@ export interface SearchResults {
   state: "ready";
   count: number;
   /** By count, largest first; at most 100. */
-  names: [string, number][];
+  /** Each with its count and its summed duration. */
+  names: [name: string, count: number, total_ns: number][];
   /** How many of them begin in each of 512 equal parts of the window. */
   histogram: number[];
   slice: SliceSummary | null;

@@ -189,31 +189,29 @@ export interface NamedTime {
   count: number;
   total_ns: number;
 }
-export type TraceState =
-  | (Loading & { partial?: PartialRead })
-  | Failed
-  | {
-    state: "ready";
-    path: string;
-    events: number;
-    rank: number | null;
-    steps: string[];
-    step_noun: "step" | "iteration";
-    /** The program that wrote the file, if it wasn't torch.profiler. */
-    foreign_writer: string | null;
-    /** The vendor's name for the units that multiply matrices, such as "tensor cores". */
-    matrix_units: string;
-    /** The readable labels of its kernels, by their full names. */
-    labels: Record<string, string>;
-    missing: Record<string, string>;
-    /** Files that may be chosen to say what its graphs launch. */
-    captures: string[];
-    /** Where the recording is listed, if its file turned out to hold several processes. */
-    moved?: { run: string; worker: string; span: string };
-    /** Where the memory snapshot next to the trace is listed. */
-    snapshot?: { run: string; worker: string; span: string };
-    findings: Partial<Record<"loss" | "warning" | "note", number>>;
-  };
+export type TraceState = (Loading & { partial?: PartialRead }) | Failed | ReadyState;
+export interface ReadyState {
+  state: "ready";
+  path: string;
+  events: number;
+  rank: number | null;
+  steps: string[];
+  step_noun: "step" | "iteration";
+  /** The program that wrote the file, if it wasn't torch.profiler. */
+  foreign_writer: string | null;
+  /** The vendor's name for the units that multiply matrices, such as "tensor cores". */
+  matrix_units: string;
+  /** The readable labels of its kernels, by their full names. */
+  labels: Record<string, string>;
+  missing: Record<string, string>;
+  /** Files that may be chosen to say what its graphs launch. */
+  captures: string[];
+  /** Where the recording is listed, if its file turned out to hold several processes. */
+  moved?: { run: string; worker: string; span: string };
+  /** Where the memory snapshot next to the trace is listed. */
+  snapshot?: { run: string; worker: string; span: string };
+  findings: Partial<Record<"loss" | "warning" | "note", number>>;
+}
 export interface Table {
   state: "ready";
   view: string;

@@ -180,6 +180,12 @@ const sharedAnswers = resources<Answer>(
 );
 sharedAnswers.start();
 
+/** Whether the requests of all components are answered, and there are some. */
+export const isAnswered = computed((): boolean => {
+  const keys = Object.keys(shared.value), answers = sharedAnswers.answers.value;
+  return keys.length > 0 && keys.every((key) => answers[key] && answers[key]!.state !== "loading");
+});
+
 function share(request: ApiRequest, by: 1 | -1) {
   const { [keyOf(request)]: entry, ...others } = shared.peek();
   const users = (entry?.users ?? 0) + by;

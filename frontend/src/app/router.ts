@@ -8,16 +8,17 @@ import {
   type Failed,
   type Listing,
   type Query,
+  type ReadyState,
   type Slices,
   type Span,
   type TraceState,
   type ViewEntry,
 } from "../api/types.ts";
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
-import { type ApiRequest, attempt, resources, retryFailed } from "./resource.ts";
+import { type ApiRequest, attempt, isAnswered, resources, retryFailed } from "./resource.ts";
 import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/kernel_labels.ts";
-import { matrixUnits } from "../format/vendor_words.ts";
+import { matrixUnits, TENSOR_CORES } from "../format/vendor_words.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
 import { entriesOf, type Entry, tabOf } from "./entries.ts";
@@ -118,29 +119,66 @@ export const crossRankPathView = computed(() =>
 
 /** The open tab. */
 export const openTab = computed((): ViewEntry | undefined => {
-  const tabs = entries.value.flatMap((entry) => entry.tabs);
-  return tabs.find(({ id }) => id === address.value.view) ?? tabs[0];
+  const tabs = entries.value.flatMap((entry) => entry.tabs), shown = tabIn(address.value);
+  return tabs.find(({ id }) => id === shown) ?? tabs[0];
 });
 
 /** Its entry. */
 export const openEntry = computed(() => entries.value.find(({ title }) => title === openTab.value?.entry.title));
 
+const spelling = (title: string) => title.toLowerCase().replaceAll(/[\s_-]+/g, " ").trim();
+
+/** The tab that an address names: by its view, by a view on its page, or by the title of an entry. */
+function tabIn({ view = "", group = "" }: Address): string {
+  const named = tabOf(catalogue.value, viewEntry(group) ? group : view);
+  const titled = entries.value.find(({ title }) => spelling(title) === spelling(view));
+  return named?.id ?? (titled && view !== TIMELINE.id ? firstTab(titled) : view);
+}
+
 /** Replaces the address of a view that is drawn with another one, or an earlier version's, by that of its tab. */
 function normalizeAddress() {
   if (!catalogue.value.length) return;
-  const { view, group } = address.value;
-  const tab = tabOf(catalogue.value, group && viewEntry(group) ? group : view ?? "");
-  if (group || (tab && tab.id !== view)) go({ view: tab?.id ?? view ?? "", group: "" });
+  const { view = "", group } = address.value, tab = tabIn(address.value);
+  if (group || tab !== view) go({ view: tab, group: "" });
 }
 
 /** The view that the address names, if there is none of that name, and the most similar one that there is. */
 export const unknownView = computed(() => {
-  const { view } = address.value;
+  const view = tabIn(address.value);
   if (!view || view === TIMELINE.id || viewEntry(view) || !catalogue.value.length) return null;
-  const distances = allViews.value.map(({ id }) => editDistance(view, id));
-  const nearest = allViews.value[distances.indexOf(Math.min(...distances))]!;
-  return { view, nearest };
+  return { view, nearest: nearestTo(view, allViews.value, ({ id }) => id)! };
 });
+
+/** The item with the most similar name. */
+function nearestTo<T>(name: string, items: T[], nameOf: (item: T) => string): T | undefined {
+  const distances = items.map((item) => editDistance(name, nameOf(item)));
+  return items[distances.indexOf(Math.min(...distances))];
+}
+
+/** What the address names although neither the listing nor the server has it, and what to open instead. */
+export const unknownPlace = computed(() => {
+  const { run = "", worker = "", span = "" } = address.value, { runs = [], scanning = true } = listing.value ?? {};
+  if (scanning || !run || (worker && span && traceState.value?.state !== "failed")) return null;
+  if (!listedRun(run)) {
+    const nearest = nearestTo(run, runs, ({ name }) => name);
+    return { kind: "run", name: run, nearest: nearest && placeIn(nearest.name), label: nearest?.label };
+  }
+  const workers = workersOf(run);
+  if (worker && !withName(workers, worker)) {
+    const nearest = nearestTo(worker, workers, ({ name }) => name);
+    return { kind: "worker", name: worker, nearest: placeIn(run, nearest?.name), label: nearest?.name };
+  }
+  if (!worker || !span || listedSpan(run, worker, span)) return null;
+  return { kind: "span", name: span, nearest: placeIn(run, worker), label: "the newest span" };
+});
+
+/** Completes the address: without a run the newest one, without a worker its first, without a span the newest. */
+function completePlace() {
+  const { run = "", worker = "", span = "" } = address.value;
+  const shown = run || listing.value?.newest;
+  if ((run && worker && span) || !listedRun(shown ?? undefined) || unknownPlace.value) return;
+  go(placeIn(shown!, worker, span));
+}
 
 /** The views on the page of a tab: itself, then its parts. */
 export const pageOf = (tab: ViewEntry): ViewEntry[] => [tab, ...partsOf(tab.id)];
@@ -264,8 +302,15 @@ async function follow(moved: Address, query: Query) {
   if (keyOf(address.value) === keyOf(query)) go(moved);
 }
 
+const MOST_STATES = 16;
+
+/** The states of the traces that were looked at last, by their place and version. */
+const knownStates = signal<ReadonlyMap<string, { run: string; state: ReadyState }>>(new Map());
+
 function remember(answer: TraceState, { query }: ApiRequest) {
   if (answer.state !== "ready") return;
+  const key = traceKey.peek(), others = [...knownStates.peek()].filter(([known]) => known !== key);
+  knownStates.value = new Map([...others, [key, { run: query.run!, state: answer }] as const].slice(-MOST_STATES));
   if (answer.moved) void follow(answer.moved, query);
   addKernelLabels(answer.labels);
   if (!answer.steps.length) return;
@@ -275,17 +320,24 @@ function remember(answer: TraceState, { query }: ApiRequest) {
   spanSteps.value = { ...spanSteps.peek(), [keyOf(query)]: steps };
 }
 
-/** Whether the page is about the trace itself. Views of a run need its summaries only, and must not wait for it. */
+/** Whether the page is about the trace itself. */
 const isTraceView = computed(() => openTab.value?.scope === "recording");
 
+/**
+ * Asks for the state of the selected trace. A page of the whole run needs the summaries alone and doesn't wait for the
+ * trace: its state is requested after that page's own answers, for the panel.
+ */
 const traceStates = resources<TraceState>(() => {
   const { version: _, ...query } = trace.value;
-  const request = { route: "state", query, version: String(attempt.value) };
-  return { [traceKey.value]: query.worker && query.span && isTraceView.value ? request : null };
+  if (!query.worker || !query.span) return {};
+  const isWanted = isTraceView.value || (!knownStates.value.has(traceKey.value) && isAnswered.value);
+  return { [traceKey.value]: isWanted ? { route: "state", query, version: String(attempt.value) } : null };
 }, { onAnswer: remember });
 
 /** The state of the selected trace; null before the first answer. */
-export const traceState = computed((): TraceState | null => traceStates.answers.value[traceKey.value] ?? null);
+export const traceState = computed((): TraceState | null =>
+  traceStates.answers.value[traceKey.value] ?? knownStates.value.get(traceKey.value)?.state ?? null
+);
 
 const readyState = computed(() => traceState.value?.state === "ready" ? traceState.value : null);
 
@@ -301,19 +353,30 @@ export const snapshotPlace = computed(() => {
 /** What a step of the trace is called. */
 export const stepWord = computed(() => readyState.value?.step_noun ?? "step");
 
-/** Whether the views that the trace lacks are still those of the trace before. */
+/** Whether what the selected trace lacks isn't known yet. */
 export const isFindingViews = computed((): boolean => {
   const { run, worker, span } = trace.value;
-  const isShown = Boolean(run && worker && span) && isTraceView.value;
-  return isShown && (traceState.value === null || traceState.value.state === "loading");
+  return Boolean(run && worker && span) && (traceState.value === null || traceState.value.state === "loading");
 });
 
-let lastMissing: Record<string, string> = {};
+const NOTHING: Record<string, string> = {};
 
-/** What would record the views that the trace lacks; while a trace loads, those that the one before lacked. */
-export const missing = computed((): Record<string, string> => {
-  if (readyState.value) lastMissing = readyState.value.missing;
-  return lastMissing;
+/** What would record the views that the selected trace lacks; nothing until that is known. */
+export const missing = computed((): Record<string, string> => readyState.value?.missing ?? NOTHING);
+
+/** The same for the panel, which until then lists what another recording of the run has: most have the same. */
+export const missingInPanel = computed((): Record<string, string> => {
+  if (!isFindingViews.value) return missing.value;
+  const ofRun = [...knownStates.value.values()].filter(({ run }) => run === trace.value.run);
+  return ofRun.at(-1)?.state.missing ?? NOTHING;
+});
+
+/** What the page is about: what it shows is never carried over to another subject. */
+export const subject = computed((): string => {
+  const { run, worker, span } = trace.value, { base_run, base_worker, base_span } = address.value;
+  const scope = openTab.value?.scope;
+  const shown = scope === "run" ? [run] : scope === "span" ? [run, span] : [run, worker, span];
+  return JSON.stringify([shown, base_run, base_worker, base_span]);
 });
 
 /** The tab that opens with an entry: the first one with data. */
@@ -332,10 +395,6 @@ async function refresh() {
     if (Array.isArray(views)) catalogue.value = views;
     if ("runs" in runs && JSON.stringify(runs) !== JSON.stringify(listing.value)) listing.value = runs;
   });
-  const { run, worker, span } = address.value;
-  if (run && worker && span) return;
-  const shown = listedRun(run)?.name ?? listing.value?.newest;
-  if (shown) go(placeIn(shown, worker, span));
 }
 
 const POLL = 5000;
@@ -351,8 +410,9 @@ export function start() {
   onReload(retry);
   traceStates.start();
   effect(() => {
-    if (readyState.value) matrixUnits.value = readyState.value.matrix_units;
+    matrixUnits.value = readyState.value?.matrix_units ?? TENSOR_CORES;
   });
   effect(normalizeAddress);
+  effect(completePlace);
   void pollListing();
 }

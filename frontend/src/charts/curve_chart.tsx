@@ -1,10 +1,11 @@
-import type { PictureOf } from "../api/types.ts";
+import type { PictureOf, Table } from "../api/types.ts";
 import { Fragment, h, type RefObject } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { zoomTo } from "../app/router.ts";
 import { describeMoment, extremes, marksAround, marksWithin, type Panel, panels, rowAt, span } from "./curve_lines.ts";
 import { Frame, Opened, Points } from "./curve_marks.tsx";
 import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
+import { prepareTable } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { ValueAxis } from "./value_axis.tsx";
@@ -347,8 +348,14 @@ function Pointed({ panel, frame, pointed: { time, since } }: { panel: Panel; fra
 
 const heightOf = (count: number) => (count === 1 ? 240 : count === 2 ? 190 : 140);
 
+interface CurvesProps extends DrawnTable {
+  picture: PictureOf<"lines">;
+  /** Another table whose values the axes reach too, so that the curves of both can be compared. */
+  beside?: Table | null;
+}
+
 /** A table of levels over time as step curves, one panel for each series. Drag zooms, double click shows the whole. */
-export function Curves({ picture, table, ready, entry }: DrawnTable & { picture: PictureOf<"lines"> }) {
+export function Curves({ picture, table, ready, entry, beside }: CurvesProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box) - 24;
   const [pointed, setPointed] = useState<PointedMoment | null>(null);
@@ -359,7 +366,11 @@ export function Curves({ picture, table, ready, entry }: DrawnTable & { picture:
     Math.min(...drawn.map(({ times }) => times[0]!)),
     Math.max(...drawn.map(({ times }) => times.at(-1)!)),
   ];
-  const axes = drawn.map(({ lines, kind }) => axis(...span(lines, kind), kind, height > 200 ? 4 : 3));
+  const others = useMemo(() => beside ? panels(beside, prepareTable(beside, entry), picture) : [], [beside]);
+  const axes = drawn.map(({ key, lines, kind }) => {
+    const other = others.find((one) => one.key === key)?.lines ?? [];
+    return axis(...span([...lines, ...other], kind), kind, height > 200 ? 4 : 3);
+  });
   const size = { width, height, margin: margins(drawn, axes) };
   return (
     <div ref={box} class="curves">

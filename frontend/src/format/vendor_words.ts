@@ -3,11 +3,13 @@
 import { signal } from "@preact/signals";
 import { capitalized } from "./steps.ts";
 
+export const TENSOR_CORES = "tensor cores";
+
 /** What the vendor calls the units that multiply matrices. */
-export const matrixUnits = signal("tensor cores");
+export const matrixUnits = signal(TENSOR_CORES);
 
 /** A title or a definition in these words. */
 export const inVendorWords = (text: string): string =>
-  matrixUnits.value === "tensor cores"
+  matrixUnits.value === TENSOR_CORES
     ? text
-    : text.replaceAll("tensor cores", matrixUnits.value).replace(/^TC\b/, capitalized(matrixUnits.value));
+    : text.replaceAll(TENSOR_CORES, matrixUnits.value).replace(/^TC\b/, capitalized(matrixUnits.value));

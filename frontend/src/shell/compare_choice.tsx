@@ -1,50 +1,29 @@
-import { Fragment, h } from "preact";
-import { useState } from "preact/hooks";
+import { h } from "preact";
 import type { TraceState } from "../api/types.ts";
 import { candidates, compareWith, comparisonBase, stopComparing, swapComparison } from "../app/comparison_base.ts";
 import { useResource } from "../app/resource.ts";
 import { fileSize } from "../format/numbers.ts";
-import { Dialog, Opener } from "../ui/dialog.tsx";
+import { Opener } from "../ui/dialog.tsx";
 import { CaptureChoice } from "./capture_choice.tsx";
+import { Picker } from "./picker.tsx";
 import { PlaceChoice } from "./place_choice.tsx";
 
-const MOST = 200;
-
 /** The recordings to compare with, those with most in common first. */
-function Picker({ onClose }: { onClose: () => void }) {
-  const [text, filter] = useState("");
-  const words = text.toLowerCase().split(/\s+/);
-  const matching = candidates.value.filter(({ run, recording }) =>
-    words.every((word) => `${run} ${recording}`.toLowerCase().includes(word))
-  );
-  return (
-    <Dialog class="picker" title="Compare with" onClose={onClose}>
-      {(close) => (
-        <>
-          <input
-            type="search"
-            placeholder="Filter: run, worker, span"
-            aria-label="Filter recordings"
-            value={text}
-            onInput={({ currentTarget: { value } }) => filter(value)}
-          />
-          <ul aria-label="Recordings">
-            {matching.slice(0, MOST).map(({ place, run, recording, bytes }) => (
-              <li key={JSON.stringify(place)}>
-                <button type="button" onClick={() => (compareWith(place), close())}>
-                  <b>{run}</b>
-                  <span>{recording} · {fileSize(bytes)}</span>
-                </button>
-              </li>
-            ))}
-          </ul>
-          {!matching.length && <p class="quiet">No recording matches.</p>}
-          {matching.length > MOST && <p class="quiet">Filter to see the other {matching.length - MOST}.</p>}
-        </>
-      )}
-    </Dialog>
-  );
-}
+const Picking = ({ onClose }: { onClose: () => void }) => (
+  <Picker
+    title="Compare with"
+    label="Recordings"
+    placeholder="Filter: run, worker, span"
+    choices={candidates.value.map(({ place, run, recording, bytes, common }) => ({
+      key: JSON.stringify(place),
+      group: "",
+      name: run,
+      note: `${recording} · ${fileSize(bytes)}${common && ` · ${common}`}`,
+      pick: () => compareWith(place),
+    }))}
+    onClose={onClose}
+  />
+);
 
 function Begin() {
   const hasOther = candidates.value.length > 0;
@@ -55,7 +34,7 @@ function Begin() {
       disabled={!hasOther}
       tip={hasOther ? "Compare every table with that of another trace" : "There is no other trace here."}
     >
-      {(onClose) => <Picker onClose={onClose} />}
+      {(onClose) => <Picking onClose={onClose} />}
     </Opener>
   );
 }

@@ -10,7 +10,7 @@ import {
   isFindingViews,
   listedRun,
   listing,
-  missing,
+  missingInPanel,
   openEntry,
   openTrace,
   openView,
@@ -55,7 +55,7 @@ function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
 
 /** What the trace lacks, with what would record it. */
 function Absent() {
-  const absent = absences(entries.value, missing.value);
+  const absent = absences(entries.value, missingInPanel.value);
   if (!absent.length) return null;
   return (
     <details class="absent">
@@ -74,7 +74,7 @@ function Absent() {
 
 function Entries() {
   const letter = letters(entries.value.map(({ title }) => title));
-  const listed = entries.value.filter((entry) => !isAbsent(entry, missing.value) || entry === openEntry.value);
+  const listed = entries.value.filter((entry) => !isAbsent(entry, missingInPanel.value) || entry === openEntry.value);
   return (
     <nav aria-label="Views" aria-busy={isFindingViews.value || undefined}>
       {[...Map.groupBy(listed, ({ section }) => section)].map(([section, own]) => (

@@ -5,12 +5,15 @@ import type { TableScope } from "./table_scope.tsx";
 
 const LEAST = 40; // pixels
 
-/** The names of columns that are hidden, or shown though they are constant. */
+/** The names of columns that are hidden, or shown though they are hidden by default. */
 const namesIn = (scope: TableScope) => scope.get("columns").split(",").filter(Boolean);
+
+/** Whether a column is hidden until it is chosen: it has one value everywhere, or hashes. */
+const isHiddenByDefault = ({ isConstant, shown_as }: DrawnColumn) => isConstant || shown_as === "hash";
 
 /** The columns that are hidden; the first one never is. */
 export const hiddenColumns = ({ columns }: Ready, scope: TableScope): DrawnColumn[] =>
-  columns.filter(({ name, isConstant }, at) => at && namesIn(scope).includes(name) !== isConstant);
+  columns.filter((column, at) => at && namesIn(scope).includes(column.name) !== isHiddenByDefault(column));
 
 export function toggleColumn(scope: TableScope, name: string) {
   const names = namesIn(scope);

@@ -65,7 +65,8 @@ function decorate(ready: Ready, table: Comparison, { picture, columns: own }: Vi
   const isCount = (name: string) => own.some((one) => one.name === name && one.kind === "count");
   const { data } = table;
   const compared = longestFirst(table.compared);
-  const columns = ready.columns.filter(({ name }) => name !== table.parent).map((column): DrawnColumn => {
+  const shown = ready.columns.filter(({ name, shown_as }) => name !== table.parent && shown_as !== "hash");
+  const columns = shown.map((column): DrawnColumn => {
     const one = { ...column, bar: null, title: titleOf(column.name, compared, table.compared[0]!), isSummed: false };
     const of = compared.find((name) => column.name.endsWith(`_${name}`) || column.name.startsWith(`${name}_`));
     if (!of || !data[`delta_${of}`]) return one;

@@ -8,6 +8,11 @@ import { scroll, size, toggleFolds, togglePin, trackLayout } from "./state/viewp
 
 const LONG = 22; // letters of a title that may not have room
 
+const NAME_HEIGHT = 18;
+
+/** How far the name of a line moves down, so that it stays in sight while any of the line is. */
+const nameShift = (top: number, height: number): number => Math.max(0, Math.min(-top, height - NAME_HEIGHT));
+
 /** A line's tooltip: its full title, and that it can be moved. */
 const tipOf = ({ title, group }: Line): string | undefined =>
   [title.length > LONG ? title : "", group ? "Drag it, or press Alt+↑ or Alt+↓, to move it" : ""].filter(Boolean).join(
@@ -22,7 +27,7 @@ function Entry({ line, top }: { line: Line; top: number }) {
   return (
     <li
       class={`track of-${kind} ${isSecondary ? "secondary" : ""} ${group ? "moves" : ""} ${isDragged ? "dragged" : ""}`}
-      style={{ top: `${top}px`, height: `${height}px` }}
+      style={{ top: `${top}px`, height: `${height}px`, paddingTop: `${nameShift(top, height)}px` }}
       data-line={id}
       onPointerDown={(event) => startDrag(event, line)}
     >

@@ -29,13 +29,16 @@ export function Tip() {
     };
     const focus = (event: Event) => {
       const element = elementWithTip(event);
-      if (element?.matches(":focus-visible")) point(element);
+      if (element?.matches(":focus-visible:not(input)")) point(element);
     };
     const leave = () => {
       clearTimeout(timer);
       hideTip();
     };
-    const listeners = [["pointerover", over], ["focusin", focus], ["focusout", leave], ["pointerdown", leave]] as const;
+    const listeners = [["pointerover", over], ["focusin", focus], ["focusout", leave], ["pointerdown", leave], [
+      "input",
+      leave,
+    ]] as const;
     for (const [name, listener] of listeners) document.addEventListener(name, listener);
     document.addEventListener("scroll", leave, true);
     document.addEventListener("keydown", (event) => event.key === "Escape" && leave());

@@ -2,9 +2,9 @@ import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
-import type { Query, Table, ViewEntry } from "../api/types.ts";
+import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
 import { tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
-import { comparisonBase } from "../app/comparison_base.ts";
+import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
   choose,
@@ -16,6 +16,7 @@ import {
   openTab,
   pageOf,
   parametersOf,
+  placeLabels,
   slicesIn,
   snapshotDetailsOf,
   snapshotPlace,
@@ -168,7 +169,9 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   if (picture?.kind === "lines" || picture?.kind === "stacked") {
     return (
       <>
-        {picture.kind === "lines" ? <Curves {...drawn} picture={picture} /> : <IdleBars {...drawn} picture={picture} />}
+        {picture.kind === "lines"
+          ? <ComparedCurves {...drawn} picture={picture} />
+          : <IdleBars {...drawn} picture={picture} />}
         <FoldedRows
           drawn={drawn}
           fixed={fixed}
@@ -185,6 +188,44 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
       <Grid {...drawn} />
     </>
   );
+}
+
+/** The curves of the trace, and below them those of the trace that it is compared with, on the same scale. */
+function ComparedCurves(drawn: DrawnTable & { picture: PictureOf<"lines"> }) {
+  const { entry, table } = drawn, base = comparisonBase.value;
+  const { from_ns: _from, to_ns: _to, ...parameters } = parametersOf(entry); // times of the trace alone
+  const place = base && {
+    run: base.base_run,
+    worker: base.base_worker,
+    span: base.base_span,
+    ...(base.base_capture && { capture: base.base_capture }),
+    version: base.version,
+  };
+  const shown = useAnswer(entry.id, parameters, place ?? { run: "", worker: "", span: "", version: "" });
+  if (!place) return <Curves {...drawn} />;
+  return (
+    <>
+      <p class="basis">
+        <b>New</b> {Object.values(placeLabels.value).join(" · ")}
+      </p>
+      <Curves {...drawn} beside={tableOf(shown)} />
+      <p class="basis">
+        <b>Base</b> {Object.values(baseLabels.value).join(" · ")}
+      </p>
+      <AnswerView shown={shown} title={`Base: ${entry.title}`}>
+        {(other) => <BaseCurves drawn={drawn} other={other} beside={table} />}
+      </AnswerView>
+    </>
+  );
+}
+
+function BaseCurves({ drawn, other, beside }: {
+  drawn: DrawnTable & { picture: PictureOf<"lines"> };
+  other: Table;
+  beside: Table;
+}) {
+  const ready = prepareTable(other, drawn.entry), rows = useRows(ready, drawn.entry);
+  return <Curves {...drawn} table={other} ready={ready} rows={rows} beside={beside} />;
 }
 
 /** The rows of a picture as a table, folded until somebody asks. */

@@ -39,8 +39,8 @@ class Changes(Table):
     base_ns = Column(DURATION, "Time per step in the base.", adds_up=False)
     new_ns = Column(DURATION, "Time per step in the new.", adds_up=False)
     delta_ns = Column(DURATION, "New − base.", adds_up=False)
-    base_frac = Column(FRACTION, "Share in the base, where only one side marks steps.")
-    new_frac = Column(FRACTION, "Share in the new, where only one side marks steps.")
+    base_frac = Column(FRACTION, "Share in the base, where times can't be compared.")
+    new_frac = Column(FRACTION, "Share in the new, where times can't be compared.")
     delta_frac = Column(FRACTION, "New − base.")
     ratio = Column(NUMBER, "New / base; missing if the base is 0 or missing.")
     base_value = Column(TEXT, "In the base, of the environment.")
@@ -87,9 +87,9 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     )
     order = largest.sort("size", "kind", "name", descending=[True, False, False]).head(MOST).drop("size")
     both = pl.concat([order, _facts(views["environment"], base, new)], how="diagonal")
-    return ChangeList(
-        headline(base, new, basis.why_uncertain), basis, Changes.of(both.select(Changes.schema().names()))
-    )
+    why_only_shares = basis.why_not if basis.is_of_shares else ""
+    sentence = headline(base, new, basis.why_uncertain, why_only_shares)
+    return ChangeList(sentence, basis, Changes.of(both.select(Changes.schema().names())))
 
 
 def _lacks(view: View, base: Trace, new: Trace) -> bool:
@@ -116,17 +116,16 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
     """The idle time of all devices by cause, per step, or as a share of the recording."""
     if _lacks(view, base, new):
         return []
-    is_per_step = has_steps(base) and has_steps(new)
     sides = [_causes_by_step(view, trace) for trace in (base, new)]
     names = [name for name in sides[0].columns if name not in ("window_ns",)]
     values = [side.select(names).to_numpy().astype(np.float64) for side in sides]
-    if has_steps(base) != has_steps(new):
+    if basis.is_of_shares:
         shares = [
             value.sum(axis=0) / max(1, side["window_ns"].sum()) for value, side in zip(values, sides, strict=True)
         ]
         return [_compared(names, shares[0], shares[1], None)]
     limit = None
-    if is_per_step:
+    if has_steps(base) and has_steps(new):
         limit = None if basis.why_uncertain else margin(*(Spread.of(value.T) for value in values))
     return [_compared(names, values[0].mean(axis=0), values[1].mean(axis=0), limit, unit="ns")]
 

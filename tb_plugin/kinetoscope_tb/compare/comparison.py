@@ -15,7 +15,7 @@ from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
 from ..view import Recorded, View
 from .runs import side_of_run, without_steps
-from .shares import comparable_columns, share_columns, stepless_side, weights, with_shares
+from .shares import comparable_columns, share_columns, weights, why_only_shares, with_shares
 from .sides import Side, identity, side, why_not_per_step
 from .statistics import Spread, margin
 from .table import SIDE, compared_table
@@ -39,7 +39,8 @@ class Basis:
         new_samples: The same for the new side.
         is_base_missing: Whether the base lacks what the view needs.
         is_new_missing: Whether the new side lacks it.
-        is_of_shares: Whether only one side marks steps, so that shares and means per call replace amounts.
+        is_of_shares: Whether only one side marks steps, or the sides are of different programs, so that shares and
+            means per call replace amounts.
         why_uncertain: Why no difference is evidence of a change: the sides are of different work; empty if they aren't.
     """
 
@@ -62,10 +63,7 @@ class Basis:
     def words(self) -> str:
         """One or two sentences."""
         if self.is_of_shares:
-            return (
-                f"Shares and means per call: {self.why_not}, and a whole recording can't be compared with a step. "
-                "Mark steps on both sides to compare times."
-            )
+            return f"Shares and means per call instead of times: {self.why_not}."
         if self.is_per_step:
             counted = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
         else:
@@ -121,18 +119,19 @@ def compare(
         arguments: Of the view, for both sides.
         columns: Names of columns to compare; by default the weight and the first count, or all numbers without a
             weight, or all texts without numbers. If neither trace has the weight, such as device time without a
-            device, the first charted column that one of them has is used instead. If only one side marks steps,
-            shares and means per call replace amounts.
+            device, the first charted column that one of them has is used instead. If only one side marks steps, or
+            the sides are of different programs, shares and means per call replace amounts.
 
     Raises:
         BadParameter: The view can't be compared, or has no such column to compare.
     """
-    stepless = stepless_side(base, new)
-    chosen = _chosen_shares(view, columns, stepless) if stepless else _chosen(view, columns)
-    why_not = stepless or why_not_per_step(view, base, new)
+    works = Workload.of(base), Workload.of(new)
+    why_shares = why_only_shares(base, new, works)
+    chosen = _chosen_shares(view, columns, why_shares) if why_shares else _chosen(view, columns)
+    why_not = why_shares or why_not_per_step(view, base, new)
     per_step = not why_not
     sides = [side(view, trace, arguments or {}, chosen, per_step=per_step) for trace in (base, new)]
-    if stepless:
+    if why_shares:
         sides = [with_shares(view, one) for one in sides]
     instead = [] if columns else _instead(view, chosen, sides)
     if instead:
@@ -140,8 +139,8 @@ def compare(
         return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
         sides = _paired(sides)
-    why_uncertain = difference_of_work(Workload.of(base), Workload.of(new))
-    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(stepless), why_uncertain=why_uncertain)
+    why_uncertain = difference_of_work(*works)
+    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(why_shares), why_uncertain=why_uncertain)
 
 
 def compare_runs(
@@ -221,18 +220,15 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
     return [by_name[name] for name in dict.fromkeys(names or usual) if name]
 
 
-def _chosen_shares(view: View, names: Sequence[str], stepless: str) -> list[Column]:
-    """The columns to compare if only one side marks steps."""
+def _chosen_shares(view: View, names: Sequence[str], why: str) -> list[Column]:
+    """The columns to compare if amounts can't be, and why they can't."""
     by_name = {column.name: column for column in comparable_columns(view)}
     _chosen(view, [name for name in names if name not in by_name])  # refuses what can never be compared
     if view.within == "steps" or not by_name:
-        raise BadParameter(f"The view {view.id!r} can't be compared: {stepless}.")
+        raise BadParameter(f"The view {view.id!r} can't be compared: {why}.")
     for name in names:
         if name not in by_name:
-            raise BadParameter(
-                f"{name!r} of {view.id!r} can't be compared: {stepless}, and amounts of a whole recording aren't those "
-                f"of a step. Compare {', '.join(by_name)}."
-            )
+            raise BadParameter(f"{name!r} of {view.id!r} can't be compared: {why}. Compare {', '.join(by_name)}.")
     numbers = [column for column in by_name.values() if column.kind in NUMERIC]
     usual = [column for weight in weights(view)[:1] for column in share_columns(view, weight)]
     return [by_name[name] for name in names] or usual or numbers or list(by_name.values())

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..trace import Trace
-from .shares import stepless_side
 from .statistics import Spread, margin
 
 Floats = NDArray[np.float64]
@@ -22,19 +21,17 @@ _LEAST_FRAC = 0.05
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def headline(base: Trace, new: Trace, why_uncertain: str) -> str:
+def headline(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str = "") -> str:
     """Such as: The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 steps are outliers; median … ms.
 
     Args:
         base: The trace to compare with.
         new: The trace that may have changed.
         why_uncertain: In what the work of the sides differs; empty if in nothing known.
+        why_only_shares: Why their times can't be compared; empty if they can.
     """
-    if stepless := stepless_side(base, new):
-        return (
-            f"Times can't be compared: {stepless}, and a whole recording can't be compared with a step. Shares and "
-            "means per call can."
-        )
+    if why_only_shares:
+        return f"Times can't be compared: {why_only_shares}. Shares and means per call can."
     before, after = lengths(base), lengths(new)
     what = "average step" if has_steps(base) else "whole recording"
     change = f"The {what}: {pair_of_times(before.mean(), after.mean())}, {growth_text(before.mean(), after.mean())}"

@@ -1,7 +1,8 @@
-"""What can be compared if only one of two traces marks steps: shares, and means per call.
+"""What can be compared of times that have nothing to do with each other: shares, and means per call.
 
-Then amounts of one trace are of its steps and those of the other are of a whole recording of any length, so neither
-their difference nor their ratio means anything.
+If only one of two traces marks steps, amounts of one are of its steps and those of the other are of a whole recording
+of any length. A step of one program and a step of another aren't the same work either. So neither their difference nor
+their ratio means anything.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..table import DURATION, FRACTION, Column
 from ..trace import Trace
 from ..view import View
 from .sides import Side
+from .workload import Workload, difference_of_programs
 
 _CALLS = "calls"
 
@@ -25,6 +27,19 @@ def stepless_side(base: Trace, new: Trace) -> str:
     """The only side that marks no steps, in words; empty if both sides do, or neither."""
     stepless = [name for name, trace in (("base", base), ("new", new)) if not has_steps(trace)]
     return f"the {stepless[0]} recording marks no steps" if len(stepless) == 1 else ""
+
+
+def why_only_shares(base: Trace, new: Trace, works: tuple[Workload, Workload]) -> str:
+    """Why shares and means per call replace the amounts of both; empty if amounts can be compared.
+
+    Args:
+        base: The trace to compare with.
+        new: The trace that may have changed.
+        works: The work of both.
+    """
+    if stepless := stepless_side(base, new):
+        return f"{stepless}, and a whole recording can't be compared with a step; mark steps on both sides"
+    return difference_of_programs(*works)
 
 
 def is_amount(view: View, column: Column) -> bool:

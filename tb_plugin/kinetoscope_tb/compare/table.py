@@ -17,7 +17,10 @@ def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) 
     table = view.table
     parent = parent_column(table.picture)
     keys, shown = labels(table) if parent else table.key, shown_names(table)
-    parts: dict[str, object] = {c.name: Column(c.kind, c.doc) for c in table.columns if c.name in shown}
+    by_name = {c.name: c for c in table.columns}
+    parts: dict[str, object] = {
+        name: Column(by_name[name].kind, by_name[name].doc, shown_as=by_name[name].shown_as) for name in shown
+    }
     parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
     for column in columns:
         parts |= _parts(column, is_per_step=is_per_step)

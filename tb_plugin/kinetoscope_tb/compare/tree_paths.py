@@ -19,9 +19,15 @@ def labels(table: type[Table]) -> list[str]:
 
 
 def shown_names(table: type[Table]) -> list[str]:
-    """The columns that show which row it is: the key; in a tree, whose key may be a number, all texts."""
+    """The columns that show which row it is.
+
+    They are the key; where a hash is part of it, also the names and places that it stands for; in a tree, whose key may
+    be a number, all texts.
+    """
     if not parent_column(table.picture):
-        return list(table.key)
+        has_hash = any(c.shown_as == "hash" and c.name in table.key for c in table.columns)
+        name_columns = [c.name for c in table.columns if has_hash and c.shown_as in ("name", "place")]
+        return [*name_columns, *table.key]
     own = labels(table)
     return [c.name for c in table.columns if c.name in own or c.kind is TEXT]
 

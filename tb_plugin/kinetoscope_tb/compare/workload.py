@@ -80,6 +80,17 @@ def difference_of_places(base: Workload, new: Workload) -> str:
     return ""
 
 
+def difference_of_programs(base: Workload, new: Workload) -> str:
+    """Why times of both have nothing to do with each other; empty if they may.
+
+    Other models, and the same one compiled, have other operators too, but a step of a training is still a step.
+    """
+    common = common_frac(base, new)
+    if bool(base.phases) == bool(new.phases) or common is None or common >= _LEAST_COMMON_FRAC:
+        return ""
+    return f"iterations of a server and steps of a training have {100 * common:.0f} % of their calls in common"
+
+
 def difference_of_work(base: Workload, new: Workload) -> str:
     """Why the steps of both can't be expected to take equally long; empty if nothing speaks against it."""
     common = common_frac(base, new)

@@ -52,6 +52,7 @@ def test_if_one_side_marks_no_steps_shares_are_compared():
     assert timed["delta_ns"].null_count() == timed.height > 0
     assert timed["delta_frac"].abs().max() <= 1
     assert result.basis.is_of_shares
+    assert result.headline.startswith("Times can't be compared: the new recording marks no steps")
 
 
 @pytest.mark.skipif(not all(map(Path.is_dir, RESNETS)), reason=MISSING)

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from kinetoscope_tb.compare.changes import changes
 from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.measures.time.step_subset import rows_of_steps, windows_of_steps
@@ -85,6 +86,35 @@ def test_nothing_is_certain_of_different_work():
     comparison = compare(VIEWS["overview"], steps(80, 100, 120), other)
     assert set(comparison.frame["mean_ns_verdict"]) <= {"unknown", "same"}
     assert "No difference is certain: the sides have little in common: 0 % of the calls" in comparison.basis.words
+
+
+def served():
+    """Two iterations of a server, each with an attention kernel of 200 ns."""
+    trace = TraceBuilder().window(0, 100_000)
+    for i, at in enumerate((0, 1000)):
+        trace.annotation("step[DECODE bs=4]", at, 900).op("vllm::attention", at + 10, 100)
+        trace.launch(at + 20, 5, i + 1).kernel("attention", at + 200, 200, i + 1)
+    return trace.build()
+
+
+def test_times_of_a_server_and_of_a_training_with_other_operators_are_not_compared():
+    comparison = compare(VIEWS["operators"], served(), steps(80, 100))
+    assert comparison.basis.is_of_shares
+    assert comparison.basis.words == (
+        "Shares and means per call instead of times: iterations of a server and steps of a training have 0 % of their "
+        "calls in common."
+    )
+    assert comparison.frame["new_device_self_share_frac"].max() == 1.0
+    with pytest.raises(BadParameter, match="'device_self_ns' of 'operators' can't be compared: iterations of a server"):
+        compare(VIEWS["operators"], served(), steps(80, 100), columns=["device_self_ns"])
+    assert "Times can't be compared: " in changes(VIEWS, served(), steps(80, 100)).headline
+
+
+def test_a_row_whose_key_is_a_hash_has_the_names_that_the_hash_stands_for():
+    comparison = compare(VIEWS["idle_culprits"], steps(80, 100), steps(80, 300))
+    names = [column.name for column in comparison.table.columns]
+    assert names[:5] == ["cause", "host", "source", "device", "culprit"]
+    assert comparison.frame["cause"].null_count() == 0
 
 
 def stepless():

@@ -17,8 +17,8 @@ def trace(*lengths_ms):
     return builder.build()
 
 
-def headline(base, new, why_uncertain=""):
-    return sentences.headline(base, new, why_uncertain)
+def headline(base, new, why_uncertain="", why_only_shares=""):
+    return sentences.headline(base, new, why_uncertain, why_only_shares)
 
 
 # The steps of resnet50 with 0 and with 4 workers of the data loader.
@@ -66,8 +66,9 @@ def test_steps_of_different_work_are_not_certain():
 
 def test_a_whole_recording_is_not_compared_with_a_step():
     stepless = TraceBuilder().op("aten::mm", 0, 100).build()
-    assert headline(trace(100), stepless).startswith("Times can't be compared: the new recording marks no steps")
-    assert headline(stepless, trace(100)).startswith("Times can't be compared: the base recording marks no steps")
+    reason = "the new recording marks no steps"
+    sentence = headline(trace(100), stepless, why_only_shares=reason)
+    assert sentence == f"Times can't be compared: {reason}. Shares and means per call can."
     assert headline(stepless, stepless) == (
         "The whole recording: 100 → 100 ns, 0.0 %. Neither recording marks steps; they may hold different amounts of "
         "work."

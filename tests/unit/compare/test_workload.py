@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from kinetoscope_tb.compare.workload import Workload, difference_of_places, difference_of_work
+from kinetoscope_tb.compare.workload import (
+    Workload,
+    difference_of_places,
+    difference_of_programs,
+    difference_of_work,
+)
 from support.compare_traces import steps
 
 
@@ -30,6 +35,22 @@ def test_the_same_work_differs_in_nothing(work):
 )
 def test_other_places_and_phases_are_named(work, change, words):
     assert difference_of_places(work, replace(work, **change)) == words
+
+
+@pytest.mark.parametrize(
+    ("phases", "calls", "words"),
+    [
+        ((), {"aten::mm": 0.4, "aten::add": 0.6}, "iterations of a server and steps of a training have 40 % of "),
+        ((), {"aten::mm": 0.5, "aten::add": 0.5}, ""),
+        ({"mixed"}, {"flash_attn": 1.0}, ""),
+        ((), {}, ""),
+    ],
+)
+def test_a_server_and_a_training_are_different_programs_if_they_call_different_operators(work, phases, calls, words):
+    other = replace(work, phases=frozenset(phases), calls=calls)
+    found = difference_of_programs(work, other)
+    assert found.startswith(words)
+    assert bool(found) == bool(words)
 
 
 def test_what_a_file_does_not_say_is_no_difference(work):

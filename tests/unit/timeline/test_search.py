@@ -176,7 +176,7 @@ def test_the_next_and_the_previous_hit_and_their_places_are_told():
     result = search(trace, timeline(trace), parsed('{"text": "gemm"}', VIEWS), VIEWS)
     assert [result.place_after(at) for at in (None, 99, 100, 200)] == [0, 0, 1, 2]
     assert [result.place_before(at) for at in (None, 201, 200, 100)] == [1, 1, 0, -1]
-    assert result.names() == [("gemm", 2)]
+    assert result.names() == [("gemm", 2, int(result.timeline.dur_ns[result.numbers].sum()))]
     histogram = result.histogram()
     assert (sum(histogram), len(histogram)) == (2, 512)
     assert [i for i, count in enumerate(histogram) if count] == [96, 193]  # of 530 ns: 100 and 200

@@ -2,7 +2,7 @@
 
 import { Fragment, h } from "preact";
 import { viewTitle } from "../../app/router.ts";
-import { decimal, percent, shorten } from "../../format/numbers.ts";
+import { decimal, percent, quantity, shorten } from "../../format/numbers.ts";
 import { readableName } from "../../format/kernel_labels.ts";
 import { failures, queryText, resultCount, resultNames } from "./search_results.ts";
 import { search, setFind } from "../state/selection.ts";
@@ -10,11 +10,11 @@ import { sources } from "../state/sources.ts";
 
 const LONGEST = 120;
 
-function Names({ names, of }: { names: [string, number][]; of: number }) {
+function Names({ names, of }: { names: ReturnType<typeof resultNames>; of: number }) {
   const most = names[0]![1];
   return (
     <ol class="names" aria-label="Matching names">
-      {names.map(([name, count]) => (
+      {names.map(([name, count, total_ns]) => (
         <li key={name} style={{ "--share": (count / most).toFixed(4) }}>
           <button
             type="button"
@@ -26,6 +26,7 @@ function Names({ names, of }: { names: [string, number][]; of: number }) {
           </button>
           <span>{decimal(count)}</span>
           <span class="quiet">{percent(count / of)} %</span>
+          <span data-tip="Sum of their durations">{quantity(total_ns, "duration")}</span>
         </li>
       ))}
     </ol>

@@ -1,6 +1,7 @@
 /** Merges the search results of several traces. */
 
 import type { Find, SearchAnswer, SearchResults, SliceSummary } from "../../api/timeline_types.ts";
+import { readableName } from "../../format/kernel_labels.ts";
 import { label } from "../../format/numbers.ts";
 import { uncapitalized } from "../../format/steps.ts";
 
@@ -12,13 +13,15 @@ const ready = (answers: Answers): SearchResults[] =>
 /** How many results there are so far. */
 export const resultCount = (answers: Answers): number => ready(answers).reduce((sum, { count }) => sum + count, 0);
 
-/** The names of the results with their counts in all traces, most first. */
-export function resultNames(answers: Answers): [name: string, count: number][] {
-  const counts = new Map<string, number>();
-  for (const { names } of ready(answers)) {
-    for (const [name, count] of names) counts.set(name, (counts.get(name) ?? 0) + count);
+/** The names of the results with their counts and summed durations in all traces, most first. */
+export function resultNames(answers: Answers): [name: string, count: number, total_ns: number][] {
+  const sums = new Map<string, [count: number, total_ns: number]>();
+  for (const [name, count, total_ns] of ready(answers).flatMap(({ names }) => names)) {
+    const [calls, time] = sums.get(name) ?? [0, 0];
+    sums.set(name, [calls + count, time + total_ns]);
   }
-  return [...counts].sort(([a, x], [b, y]) => y - x || a.localeCompare(b));
+  return [...sums].map(([name, [count, total_ns]]) => [name, count, total_ns] as [string, number, number])
+    .sort(([a, x], [b, y]) => y - x || a.localeCompare(b));
 }
 
 /** The traces whose search failed, with the messages. */
@@ -68,7 +71,9 @@ export const exactParts = ({ text: _, view: _view, ...exact }: Find): [name: str
 
 /** "Name aten::mm, category Operator", or the words. */
 export function queryText(find: Find, titleOf: (view: string) => string): string {
-  const parts = exactParts(find).map(([name, value]) => name === "Name" ? value : `${uncapitalized(name)} ${value}`);
+  const parts = exactParts(find).map(([name, value]) =>
+    name === "Name" ? readableName(value) : `${uncapitalized(name)} ${readableName(value)}`
+  );
   const text = [...(find.text ? [`“${find.text}”`] : []), ...parts].join(", ");
   return find.view ? `the row of ${titleOf(String(find.view))}: ${text}` : text;
 }

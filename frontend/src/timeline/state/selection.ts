@@ -133,5 +133,8 @@ function rangeAround(start: number, end: number, { from, to }: Range): Range {
 /** Starts loading the selection, the hovered slice and the search; returns a function that stops. */
 export function startSelection(): () => void {
   const ends = [selected.start(), hovered.start(), searches.start()];
-  return () => ends.forEach((end) => end());
+  return () => {
+    for (const end of ends) end();
+    hover.value = null;
+  };
 }

@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type { Counter, SliceSummary } from "../../api/timeline_types.ts";
 import type { Address } from "../../app/host.ts";
-import { address, go } from "../../app/router.ts";
+import { address, go, subject } from "../../app/router.ts";
 import { parseFilter } from "../../table/order.ts";
 import type { Geometry } from "../model/geometry.ts";
 import { foldsAround, groupsOf, layoutOf, type LayoutOptions, type LayoutTrace, lineOf } from "../model/layout.ts";
@@ -74,11 +74,19 @@ function followViewport(): () => void {
   };
 }
 
+/** The subject that `scroll` is about. */
+let scrolledSubject = "";
+
 /** Starts keeping the viewport and the address in sync; returns a function that stops. */
 export function startViewport(): () => void {
   writtenRange = "";
+  if (scrolledSubject !== subject.peek()) scroll.value = 0;
+  scrolledSubject = subject.peek();
   const ends = [followAddress(), followViewport()];
-  return () => ends.forEach((end) => end());
+  return () => {
+    for (const end of ends) end();
+    destination.value = scrollTarget.value = draft.value = null;
+  };
 }
 
 const texts = { folded: addressText("folded"), pins: addressText("pins"), order: addressText("order") };

@@ -62,14 +62,18 @@ class SearchResult:
         first = np.searchsorted(numbers, timeline.pyramid.rows.first).astype(np.int64)
         return Pyramid(Rows(self.start_ns, dur, label, first, numbers.astype(np.uint32)))
 
-    def names(self) -> list[tuple[str, int]]:
-        """The names of the matches with their counts, most frequent first, at most 100."""
-        texts = self.timeline.labels.texts
-        counts = np.bincount(self.timeline.label[self.numbers], minlength=len(texts))
-        totals = Counter[str]()
+    def names(self) -> list[tuple[str, int, int]]:
+        """The names of the matches with their counts and summed durations (ns), most frequent first, at most 100."""
+        texts, of = self.timeline.labels.texts, self.timeline.label[self.numbers]
+        counts = np.bincount(of, minlength=len(texts))
+        # As floats, which are exact for sums below 104 days.
+        times = np.bincount(of, weights=self.timeline.dur_ns[self.numbers], minlength=len(texts))
+        calls, total_ns = Counter[str](), Counter[str]()
         for label in np.flatnonzero(counts).tolist():
-            totals[texts[label]] += int(counts[label])
-        return sorted(totals.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
+            calls[texts[label]] += int(counts[label])
+            total_ns[texts[label]] += int(times[label])
+        most = sorted(calls.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
+        return [(name, count, total_ns[name]) for name, count in most]
 
     def histogram(self) -> list[int]:
         """How many begin in each of 512 equal parts of the window."""

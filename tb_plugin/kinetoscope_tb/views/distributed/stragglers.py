@@ -72,5 +72,6 @@ VIEW = View(
     scope="run",
     within="recording",
     needs=has_several_times,
-    hint="Not enough data to detect slow ranks. Record at least two ranks and three complete steps.",
+    hint="Telling a slow rank from a one-off takes three complete steps that two ranks have in common. Fewer show only "
+    "who was last at collectives.",
 )
