@@ -53,7 +53,7 @@ class Entry:
 _ENTRIES = (
     Entry("Overview", "What costs most, and what do I do?", "trace"),
     Entry("Idle", "Why is my GPU idle?", "time", Figure("idle", "idle_frac")),
-    Entry("Critical path", "What would make the step shorter?", "time", sentence="critical_path_summary"),
+    Entry("Critical path", "What would make the step shorter?", "time"),
     Entry("Operators", "Which operators cost time, and how near the hardware limit?", "host", Figure("operators")),
     Entry("Modules", "Which part of my model costs time?", "host"),
     Entry("Python", "Which line of my code costs time?", "host"),

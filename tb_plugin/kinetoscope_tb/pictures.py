@@ -192,7 +192,32 @@ class Stacked:
     only: tuple[str, str] | None = None
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | Sentence
+@dataclass(frozen=True)
+class PartBars:
+    """A bar for each value of a column; its parts are the rows that have it.
+
+    Args:
+        bar: The text column whose values are the bars.
+        part: The text column that colors the parts.
+        length: The column of their lengths.
+        name: The text column that names rows of one part; missing in a row that sums up the others. None: the part
+            names them.
+        count: The column with how many others such a row sums up.
+        source: The text column with the line of code that a row is.
+        is_of_steps: Whether bars are steps, drawn on one scale below the first one, which is all of them.
+    """
+
+    kind: ClassVar = "part_bars"
+    bar: str
+    part: str
+    length: str
+    name: str | None = None
+    count: str | None = None
+    source: str | None = None
+    is_of_steps: bool = False
+
+
+Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | PartBars | Sentence
 
 
 def parent_column(picture: Picture | None) -> str | None:

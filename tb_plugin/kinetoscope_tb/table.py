@@ -12,7 +12,20 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
-from .pictures import Bands, Bars, Heatmap, Histogram, Lines, Picture, Roofline, Sentence, Stacked, Tree, Treemap
+from .pictures import (
+    Bands,
+    Bars,
+    Heatmap,
+    Histogram,
+    Lines,
+    PartBars,
+    Picture,
+    Roofline,
+    Sentence,
+    Stacked,
+    Tree,
+    Treemap,
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,7 @@ _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
-ShownAs = Literal["shapes", "place", "name", "hash", "offset"]
+ShownAs = Literal["shapes", "place", "name", "hash", "offset", "own unit"]
 """What the page draws some texts and numbers as, where their kind alone doesn't say it.
 
 shapes    the shapes of inputs, without the empty ones at the end, which are of arguments that are no tensors
@@ -54,6 +67,7 @@ place     a place in the program, which keeps its file and its function where it
 name      names the row, though it isn't in the key
 hash      tells rows of several traces apart, and names nothing
 offset    the byte of the file at which the row's event begins
+own unit  much smaller than the other times of the row, such as a time per token: it has a unit of its own
 """
 
 
@@ -160,6 +174,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (begin, end, height), (name, series)
         case Sentence(texts, _, amounts):
             return amounts or (), texts
+        case PartBars(bar, part, length, name, count, source):
+            return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))
         case Stacked(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()

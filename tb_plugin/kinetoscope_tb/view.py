@@ -101,6 +101,14 @@ class Head:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """The sentence above a tab's view, by the view's id: the first row of a table whose picture is a Sentence."""
+
+    kind: ClassVar = "lead"
+    of: str
+
+
+@dataclass(frozen=True)
 class Part:
     """On the tab of another view of the entry, below it."""
 
@@ -117,7 +125,7 @@ class Detail:
     also: tuple[str, ...] = ()
 
 
-Place = Tab | Head | Part | Detail
+Place = Tab | Head | Lead | Part | Detail
 
 
 RowOf = Callable[[Any, str, int], Key | None]

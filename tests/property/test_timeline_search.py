@@ -27,7 +27,7 @@ UNCOUNTED = {
     "graphs",
     "kernel_efficiency",
 }  # or other things than slices
-UNCOUNTED |= {"critical_path", "critical_path_names", "critical_path_segments"}
+UNCOUNTED |= {"critical_path", "critical_path_culprits", "critical_path_names", "critical_path_segments"}
 COUNTS = dict.fromkeys({view.id for view in VIEWS.values() if view.slices} - UNCOUNTED, "calls")
 COUNTS |= {"launch_durations": "launching_calls", "graphs": None, "memory_events": None, "memory_by_operator": None}
 ROWS = 25  # of each view that are looked at

@@ -786,6 +786,16 @@ QUANTITIES = (
         (
             column("critical_path.path_ns", "step", per="step"),
             Source(
+                "its culprits",
+                lambda a: sums(
+                    a.table("critical_path_culprits").filter(pl.col("step").is_in(a.trace.steps["name"].implode())),
+                    "path_ns",
+                    "step",
+                ),
+                ("critical_path_culprits.path_ns",),
+                is_part=True,
+            ),
+            Source(
                 "its segments",
                 lambda a: (
                     None
@@ -958,6 +968,7 @@ RATIOS = (
     Ratio("exposed_time.overlap_frac", "overlap_ns", pl.col("communication_ns")),
     Ratio("critical_path.path_frac", "path_ns", of_all("path_ns")),
     Ratio("critical_path_names.path_frac", "path_ns", of_all("path_ns")),
+    Ratio("critical_path_culprits.path_frac", "path_ns", of_all("path_ns", "step")),
     Ratio("path_by_rank.path_frac", "path_ns", pl.col("total_ns").max().over("step")),
     Ratio("graph_captures.time_frac", "total_ns", of_all("total_ns")),
 )
@@ -966,9 +977,8 @@ RATIOS = (
 STATISTICS = ("min_ns", "max_ns", "median_ns", "stdev_ns", "p50_ns", "p95_ns", "longest_", "largest_", "mean_occupancy")
 """Parts of names of columns that describe the distribution of single calls, steps or iterations."""
 ALONE = {
-    "what_if.path_ns critical_path.mean_ns critical_path_names.mean_ns critical_path_names.whole_ns": (
-        "only the rows of the critical path give it"
-    ),
+    "what_if.path_ns critical_path.mean_ns critical_path_names.mean_ns critical_path_names.whole_ns "
+    "critical_path_culprits.mean_ns": ("only the rows of the critical path give it"),
     "critical_path.saved_ns critical_path.saved_frac critical_path_names.saved_ns "
     "critical_path_names.saved_frac path_across_ranks.saved_ns path_across_ranks.saved_frac": (
         "simulated: tests of what_if, and of paths across ranks, hold it"

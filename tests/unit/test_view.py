@@ -10,7 +10,7 @@ from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.pictures import Lines, Sentence
 from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
-from kinetoscope_tb.view import Detail, Part, RowTime, Slices, Tab, View, catalogue
+from kinetoscope_tb.view import Detail, Lead, Part, RowTime, Slices, Tab, View, catalogue
 from kinetoscope_tb.views import EVERY_VIEW
 
 
@@ -190,8 +190,9 @@ def test_links_to_a_view_say_its_entry_and_its_tab_unless_it_is_the_first():
     ]
 
 
-def test_the_answer_of_an_entry_is_drawn_as_a_sentence():
+def test_the_answer_of_an_entry_or_a_tab_is_drawn_as_a_sentence():
     sentences = {entry.sentence for entry in ENTRIES.values() if entry.sentence}
+    sentences |= {view.id for view in EVERY_VIEW.values() if isinstance(view.place, Lead)}
     assert {view.id for view in EVERY_VIEW.values() if isinstance(view.table.picture, Sentence)} == sentences
 
 

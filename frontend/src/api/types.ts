@@ -44,7 +44,7 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "offset";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "offset" | "own unit";
 }
 export interface Parameter {
   name: string;
@@ -52,10 +52,14 @@ export interface Parameter {
   /** The default first; none for a number or a text. */
   choices: string[];
 }
-/** Where the page draws a view of an entry: as a tab, above the tabs, below a tab, in an opened row of tabs. */
+/**
+ * Where the page draws a view of an entry: as a tab, above the tabs, as the sentence of a tab, below a tab, in an opened
+ * row of tabs.
+ */
 export type Place =
   | { kind: "tab"; label: string }
   | { kind: "head" }
+  | { kind: "lead"; of: string }
   | { kind: "part"; of: string }
   | { kind: "detail"; of: string; also: string[] };
 
@@ -100,6 +104,16 @@ export type Picture =
     peak_rate: string;
     peak_bandwidth: string;
     number_format: string;
+  }
+  | {
+    kind: "part_bars";
+    bar: string;
+    part: string;
+    length: string;
+    name: string | null;
+    count: string | null;
+    source: string | null;
+    is_of_steps: boolean;
   }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;

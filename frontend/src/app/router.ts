@@ -95,6 +95,10 @@ export const entries = computed(() => {
 /** The views below a tab. */
 const partsOf = (tab: string) => catalogue.value.filter(({ place }) => place.kind === "part" && place.of === tab);
 
+/** The sentence above a tab's view. */
+export const leadOf = ({ id }: ViewEntry): ViewEntry | undefined =>
+  catalogue.value.find(({ place }) => place.kind === "lead" && place.of === id);
+
 /** The views in an opened row of a tab. */
 export const detailsOf = (tab: string): ViewEntry[] =>
   catalogue.value.filter(({ place }) => place.kind === "detail" && [place.of, ...place.also].includes(tab));

@@ -1,25 +1,68 @@
-/** What the page calls each part of the time of a device or a rank, and its color. */
-const PARTS: Record<string, [string, string]> = {
+type Part = [string, string];
+
+const KERNELS: Part = ["Kernels", "var(--kernel)"];
+const COMMUNICATION: Part = ["Communication", "var(--communication)"];
+const ANNOTATIONS: Part = ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"];
+const OPERATORS: Part = ["Host in operators", "var(--cpu-exec)"];
+const PYTHON: Part = ["Host in Python", "var(--python)"];
+const UNRECORDED: Part = ["Host, nothing recorded", "var(--other)"];
+const SYNCHRONIZING: Part = ["Host synchronizing", "color-mix(in srgb, var(--runtime) 50%, var(--surface))"];
+const NOT_SHOWN: Part = ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"];
+const UNEXPLAINED: Part = ["Unexplained", "var(--warning)"];
+
+const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;
+
+/** What the page calls each part of the time of a device, a rank, a step or a phase, and its color. */
+const PARTS: Record<string, Part> = {
   busy_ns: ["Busy", "var(--kernel)"],
   late_data_loading_ns: ["Waiting for data", "var(--dataloader)"],
-  late_synchronizing_ns: ["Host synchronizing", "color-mix(in srgb, var(--runtime) 50%, var(--surface))"],
+  late_synchronizing_ns: SYNCHRONIZING,
   late_runtime_ns: ["Host in runtime calls", "var(--runtime)"],
-  late_operator_ns: ["Host in operators", "var(--cpu-exec)"],
-  late_annotation_ns: ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"],
-  late_python_ns: ["Host in Python", "var(--curve-1)"],
-  late_unrecorded_ns: ["Host, nothing recorded", "var(--other)"],
+  late_operator_ns: OPERATORS,
+  late_annotation_ns: ANNOTATIONS,
+  late_python_ns: PYTHON,
+  late_unrecorded_ns: UNRECORDED,
   launch_latency_ns: ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"],
   dependency_ns: ["Waiting for another stream", "var(--communication)"],
   blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
-  not_shown_ns: ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"],
-  unexplained_ns: ["Unexplained", "var(--warning)"],
+  not_shown_ns: NOT_SHOWN,
+  unexplained_ns: UNEXPLAINED,
   computation_ns: ["Computation", "var(--kernel)"],
   exposed_communication_ns: ["Exposed communication", "var(--communication)"],
   exposed_transfer_ns: ["Exposed transfer", "var(--communication)"],
   wait_ns: ["Waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
   exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
   idle_ns: ["Idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
+  kernel: KERNELS,
+  communication: COMMUNICATION,
+  copy: ["Copies and fills", "var(--memcpy)"],
+  launch: ["Launching", "var(--runtime)"],
+  between_kernels: ["Between GPU events", "var(--bar-muted)"],
+  unexplained: UNEXPLAINED,
+  data: ["Data loading", "var(--dataloader)"],
+  host_operator: OPERATORS,
+  host_python: PYTHON,
+  host_annotation: ANNOTATIONS,
+  host_unrecorded: UNRECORDED,
+  host_sync: SYNCHRONIZING,
+  gemm: ["Matmuls", "var(--kernel)"],
+  attention: ["Attention", tint("kernel", 82)],
+  moe: ["Experts", tint("kernel", 70)],
+  normalization: ["Normalization", tint("kernel", 58)],
+  sampling: ["Sampling kernels", tint("kernel", 48)],
+  other: ["Other kernels", tint("kernel", 38)],
+  "idle: launching": ["Idle: launching", "var(--runtime)"],
+  "idle: queued": ["Idle: work queued", "var(--warning)"],
+  "idle: synchronizing": ["Idle: host synchronizing", tint("runtime", 60)],
+  "idle: waiting": ["Idle: waiting for a request", tint("runtime", 30)],
+  "idle: input preparation": ["Idle: preparing inputs", "var(--cpu-exec)"],
+  "idle: scheduling": ["Idle: scheduling", tint("cpu-exec", 72)],
+  "idle: sampling": ["Idle: sampling", tint("cpu-exec", 54)],
+  "idle: detokenizing": ["Idle: detokenizing", tint("cpu-exec", 38)],
+  "idle: other": ["Idle: other host code", "var(--python)"],
+  "idle: unrecorded": ["Idle: nothing recorded", "var(--other)"],
+  "not shown": NOT_SHOWN,
 };
 
 /** The name and the color of a column. */

@@ -65,7 +65,8 @@ function bar({ kind }: Column, values: Value[]): DrawnColumn["bar"] {
 }
 
 /** The unit of the columns that are compared with this one: sums with sums, and means with longest ones. */
-function scaleOf({ kind, adds_up }: Column, values: Value[], { columns, data }: Table): Scale {
+function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns, data }: Table): Scale {
+  if (shown_as === "own unit") return scaleFor(kind, values);
   const isZero = values.every((value) => !value); // then the unit of any
   const compared = columns.filter((one) => one.kind === kind && (isZero || one.adds_up === adds_up));
   const all = compared.flatMap(({ name }) => data[name] ?? []), like = scaleFor(kind, all);

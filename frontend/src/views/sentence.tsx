@@ -40,15 +40,18 @@ interface Shown {
   color: string;
   title: string;
   evidence: string;
+  /** What makes the sentence doubtful: it stands first, and the sentence isn't bold. */
+  doubt?: string;
   children: ComponentChildren;
 }
 
 /** A sentence, two lines of evidence, and on the right what it is worth. */
-export function Banner({ label, color, title, evidence, children }: Shown) {
+export function Banner({ label, color, title, evidence, doubt = "", children }: Shown) {
   return (
-    <section class="verdict" aria-label={label} style={{ borderColor: color }}>
+    <section class="verdict" aria-label={label} style={{ borderColor: doubt ? "var(--warning)" : color }}>
       <div>
-        <p class="sentence">{prose(title)}</p>
+        {doubt && <p class="doubt">{doubt}</p>}
+        <p class={`sentence ${doubt ? "doubtful" : ""}`}>{prose(title)}</p>
         <TwoLines text={evidence} />
       </div>
       <div class="worth">{children}</div>
@@ -84,7 +87,8 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
       label={label}
       color={`var(--${picture.colors[rule!] ?? rule})`}
       title={title!}
-      evidence={`${note} ${evidence}${hasSaving || isOwn ? ` ${action}` : ""}${more}`}
+      doubt={note}
+      evidence={`${evidence}${hasSaving || isOwn ? ` ${action}` : ""}${more}`}
     >
       {hasSaving && (
         <>

@@ -2,7 +2,7 @@ import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
-import type { PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
+import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
 import { tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
@@ -11,6 +11,7 @@ import {
   detailsOf,
   entries,
   go,
+  leadOf,
   missing,
   openEntry,
   openTab,
@@ -27,6 +28,7 @@ import { FlameGraph } from "../charts/flame_graph.tsx";
 import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
 import { IdleBars } from "../charts/idle_bars.tsx";
+import { PartBars } from "../charts/part_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { plural, quantity } from "../format/numbers.ts";
@@ -158,6 +160,22 @@ function Tools({ drawn: { entry, table, ready, rows }, fixed }: { drawn: DrawnTa
   );
 }
 
+/** A large picture, and what its rows, folded below it, are `of`; nothing where they are not folded. */
+function largePicture(picture: PictureKind, drawn: DrawnTable) {
+  switch (picture.kind) {
+    case "lines":
+      return { drawing: <ComparedCurves {...drawn} picture={picture} />, of: "the curve" };
+    case "stacked":
+      return {
+        drawing: <IdleBars {...drawn} picture={picture} />,
+        of: picture.only ? "devices and streams" : "devices",
+      };
+    case "part_bars":
+      return { drawing: <PartBars {...drawn} picture={picture} />, of: picture.is_of_steps ? "the bars" : "" };
+  }
+  return null;
+}
+
 function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
   const whole = prepareTable(table, entry);
   // Fixed parameters have the same value in every row.
@@ -165,18 +183,12 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
   const rows = useRows(ready, entry);
   const drawn = { entry, table, ready, rows };
   if (!ready.count) return <NoRows entry={entry} />;
-  const { picture } = entry;
-  if (picture?.kind === "lines" || picture?.kind === "stacked") {
+  const { picture } = entry, large = picture && largePicture(picture, drawn);
+  if (large) {
     return (
       <>
-        {picture.kind === "lines"
-          ? <ComparedCurves {...drawn} picture={picture} />
-          : <IdleBars {...drawn} picture={picture} />}
-        <FoldedRows
-          drawn={drawn}
-          fixed={fixed}
-          of={picture.kind === "lines" ? "the curve" : picture.only ? "devices and streams" : "devices"}
-        />
+        {large.drawing}
+        {large.of ? <FoldedRows drawn={drawn} fixed={fixed} of={large.of} /> : <Rows drawn={drawn} fixed={fixed} />}
       </>
     );
   }
@@ -228,7 +240,16 @@ function BaseCurves({ drawn, other, beside }: {
   return <Curves {...drawn} table={other} ready={ready} rows={rows} beside={beside} />;
 }
 
-/** The rows of a picture as a table, folded until somebody asks. */
+/** The rows of a picture as a table. */
+const Rows = ({ drawn, fixed }: { drawn: DrawnTable; fixed: string[] }) => (
+  <>
+    <Tools drawn={drawn} fixed={fixed} />
+    <Sums ready={drawn.ready} rows={drawn.rows.rows} />
+    <Grid {...drawn} />
+  </>
+);
+
+/** The same, folded until somebody asks. */
 function FoldedRows({ drawn, fixed, of }: { drawn: DrawnTable; fixed: string[]; of: string }) {
   const scope = useTableScope();
   const isOpen = scope.get("rows") !== "";
@@ -239,21 +260,15 @@ function FoldedRows({ drawn, fixed, of }: { drawn: DrawnTable; fixed: string[]; 
       onToggle={({ currentTarget: { open } }) => open !== isOpen && scope.go({ rows: open ? "1" : "" })}
     >
       <summary>{plural(drawn.ready.count, "row")} of {of} as a table</summary>
-      {isOpen && (
-        <>
-          <Tools drawn={drawn} fixed={fixed} />
-          <Sums ready={drawn.ready} rows={drawn.rows.rows} />
-          <Grid {...drawn} />
-        </>
-      )}
+      {isOpen && <Rows drawn={drawn} fixed={fixed} />}
     </details>
   );
 }
 
 const NOTHING: Query = {};
 
-/** One view of the trace alone. */
-function SingleView({ about, place }: { about: Query; place?: TracePlace }) {
+/** One view of the trace alone; a note that stands above it isn't repeated. */
+function SingleView({ about, place, noted }: { about: Query; place?: TracePlace; noted?: string }) {
   const { entry } = useTableScope();
   const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about }, place);
   const fixed = Object.keys(about);
@@ -268,7 +283,7 @@ function SingleView({ about, place }: { about: Query; place?: TracePlace }) {
       <AnswerView shown={shown} title={entry.place.kind === "part" ? "" : entry.title}>
         {(table) => (
           <>
-            {table.note && <p class="cut" role="note">{table.note}</p>}
+            {table.note && table.note !== noted && <p class="cut" role="note">{table.note}</p>}
             {place && !table.data[entry.key[0]!]?.length
               ? <p class="quiet">The memory snapshot has nothing of it.</p>
               : <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
@@ -285,14 +300,16 @@ interface Shown {
   about?: Query;
   /** The recording, if it isn't the selected one. */
   place?: TracePlace;
+  /** A note that stands above it. */
+  noted?: string;
 }
 
 /** One view with its tools, its pictures and its table. */
-export function View({ entry, about = NOTHING, place }: Shown) {
+export function View({ entry, about = NOTHING, place, noted }: Shown) {
   const isCompared = comparisonBase.value !== null && !place && entry.comparable_columns.length > 0;
   return (
     <Scoped entry={entry}>
-      {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} place={place} />}
+      {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} place={place} noted={noted} />}
     </Scoped>
   );
 }
@@ -346,23 +363,37 @@ export function Heads() {
 }
 
 /** A view with its title, below others. */
-export function Part({ entry }: { entry: ViewEntry }) {
+export function Part({ entry, noted }: { entry: ViewEntry; noted?: string }) {
   return (
     <section class="part" aria-label={entry.title}>
       <h2 data-tip={entry.doc}>{entry.title}</h2>
-      <View entry={entry} />
+      <View entry={entry} noted={noted} />
     </section>
   );
 }
 
-/** The page of a tab: the view, and its parts below it. */
+/** The note of a view, which says what is doubtful in its numbers, where it has rows. */
+function useNote(view: string): string | undefined {
+  const { answer } = useAnswer(view);
+  return answer?.state === "ready" && Object.values(answer.data)[0]?.length ? answer.note : undefined;
+}
+
+/** The page of a tab: its sentence, the view, and its parts below it. A note that they share stands once. */
 export function ViewPage() {
-  const [main, ...parts] = pageOf(openTab.value!);
+  const [main, ...parts] = pageOf(openTab.value!), lead = leadOf(main!);
+  const above = useNote(lead?.id ?? main!.id);
   return (
     <>
+      {lead && !(lead.id in missing.value) && <Sentence view={lead.id} isOwn />}
       <PageParameters views={[main!, ...parts]} />
-      <View key={main!.id} entry={main!} />
-      {parts.filter(({ id }) => !(id in missing.value)).map((part) => <Part key={part.id} entry={part} />)}
+      <View key={main!.id} entry={main!} noted={lead && above} />
+      {parts.filter(({ id }) => !(id in missing.value)).map((part) => (
+        <Part
+          key={part.id}
+          entry={part}
+          noted={above}
+        />
+      ))}
     </>
   );
 }

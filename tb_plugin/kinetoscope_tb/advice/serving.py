@@ -33,7 +33,7 @@ _DOING = {
     "unrecorded": "nothing is recorded on the host",
 }
 _NOT_THE_HOST = (f"{IDLE}{QUEUED}", f"{IDLE}waiting")
-_WORDS = {
+PART_WORDS = {
     "attention": "attention kernels",
     "gemm": "matmuls",
     "moe": "experts",
@@ -45,6 +45,7 @@ _WORDS = {
     f"{IDLE}{QUEUED}": "idle with work already queued",
     **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
 }
+"""What the parts of a phase's time are in a sentence."""
 _FEWER_BYTES = "batch more requests or quantize the weights"
 _READS = (
     "In a decode this mostly reads weights: a larger batch reads the same for more tokens, and quantized weights are "
@@ -93,15 +94,13 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     rows = parts.filter((pl.col("whole") == parts["whole"].max()) & ~pl.col("phase").is_in(_BY_DESIGN)).rows(named=True)
     if not rows or rows[0]["part"] == NOT_SHOWN:  # unexplained_idle says so
         return
-    on_host = [row for row in rows if row["part"].startswith(IDLE) and row["part"] not in _NOT_THE_HOST]
-    late_ns = sum(row["time_ns"] for row in on_host)
+    first, size_ns = limiting_part(rows)
     idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
-    first = on_host[0] if late_ns > rows[0]["time_ns"] else rows[0]
-    size_ns = late_ns if first in on_host else first["time_ns"]
+    is_host = _is_on_host(first)
     change, action = _change(facts, first)
     yield Advice(
         "serving_phase",
-        f"{_limit(facts, first, idle_ns if first in on_host else size_ns)}{f'; {change}' if change else ''}.",
+        f"{_limit(facts, first, idle_ns if is_host else size_ns)}{f'; {change}' if change else ''}.",
         f"{_evidence(facts, rows)}{_roof(rows)}",
         action + ("" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."),
         None,
@@ -111,12 +110,26 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def limiting_part(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
+    """The part that limits a phase, of its parts with the longest first, and its time.
+
+    That is the longest one, or the longest of what the host does, if all of that takes longer.
+    """
+    on_host = [row for row in rows if _is_on_host(row)]
+    late_ns = sum(row["time_ns"] for row in on_host)
+    return (on_host[0], late_ns) if late_ns > rows[0]["time_ns"] else (rows[0], rows[0]["time_ns"])
+
+
+def _is_on_host(row: dict[str, Any]) -> bool:
+    return row["part"].startswith(IDLE) and row["part"] not in _NOT_THE_HOST
+
+
 def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     """What limits tokens per second, and for how much of the phase; such words that they end a sentence.
 
     Where the host does, `size_ns` is all idle time, as in the view Idle.
     """
-    part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {_phase(first)}"
+    part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {phase_words(first)}"
     idle = f"{facts.device} {_is(facts)} idle for {of}"
     if part == f"{IDLE}{QUEUED}":
         return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, and nothing recorded says why"
@@ -125,7 +138,7 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     if part.startswith(IDLE):
         mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
-    family = _WORDS[part]
+    family = PART_WORDS[part]
     if not _is_bound_known(first):
         return f"{_capitalized(family)} limit tokens per second: {of}"
     limit = "memory bandwidth" if first["bound_by"] == "memory" else "compute rate"
@@ -152,7 +165,8 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
     return _CHANGES.get(part, (_OVERLAP, _OVERLAPPING) if part.startswith(IDLE) else _LOOK)
 
 
-def _phase(row: dict[str, Any]) -> str:
+def phase_words(row: dict[str, Any]) -> str:
+    """The phase in a sentence."""
     return _PHASES.get(row["phase"], str(row["phase"]))
 
 
@@ -171,9 +185,10 @@ def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     of_phase = text.percent(first["whole"] / int(facts.length[facts.counted].sum()))
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
-    named = [f"{text.percent(row['share_frac'])} {_WORDS[row['part']]}" for row in rows[:_NAMED]]
+    named = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]
     return (
-        f"{of_phase} of the steady part is {_phase(first)}, {text.times(first['iterations'], 'iteration')}{batch}: "
+        f"{of_phase} of the steady part is {phase_words(first)}, "
+        f"{text.times(first['iterations'], 'iteration')}{batch}: "
         f"{text.time(mean)} each{token}. {text.listed(named)}."
     )
 
@@ -182,7 +197,7 @@ def _roof(rows: list[dict[str, Any]]) -> str:
     """How near the kernels with known work come to the device's limits."""
     known = [row for row in rows if row["roof_frac"] is not None]
     return "".join(
-        f" {_capitalized(_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's {row['bound_by']} "
+        f" {_capitalized(PART_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's {row['bound_by']} "
         f"limit, known for {text.percent(row['known_frac'])} of the time."
         for row in known
     )

@@ -18,6 +18,7 @@ from .print_rows import print_table
 PLACES = {
     "tab": "Tab *{label}*.",
     "head": "Shown above the tabs.",
+    "lead": "The sentence above `{of}`.",
     "part": "Shown below `{of}`.",
     "detail": "Shown in an opened row of `{of}`.",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
@@ -10,8 +12,9 @@ from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from ..trace.row_filters import Events, Key, is_equal
 from .classes import CLASSES
+from .culprits import path_culprits
 from .explanation import path_explanation
-from .names import NAMELESS, Names, Places
+from .names import NAMELESS, Names, Places, Rows
 
 
 def path_events(trace: Trace, key: Key) -> Events:
@@ -27,6 +30,27 @@ def path_events(trace: Trace, key: Key) -> Events:
         if key.get("part") not in CLASSES:
             segment_names = pl.select(pl.coalesce(names.text(names.operators(places)), segment_names)).to_series()
         places = Places.of_path(path.filter(pl.Series(is_equal(segment_names.fill_null(NAMELESS), key["name"]))))
+    return _events(places)
+
+
+def culprit_events(trace: Trace, culprits: pl.Series, steps: Sequence[int]) -> Events:
+    """The events in which the pieces of some culprits run in some steps; for waits, the event that waited.
+
+    Args:
+        trace: The trace.
+        culprits: Rows of `who` of the path's culprits.
+        steps: Rows of `steps`.
+    """
+    pieces = path_culprits(trace).pieces
+    pieces = pieces.filter(pl.col("culprit").is_in(culprits.implode()), pl.col("step").is_in(steps))
+    python, host = (pieces[name].to_numpy() for name in ("python_call", "host_event"))
+    is_event = (python == NONE) & (host == NONE)
+    segments = pieces["segment"].filter(pl.Series(is_event)).unique()
+    events = _events(Places.of_path(path_explanation(trace).path[segments]))
+    return {**events, "python_calls": python, "host_events": np.concatenate([events["host_events"], host])}
+
+
+def _events(places: Places) -> dict[str, Rows]:
     on_device, in_call = places.row >= 0, places.call >= 0
     return {
         "device_events": places.row[on_device],

@@ -45,6 +45,7 @@ _LIBRARY = regex(
 )
 _SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
+_BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w+)(?: of (?P<owner>[\w.]+) object)?>$")
 _ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
 
 
@@ -80,6 +81,15 @@ def waiting_function(frame: str) -> str:
     """The public function of Python's library that waits in a frame, such as queue.get; empty for any other frame."""
     match = _SPELLS_WAIT.match(frame)
     return f"{frame.split('.py(', 1)[0].replace('/', '.')}.{match.group(1)}" if match else ""
+
+
+def function_name(frame: str) -> str:
+    """The name of a function as its callers write it: `astype` of a numpy.ndarray object is ndarray.astype."""
+    match = _BUILT_IN.match(frame)
+    if not match:
+        return frame
+    owner = (match["owner"] or "").rpartition(".")[2]
+    return match["name"] if owner in ("", "type", "module") else f"{owner}.{match['name']}"
 
 
 def without_address(frame: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.views.overview.critical_path import critical_path
+from kinetoscope_tb.views.overview.critical_path_culprits import critical_path_culprits
 from kinetoscope_tb.views.overview.critical_path_summary import critical_path_summary
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, MISSING
@@ -21,19 +20,18 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
         built.launch(at + 250, 650, 100 + step, name="cudaDeviceSynchronize")
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["rule"] == "kernel"
-    assert row["title"] == "70.0 % of the critical path is kernels on the GPU."
-    assert row["evidence"].startswith("All of that is `gemm_kernel`: 700 ns per step. Other parts of the path: ")
+    assert row["title"] == "70.0 % of the critical path is `gemm_kernel`."
+    assert row["evidence"].startswith("Kernels on the GPU: 700 ns per step. Other parts of the path: ")
     assert "operators on the host" in row["evidence"]
     assert "The longest stretch on the host is 190 ns in step 1;" in row["evidence"]
     assert "its largest part is `aten::empty`." in row["evidence"]
-    assert row["saving_ns"] is None
 
 
 def test_without_a_device_the_host_is_not_set_apart():
     built = TraceBuilder().step(1, 0, 1000).op("aten::`mm`", 0, 900)
     (row,) = critical_path_summary(built.build()).rows(named=True)
-    assert row["title"] == "90.0 % of the critical path is operators on the host."
-    assert row["evidence"].startswith("All of that is `aten::'mm'`: 900 ns.")
+    assert row["title"] == "90.0 % of the critical path is `aten::'mm'`."
+    assert row["evidence"].startswith("Operators on the host: 900 ns.")
     assert "longest stretch" not in row["evidence"]
 
 
@@ -43,17 +41,39 @@ def test_the_steps_of_a_server_are_called_iterations():
     assert " in iteration 0;" in row["evidence"]
 
 
+def test_many_small_culprits_are_named_by_their_cause():
+    built = TraceBuilder().step(1, 0, 1000)
+    for number in range(9):
+        built.op(f"aten::op{number}", number * 100, 100)
+    (row,) = critical_path_summary(built.build()).rows(named=True)
+    assert row["title"] == "90.0 % of the critical path is operators on the host."
+    assert row["evidence"].startswith("11.1 % of that is `aten::op0`: 100 ns.")
+
+
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 @pytest.mark.parametrize(
-    ("file", "share"),
+    ("file", "title", "evidence"),
     [
-        ("claims/tracelens_h100_owlv2.json.gz", "51.1 % of the critical path is data loading."),
-        ("claims/hta_mtia_rank_0.json.gz", "62.9 % of the critical path is runtime calls."),
-        ("single/tracelens_h100_nsfw_image_detection.json.gz", None),
+        (
+            "claims/tracelens_h100_owlv2.json.gz",
+            "43.6 % of the critical path is `zoom_shift`.",
+            "Data loading at ",
+        ),
+        (
+            "claims/hta_mtia_rank_0.json.gz",
+            "62.9 % of the critical path is `runFunction - job_prep_and_submit_for_execution`.",
+            "Launching: ",
+        ),
+        (
+            "single/tracelens_h100_nsfw_image_detection.json.gz",
+            "49.6 % of the critical path is operators on the host.",
+            "36.5 % of that is `aten::addmm`: 1.43 ms.",
+        ),
     ],
 )
-def test_the_share_is_that_of_the_largest_row_of_the_critical_path(file, share):
+def test_the_sentence_names_what_the_largest_rows_do(file, title, evidence):
     trace = read(str(FOLDER / file))
     (row,) = critical_path_summary(trace).rows(named=True)
-    assert row["title"].startswith(percent(critical_path(trace)["path_frac"][0]))
-    assert share in (None, row["title"])
+    assert row["title"] == title
+    assert row["evidence"].startswith(evidence)
+    assert critical_path_culprits(trace)["cause"][0] == row["rule"]

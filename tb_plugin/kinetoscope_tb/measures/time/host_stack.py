@@ -17,7 +17,7 @@ from ...arrays.gather import NONE, gather, map_categories, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
-from ...names.python_frames import is_of_library
+from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import interleaved
 from ..python.frames import functions, parsed
@@ -115,7 +115,7 @@ class HostStack:
         op = gather(_codes(ops), self._operators(kinds))
         source = self._sources(place, texts, frames)
         names = [
-            frames["function"].str.strip_prefix(_MODULE),
+            pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
             *(frame["name"].dtype.categories for frame in (trace.host_events, trace.launches)),  # type: ignore[attr-defined]
         ]
         name = self._names(trace, place, [part.len() for part in names])

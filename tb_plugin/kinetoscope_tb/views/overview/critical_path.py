@@ -26,7 +26,7 @@ from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
-from ...view import Slices, Tab, View
+from ...view import Part, Slices, View
 
 
 class CriticalPath(Table):
@@ -109,9 +109,9 @@ def _parts(name: str, lengths: np.ndarray, spent: np.ndarray, counts: np.ndarray
 VIEW = View(
     critical_path,
     table=CriticalPath,
-    title="Critical path",
+    title="Critical path by part",
     entry="Critical path",
-    place=Tab("This rank"),
+    place=Part("critical_path_culprits"),
     within="recording",
     shares=path_explanation,
     needs=has_work,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import polars as pl
 
-from ...critical_path.classes import CLASSES, ON_DEVICE
-from ...critical_path.explanation import counted_path, path_explanation
-from ...critical_path.names import NAMELESS, Names, Places
+from ...critical_path.classes import ON_DEVICE
+from ...critical_path.culprits import WHO, path_culprits
+from ...critical_path.explanation import path_explanation
+from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
 from ...measures.recording.vendor import vendor_terms
@@ -17,28 +19,29 @@ from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.steps import step_noun
-from ...view import Head, View
+from ...view import Lead, View
 
 _LEAST = 0.03  # of the path: smaller parts aren't named
 _MOST_NAMED = 3  # parts besides the largest
+_LARGE = 0.25  # of the path: a culprit that takes as much is named first
 _LONGEST_NAME = 60
-_BEFORE = ("launch latency", "between GPU events", "unexplained wait")
-"""Parts in which what comes next waits."""
-_PARTS = {
-    "computation": ("kernels on the {device}", "kernel"),
-    "device communication": ("communication on the {device}", "communication"),
+_BEFORE = ("launch", "between_kernels", "unexplained")
+"""Causes in which a GPU event waits, which then is the culprit's name."""
+_CAUSES = {
+    "kernel": ("kernels on the {device}", "kernel"),
+    "communication": ("communication", "communication"),
     "copy": ("copies and fills", "memcpy"),
-    "launch latency": ("launch latency", "runtime"),
-    "between GPU events": ("time between {device} events", "other"),
-    "unexplained wait": ("waits of the {device} that the trace doesn't explain", "warning"),
-    "data loading": ("data loading", "dataloader"),
-    "host communication": ("communication on the host", "communication"),
-    "operator": ("operators on the host", "cpu-exec"),
-    "runtime call": ("runtime calls", "runtime"),
-    "synchronization": ("synchronization of the host", "runtime"),
-    "between operators": ("host code between operators", "other"),
+    "launch": ("launching", "runtime"),
+    "between_kernels": ("time between {device} events", "other"),
+    "unexplained": ("waits of the {device} that the trace doesn't explain", "warning"),
+    "data": ("data loading", "dataloader"),
+    "host_operator": ("operators on the host", "cpu-exec"),
+    "host_python": ("Python on the host", "python"),
+    "host_annotation": ("annotated code on the host", "cpu-exec"),
+    "host_unrecorded": ("host code that wasn't recorded", "other"),
+    "host_sync": ("synchronization of the host", "runtime"),
 }
-"""Each part of the path in words, and the color of its category on the page."""
+"""Each cause in words, and its color on the page."""
 
 
 class CriticalPathSummary(Table):
@@ -47,11 +50,11 @@ class CriticalPathSummary(Table):
     key, weight = ("rule",), None
     picture = Sentence(
         texts=("rule", "title", "evidence", "action", "confidence", "view"),
-        colors={},
+        colors={cause: color for cause, (_, color) in _CAUSES.items()},
     )
 
-    rule = Column(TEXT, "The category of the largest part.")
-    title = Column(PROSE, "The largest part of the path.")
+    rule = Column(TEXT, "The cause of the largest part, as in the critical path by culprit.")
+    title = Column(PROSE, "The largest part of the path, or its culprit if that is a quarter of the path or more.")
     evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
     action = Column(PROSE, "Always missing: advice says what to do.")
     confidence = Column(TEXT, "low: most of the path is waits that the trace doesn't explain; else high.")
@@ -60,77 +63,86 @@ class CriticalPathSummary(Table):
 
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
-    steps = counted_steps(trace)
-    names, path = Names.of(trace), counted_path(trace)
-    path = path.select(
-        "step",
-        "start_ns",
-        "class",
-        dur_ns=pl.col("end_ns") - pl.col("start_ns"),
-        is_host=~pl.col("class").is_in(list(ON_DEVICE)),
-        name=pl.Series(names.merged_names(Places.of_path(path))),
-    )
-    spent = np.bincount(path["class"].to_numpy(), path["dur_ns"].to_numpy(), len(CLASSES))
-    rows = [_row(trace, path, names, spent, len(steps))] if spent.any() else []
+    culprits, steps = path_culprits(trace), counted_steps(trace)
+    path = path_explanation(trace).path.with_row_index("segment").cast({"segment": pl.Int64})
+    path = path.select("segment", "start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
+    who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int64})
+    pieces = culprits.pieces.filter(pl.col("step").is_in(steps)).join(who, "culprit", maintain_order="left")
+    pieces = pieces.join(path, "segment", maintain_order="left").filter(pl.col("dur_ns") > 0)
+    rows = [] if pieces.is_empty() else [_row(trace, pieces, len(steps))]
     return CriticalPathSummary.of(pl.DataFrame(rows, schema=CriticalPathSummary.schema(), orient="row"))
 
 
-def _row(trace: Trace, path: pl.DataFrame, names: Names, spent: np.ndarray, steps: int) -> tuple[object, ...]:
-    """The columns of CriticalPathSummary; `name` of the path is a number of the names."""
+def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
+    """The columns of CriticalPathSummary."""
     device = "GPU" if vendor_terms(trace).vendor else "device"
-    words = [_PARTS[part][0].format(device=device) for part in CLASSES]
-    most, *others = np.argsort(-spent, kind="stable").tolist()
-    shares = spent / spent.sum()
-    named = [f"{text.percent(shares[part])} {words[part]}" for part in others if shares[part] >= _LEAST]
-    sentences = [_largest_name(trace, path.filter(pl.col("class") == most), names, steps)]
+    words = {cause: text.format(device=device) for cause, (text, _) in _CAUSES.items()}
+    whole = int(pieces["dur_ns"].sum())
+    (cause, spent), *others = _sums(pieces, "cause").rows()
+    of_cause = pieces.filter(pl.col("cause") == cause)
+    culprit = _sums(of_cause, *WHO).row(0, named=True)
+    named = [f"{text.percent(ns / whole)} {words[other]}" for other, ns in others if ns >= _LEAST * whole]
+    is_large = culprit["dur_ns"] >= _LARGE * whole and culprit["name"] != NAMELESS
+    title = f"{text.percent(spent / whole)} of the critical path is {words[cause]}."
+    sentences = [_largest(trace, culprit, spent, steps)]
+    if is_large:
+        title = f"{text.percent(culprit['dur_ns'] / whole)} of the critical path is {_quoted(trace, culprit)}."
+        rest = f" All {words[cause]} together: {text.percent(spent / whole)}." if spent > culprit["dur_ns"] else ""
+        is_what = f"{words[cause][0].upper()}{words[cause][1:]}"
+        sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
     if named:
         sentences.append(f"Other parts of the path: {text.listed(named[:_MOST_NAMED])}.")
-    if trace.device_events.height and path["is_host"].any():
-        sentences.append(_longest_on_host(trace, path, names))
-    title = f"{text.percent(shares[most])} of the critical path is {words[most]}."
-    color = _PARTS[CLASSES[most]][1]
-    confidence = "low" if CLASSES[most] == "unexplained wait" else "high"
-    return color, title, " ".join(sentences), None, confidence, "advice"
+    if trace.device_events.height and pieces["is_host"].any():
+        sentences.append(_longest_on_host(trace, pieces))
+    confidence = "low" if cause == "unexplained" else "high"
+    return cause, title, " ".join(sentences), None, confidence, "advice"
 
 
-def _largest_name(trace: Trace, part: pl.DataFrame, names: Names, steps: int) -> str:
-    name, spent = _most(part, names)
-    each = f"{text.time(spent / steps)} per step" if steps > 1 else text.time(spent)
-    share = spent / int(part["dur_ns"].sum())
-    if name == NAMELESS:
-        return f"For {text.percent(share)} of that, nothing is recorded: {each}."
-    before = "before " if CLASSES[part["class"][0]] in _BEFORE else ""
-    return f"{'All' if share == 1 else text.percent(share)} of that is {before}{_quoted(trace, name)}: {each}."
+def _largest(trace: Trace, culprit: dict[str, Any], spent: int, steps: int) -> str:
+    """What is most of a cause."""
+    share, time = culprit["dur_ns"] / spent, _time(culprit["dur_ns"], steps)
+    if culprit["name"] == NAMELESS:
+        return f"For {text.percent(share)} of that, nothing is recorded: {time}."
+    share_words = "All" if share == 1 else text.percent(share)
+    return f"{share_words} of that is {_quoted(trace, culprit)}{_at(culprit)}: {time}."
 
 
-def _longest_on_host(trace: Trace, path: pl.DataFrame, names: Names) -> str:
+def _at(culprit: dict[str, Any]) -> str:
+    return f" at `{culprit['source']}`" if culprit["source"] else ""
+
+
+def _time(spent: int, steps: int) -> str:
+    return f"{text.time(spent / steps)} per step" if steps > 1 else text.time(spent)
+
+
+def _longest_on_host(trace: Trace, pieces: pl.DataFrame) -> str:
     """The longest time in which the path doesn't leave the host, and what takes most of it."""
     changes = (pl.col("is_host") != pl.col("is_host").shift(1)) | (pl.col("step") != pl.col("step").shift(1))
-    runs = path.with_columns(run=changes.fill_null(value=False).cum_sum()).filter(pl.col("is_host"))
+    runs = pieces.with_columns(run=changes.fill_null(value=False).cum_sum()).filter(pl.col("is_host"))
     lengths = runs.group_by("run").agg(pl.col("dur_ns").sum(), pl.col("start_ns").min())
     longest = lengths.sort("dur_ns", "start_ns", descending=[True, False]).row(0, named=True)
     inside = runs.filter(pl.col("run") == longest["run"])
-    name, _ = _most(inside, names)
+    culprit = _sums(inside, *WHO).row(0, named=True)
     step = trace.steps["name"][inside["step"][0]]
     where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
-    what = "mostly with nothing recorded" if name == NAMELESS else f"its largest part is {_quoted(trace, name)}"
+    is_known = culprit["name"] != NAMELESS
+    what = f"its largest part is {_quoted(trace, culprit)}" if is_known else "mostly with nothing recorded"
     return f"The longest stretch on the host is {length}{where}; {what}."
 
 
-def _most(segments: pl.DataFrame, names: Names) -> tuple[str, int]:
-    """The name with most time, and that time."""
-    sums = segments.group_by("name").agg(pl.col("dur_ns").sum())
-    sums = sums.with_columns(name=names.text(sums["name"].to_numpy()).fill_null(NAMELESS))
-    name, spent = sums.sort("dur_ns", "name", descending=[True, False]).row(0)
-    return name, spent
+def _sums(pieces: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """The time of each cause, or of each culprit; the most first."""
+    return pieces.group_by(by).agg(pl.col("dur_ns").sum()).sort("dur_ns", *by, descending=[True, *(False for _ in by)])
 
 
-def _quoted(trace: Trace, name: str) -> str:
-    """A name as code, that of a kernel readable."""
+def _quoted(trace: Trace, culprit: dict[str, Any]) -> str:
+    """The name as code, that of a kernel readable; of what waited, that it did."""
+    name = culprit["name"]
     label = labels_of_kernels(trace).get(name, name).replace("`", "'")
     short = label if len(label) <= _LONGEST_NAME else label[: _LONGEST_NAME - 1] + "…"
-    return f"`{short}`"
+    is_before = culprit["cause"] in _BEFORE and trace.device_events["name"].is_in([name]).any()
+    return f"{'before ' if is_before else ''}`{short}`"
 
 
 VIEW = View(
@@ -138,7 +150,7 @@ VIEW = View(
     table=CriticalPathSummary,
     title="Critical path in a sentence",
     entry="Critical path",
-    place=Head(),
+    place=Lead("critical_path_culprits"),
     within="recording",
     shares=path_explanation,
     needs=has_work,

@@ -44,7 +44,7 @@ class Iterations(Table):
     total_ns = Column(
         DURATION, "From there to the next iteration's start; of the last one to the end of its device work."
     )
-    token_ns = Column(DURATION, "That time per token, rounded: missing without tokens.", adds_up=False)
+    token_ns = Column(DURATION, "That time per token, rounded; missing if unknown.", adds_up=False, shown_as="own unit")
     host_ns = Column(DURATION, "How long the host was in the iteration.")
     gap_ns = Column(
         DURATION,

@@ -12,8 +12,8 @@ from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.costs import families
 from ...measures.serving.iterations import iteration_of, iterations
 from ...measures.serving.limits import phase_parts
-from ...pictures import Bars
-from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
+from ...pictures import PartBars
+from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Slices, Tab, View
@@ -27,7 +27,7 @@ class Limits(Table):
     """
 
     key, weight = ("phase", "part"), "time_ns"
-    picture = Bars(("time_ns",))
+    picture = PartBars("phase", "part", "mean_ns")
 
     phase = Column(TEXT, "Phase of the iterations, as the view Iterations has it.")
     part = Column(
@@ -40,9 +40,21 @@ class Limits(Table):
         "have been busy with what this recording doesn't hold.",
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
-    share_frac = Column(FRACTION, "That time / the time of the phase.")
+    share_frac = Column(FRACTION, "Its share of the time of the phase.")
     mean_ns = Column(DURATION, "That time per iteration, rounded.")
-    token_ns = Column(DURATION, "That time per token, rounded; missing if tokens weren't recorded.", adds_up=False)
+    token_ns = Column(
+        DURATION,
+        "That time per token, rounded; missing if tokens weren't recorded.",
+        adds_up=False,
+        shown_as="own unit",
+    )
+    roof_frac = Column(
+        FRACTION,
+        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
+        "bytes (quantization) or a larger batch.",
+    )
+    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
+    reason = Column(PROSE, "Why work of matmuls, attention or experts isn't known; missing if it is.")
     iterations = Column(COUNT, "Iterations of the phase.", adds_up=False)
     kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
     known_frac = Column(
@@ -63,13 +75,6 @@ class Limits(Table):
     achieved_bytes_per_s = Column(BYTE_RATE, "These bytes / the time of these kernels.")
     achieved_flop_per_s = Column(FLOP_RATE, "These operations / the time of these kernels.")
     bandwidth_frac = Column(FRACTION, "Achieved bytes per second / the device's peak bandwidth, if that is known.")
-    roof_frac = Column(
-        FRACTION,
-        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
-        "bytes (quantization) or a larger batch.",
-    )
-    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
-    reason = Column(TEXT, "Why work of matmuls, attention or experts isn't known; missing if it is.")
 
 
 def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:

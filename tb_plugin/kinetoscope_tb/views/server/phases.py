@@ -46,7 +46,7 @@ class Phases(Table):
     mean_batch = Column(NUMBER, "Mean of the requests per iteration, where recorded.")
     tokens = Column(COUNT, "Tokens that the model processed, where recorded.")
     tokens_per_s = Column(NUMBER, "These tokens per second of the iterations that recorded them.")
-    token_ns = Column(DURATION, "Time per token: its inverse, rounded.", adds_up=False)
+    token_ns = Column(DURATION, "Time per token: its inverse, rounded.", adds_up=False, shown_as="own unit")
     busy_ns = Column(DURATION, "Part of the total in which any kernel, copy or fill runs.")
     busy_frac = Column(FRACTION, "Busy / total.")
     gap_ns = Column(DURATION, "Part of the total between iterations: neither the host nor the device is in one.")

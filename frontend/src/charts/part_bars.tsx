@@ -1,0 +1,126 @@
+/** Bars of steps or phases whose parts are the rows of a table, in the colors of their causes. */
+
+import { Fragment, h } from "preact";
+import type { PictureOf, Table } from "../api/types.ts";
+import { stepWord } from "../app/router.ts";
+import { readableName } from "../format/kernel_labels.ts";
+import { exact, percent, plural, quantity, scaled, scaleFor } from "../format/numbers.ts";
+import { capitalized } from "../format/steps.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.tsx";
+import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
+
+type PictureOfParts = PictureOf<"part_bars">;
+
+const ALL = "all";
+const TINTS = [100, 80, 66, 54, 46]; // percent of the color, for the parts of one cause
+const PALEST = 36;
+const PHASES: Record<string, string> = { idle: "Iterations without a request", other: "Iterations of unknown phase" };
+
+interface Piece extends BarPart {
+  cause: string;
+  row: number;
+}
+
+interface Bar {
+  name: string;
+  whole: number;
+  pieces: Piece[];
+}
+
+/** The part that a row is; each cause has its color, and the parts of one cause its tints in the order of the rows. */
+function pieceOf(data: Table["data"], picture: PictureOfParts, row: number, tints: Map<string, string[]>): Piece {
+  const text = (column: string | null) => column === null ? "" : String(data[column]?.[row] ?? "");
+  const cause = text(picture.part), name = text(picture.name), source = text(picture.source), part = timePart(cause);
+  const count = Number(data[picture.count ?? ""]?.[row] ?? 1);
+  const key = `${name} ${source}`;
+  let ofCause = tints.get(cause) ?? [];
+  if (!ofCause.includes(key)) tints.set(cause, ofCause = [...ofCause, key]);
+  const isAlone = ofCause[0] === key, tint = name || isAlone ? TINTS[ofCause.indexOf(key)] ?? PALEST : PALEST;
+  return {
+    row,
+    cause,
+    name: readableName(name) || (isAlone ? part.name : plural(count, "other")),
+    color: tint === 100 ? part.color : `color-mix(in srgb, ${part.color} ${tint}%, #fff)`,
+    isDark: tint === 100 && part.color === "var(--kernel)",
+    value: Number(data[picture.length]![row] ?? 0),
+    notes: name ? [part.name, source].filter(Boolean) : [],
+  };
+}
+
+function barsIn({ table: { data } }: DrawnTable, picture: PictureOfParts): Bar[] {
+  const bars = new Map<string, Bar>(), tints = new Map<string, string[]>();
+  data[picture.bar]!.forEach((value, row) => {
+    const name = String(value), bar = bars.get(name) ?? { name, whole: 0, pieces: [] };
+    const piece = pieceOf(data, picture, row, tints);
+    bar.whole += piece.value;
+    bar.pieces.push(piece);
+    bars.set(name, bar);
+  });
+  return [...bars.values()];
+}
+
+/** A bar with names in it, and below it the time of each cause. */
+function LargeBar({ bar: { pieces, whole }, title }: { bar: Bar; title: string }) {
+  const scope = useTableScope();
+  const units = scaleFor("duration", pieces.map(({ value }) => value));
+  const causes = Map.groupBy(pieces, ({ cause }) => cause);
+  return (
+    <>
+      <h2>
+        {title} · {quantity(whole, "duration")}
+      </h2>
+      <StackedBar
+        parts={pieces}
+        whole={whole}
+        units={units}
+        label={`Parts of ${title}`}
+        onPick={(row) => scope.go({ rows: "1", row: String(row), open: "1" }, "push")}
+      />
+      <ul>
+        {[...causes].map(([cause, of]) => {
+          const { name, color } = timePart(cause), time = of.reduce((sum, { value }) => sum + value, 0);
+          return (
+            <li key={cause}>
+              <Swatch color={color} />
+              {name} <b data-tip={exact(time, "duration")}>{scaled(time, units)} {units.unit}</b>
+              <span class="quiet">{percent(time / whole)} %</span>
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
+
+/** Bars of steps are on one scale below the one of all steps; others are alike. */
+export function PartBars({ picture, ...drawn }: DrawnTable & { picture: PictureOfParts }) {
+  const noun = stepWord.value, bars = barsIn(drawn, picture);
+  const isOfSteps = picture.is_of_steps, large = isOfSteps ? bars.slice(0, 1) : bars;
+  const small = bars.slice(large.length);
+  const longest = Math.max(1, ...small.map(({ whole }) => whole)) * 1.12; // room for the number behind the longest bar
+  const titleOf = ({ name }: Bar) => {
+    if (!isOfSteps) return PHASES[name] ?? capitalized(name);
+    if (name !== ALL) return `${capitalized(noun)} ${name}`;
+    return small.length ? `Average ${noun}` : "The recording";
+  };
+  return (
+    <figure class="card idle-bars">
+      {large.map((bar) => <LargeBar key={bar.name} bar={bar} title={titleOf(bar)} />)}
+      {small.map((bar) => (
+        <div key={bar.name} class="row thin">
+          <span>{bar.name}</span>
+          <StackedBar parts={bar.pieces} whole={bar.whole} scale={longest} label={`Parts of ${titleOf(bar)}`}>
+            <span>{quantity(bar.whole, "duration")}</span>
+          </StackedBar>
+        </div>
+      ))}
+      <figcaption>
+        {isOfSteps ? "What each instant waited for" : "Mean time of an iteration"}
+        <SavePicture title={drawn.entry.title} />
+      </figcaption>
+    </figure>
+  );
+}

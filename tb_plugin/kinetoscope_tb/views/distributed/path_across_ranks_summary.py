@@ -1,0 +1,115 @@
+"""The critical path across ranks in a sentence: which rank it is on most, or how much of it moves data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ...distributed.contents import has_several_workers
+from ...distributed.imbalance.late_rank import name_of
+from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
+from ...distributed.run import Ranks
+from ...names import text
+from ...pictures import Sentence
+from ...table import PROSE, TEXT, Column, Table
+from ...view import Lead, View
+
+_LEAST = 0.03  # of the path: ranks and collectives with less of it aren't named
+_MOST_NAMED = 3
+
+
+class PathAcrossRanksSummary(Table):
+    """What the critical path across ranks mostly consists of, in one row."""
+
+    key, weight = ("rule",), None
+    picture = Sentence(
+        texts=("rule", "title", "evidence", "action", "confidence", "view"),
+        colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
+    )
+
+    rule = Column(TEXT, "What takes most of it: `rank`, `transfer`, or `collective` (with unknown waits).")
+    title = Column(PROSE, "The rank with most of the path, or the share of collectives.")
+    evidence = Column(PROSE, "The largest part of that, the share of collectives, and the other ranks.")
+    action = Column(PROSE, "Always missing: the view of slow ranks says what to do.")
+    confidence = Column(TEXT, "low: of one step; else high.")
+    view = Column(TEXT, "Id of the view of slow ranks.")
+
+
+def path_across_ranks_summary(ranks: Ranks) -> pl.DataFrame:
+    """One row; none if no step has a path."""
+    paths = Paths.of(ranks)
+    segments = paths.segments.filter(pl.col("step").is_in(paths.counted), pl.col("dur_ns") > 0)
+    rows = [] if segments.is_empty() else [_row(ranks, segments, len(paths.counted))]
+    return PathAcrossRanksSummary.of(pl.DataFrame(rows, schema=PathAcrossRanksSummary.schema(), orient="row"))
+
+
+def _row(ranks: Ranks, segments: pl.DataFrame, steps: int) -> tuple[object, ...]:
+    """The columns of PathAcrossRanksSummary."""
+    whole = int(segments["dur_ns"].sum())
+    is_call = pl.col("part").is_in([TRANSFER, UNSPLIT])
+    calls = _sums(segments.filter(is_call), "part").rows()
+    members = _sums(segments.filter(~is_call), "member").join(
+        ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank", "host"), "member", maintain_order="left"
+    )
+    largest_call = calls[0] if calls else (TRANSFER, 0)
+    others = members.rows(named=True)
+    if others and others[0]["dur_ns"] >= largest_call[1]:
+        rank, *others = others
+        own = segments.filter(~is_call, pl.col("member") == rank["member"])
+        part, part_ns = _sums(own, "part").row(0)
+        rule, title = "rank", f"{_share(rank['dur_ns'], whole)} of the critical path is on {name_of(rank)}."
+        evidence = [f"Most of that is {_WORDS.get(part, PARTS[part])}: {_time(part_ns, steps)}."]
+        evidence += [f"{_share(ns, whole)} is {_WORDS[call]}." for call, ns in calls if ns >= _LEAST * whole]
+    else:
+        call, call_ns = largest_call
+        rule, title = PARTS[call], f"{_share(call_ns, whole)} of the critical path is {_WORDS[call]}."
+        evidence = [f"That is {_time(call_ns, steps)}: no single rank has more of it."]
+    evidence += _of_others(others, whole, "Other ranks" if rule == "rank" else "Ranks")
+    return rule, title, " ".join(evidence), None, "low" if steps < 2 else "high", "stragglers"
+
+
+_WORDS = {
+    TRANSFER: "collectives that move data, after all ranks have entered",
+    UNSPLIT: "collectives whose waits are unknown, because ranks or rows are missing",
+    PARTS.index("before the step"): "time before it began the step, later than the rank that ended last",
+    PARTS.index("computation"): "kernels",
+    PARTS.index("copy"): "copies and fills",
+    PARTS.index("operator"): "operators on the host",
+    PARTS.index("runtime call"): "runtime calls",
+    PARTS.index("between operators"): "host code between operators",
+}
+"""What parts are in a sentence, where their names don't say it."""
+
+
+def _sums(segments: pl.DataFrame, by: str) -> pl.DataFrame:
+    sums = segments.group_by(by).agg(pl.col("dur_ns").sum())
+    return sums.sort("dur_ns", by, descending=[True, False])
+
+
+def _of_others(members: list[dict[str, Any]], whole: int, words: str) -> list[str]:
+    """A sentence about the shares of the largest other ranks, if there is something to say."""
+    large = [row for row in members if row["dur_ns"] >= _LEAST * whole][:_MOST_NAMED]
+    shares = [f"{name_of(row)} {_share(row['dur_ns'], whole)}" for row in large]
+    return [f"{words}: {text.listed(shares)}."] if shares else []
+
+
+def _share(part_ns: int, whole: int) -> str:
+    return text.percent(part_ns / whole)
+
+
+def _time(total_ns: int, steps: int) -> str:
+    return f"{text.time(total_ns / steps)} per step" if steps > 1 else text.time(total_ns)
+
+
+VIEW = View(
+    path_across_ranks_summary,
+    table=PathAcrossRanksSummary,
+    title="Critical path across ranks in a sentence",
+    entry="Critical path",
+    scope="span",
+    place=Lead("path_across_ranks"),
+    within="recording",
+    needs=has_several_workers,
+    hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
+)

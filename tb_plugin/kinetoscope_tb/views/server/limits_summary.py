@@ -1,0 +1,74 @@
+"""What limits tokens per second, in a sentence: how many there are, and what takes most of the main phase."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...advice.given import given_advice
+from ...advice.serving import PART_WORDS, limiting_part, phase_words
+from ...diagnostics.diagnose import diagnose
+from ...measures.recording.contents import has_device_iterations
+from ...measures.serving.costs import NOT_SHOWN
+from ...measures.serving.limits import IDLE, phase_parts
+from ...names import text
+from ...pictures import Sentence
+from ...table import PROSE, TEXT, Column, Table
+from ...trace import Trace
+from ...view import Lead, View
+
+_RULE = "serving_phase"
+_MOST_NAMED = 3
+
+
+class LimitsSummary(Table):
+    """What limits tokens per second in the phase that takes most of the time: as advice says, if it does."""
+
+    key, weight = ("rule",), None
+    picture = Sentence(
+        texts=("rule", "title", "evidence", "action", "confidence", "view"),
+        colors={"device": "kernel", "host": "runtime", "unknown": "warning"},
+    )
+
+    rule = Column(TEXT, "device, host, or unknown: where the largest part is.")
+    title = Column(PROSE, "Tokens per second of that phase, if tokens were recorded, and what limits them.")
+    evidence = Column(PROSE, "The numbers behind it.")
+    action = Column(PROSE, "What to do; missing if advice says nothing of it.")
+    confidence = Column(TEXT, "As in advice; low if advice says nothing of it.")
+    view = Column(TEXT, "Id of the view that shows more.")
+
+
+def limits_summary(trace: Trace) -> pl.DataFrame:
+    """One row, or none."""
+    parts = phase_parts(trace, of="steady")
+    rows = [] if parts.is_empty() else [_row(trace, parts.filter(pl.col("whole") == parts["whole"].max()))]
+    return LimitsSummary.of(pl.DataFrame(rows, schema=LimitsSummary.schema(), orient="row"))
+
+
+def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
+    """The columns of LimitsSummary, from the parts of a phase."""
+    rows = parts.rows(named=True)
+    first, _ = limiting_part(rows)
+    rate = f"{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
+    rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
+    for advice in given_advice(trace, tuple(diagnose(trace))).advice:
+        if advice.rule == _RULE:
+            title = f"{rate}{advice.title}"
+            return rule, title, advice.evidence, advice.action, advice.confidence, "limits"
+    largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
+    mean = text.time(first["whole"] / first["iterations"])
+    evidence = f"{text.times(first['iterations'], 'iteration')}, {mean} each."
+    title = f"{rate}{phase_words(first).capitalize()}: {text.listed(largest)}."
+    return rule, title, evidence, None, "low", "limits"
+
+
+VIEW = View(
+    limits_summary,
+    table=LimitsSummary,
+    title="What limits tokens per second, in a sentence",
+    entry="Overview",
+    place=Lead("limits"),
+    within="recording",
+    needs=has_device_iterations,
+    hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
+    reads_captures=True,
+)

@@ -1,0 +1,47 @@
+"""What would make the step shorter? The critical path as a picture, and its sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from browser.app import App
+
+
+def widths(bar):
+    return [float(part.evaluate("part => parseFloat(part.style.width)")) for part in bar.locator("i, button").all()]
+
+
+def test_each_step_is_a_bar_of_culprits_that_add_up(app: App):
+    page = app.open("critical_path")
+    average = page.get_by_role("group", name="Parts of Average step")
+    expect(average).to_be_visible()
+    assert sum(widths(average)) == pytest.approx(100)
+    steps = page.get_by_role("img", name=re.compile(r"^Parts of Step \d+$"))
+    assert steps.count() > 1
+    assert all(sum(widths(step)) <= 100 for step in steps.all())
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_a_part_of_a_bar_opens_its_row_which_leads_to_the_timeline(app: App):
+    page = app.open("critical_path")
+    parts = page.get_by_role("group", name="Parts of Average step").get_by_role("button")
+    name = parts.first.get_attribute("aria-label").partition(":")[0]
+    parts.first.click()
+    app.settle()
+    expect(page.locator("tr.row[aria-selected=true]").first).to_contain_text(name)
+    expect(page.get_by_role("button", name="Show in the timeline").first).to_be_visible()
+
+
+def test_all_ranks_have_a_sentence_of_their_own(app: App):
+    page = app.open("critical_path", run="ranks", worker="rank0", span="5")
+    sentence = page.get_by_role("region", name="Critical path", exact=True).locator(".sentence")
+    expect(sentence).to_be_visible()
+    of_rank = sentence.inner_text()
+    page.get_by_role("tab", name="All ranks").click()
+    app.settle()
+    expect(sentence).to_contain_text("of the critical path is ")
+    assert sentence.inner_text() != of_rank
