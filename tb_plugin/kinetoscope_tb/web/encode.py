@@ -120,9 +120,9 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
         return None
     if trace.meta.world_size == 1:
         return _ONLY_RANK
-    from ..distributed.contents import has_several_workers  # of a run of many ranks
+    from ..distributed.contents import has_several_times, has_several_workers  # of a run of many ranks
 
-    if view.needs is has_several_workers:
+    if view.needs in (has_several_workers, has_several_times):
         return view.hint
     return None if has_communication(trace) else _ONE_RANK
 
