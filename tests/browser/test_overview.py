@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import urllib.request
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -12,6 +14,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+import kinetoscope_tb
 from browser.app import App
 from browser.traces import write
 from contract.running import serving
@@ -21,7 +24,6 @@ from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Locator, Page
 
@@ -74,7 +76,7 @@ def loading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     machine.steps(step)
     write(folder, "run/rank0.5.pt.trace.json", machine.builder.text())
     with serving(f"--logdir={folder}") as server:
-        for view in ("overview", "advice", "what_if", "activity_strip", "top"):
+        for view in ("overview", "advice", "what_if", "activity_strip"):
             server.settled("view", view=view, run="run", worker="rank0", span="5")
         yield server.base.rstrip("/")
 
@@ -180,7 +182,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             (folder / run / f"rank0.1.pt.trace.json{'.gz' if file.suffix == '.gz' else ''}").symlink_to(file.resolve())
     with serving(f"--logdir={folder}") as server:
         for run in REAL:
-            for view in ("overview", "advice", "what_if", "activity_strip", "top", "gpus", "memory_devices"):
+            for view in ("overview", "advice", "what_if", "activity_strip", "gpus", "memory_devices"):
                 server.settled("view", view=view, run=run, worker="rank0", span="1")
         yield server.base.rstrip("/")
 
@@ -202,5 +204,45 @@ def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: B
             assert box["x"] + box["width"] <= 1440
         results = Axe().run(page)
         assert results.violations_count == 0, results.generate_report()
+    finally:
+        context.close()
+
+
+UNITS = {"µs": 1e3, "ms": 1e6, "s": 1e9}
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A logdir with the samples, and a server of it."""
+    folder = tmp_path_factory.mktemp("samples")
+    for sample in ("h100/training", "h100/server", "gloo_2ranks/ddp"):
+        shutil.copytree(SAMPLES / sample, folder / Path(sample).name)
+    with serving(f"--logdir={folder}") as server:
+        yield folder, server.base.rstrip("/")
+
+
+@pytest.mark.parametrize("run", ["training", "server", "ddp"])
+def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Path, str], run: str):
+    folder, base_url = samples
+    answer = kinetoscope_tb.open(str(folder / run)).answer
+    verdict, *others = [claim for claim in answer.claims if claim.about == "recording"]
+    context = browser.new_context(base_url=base_url, viewport={"width": 1440, "height": 900})
+    try:
+        page = context.new_page()
+        App(page).open("overview", run=run, worker=answer.worker, span=answer.span)
+        shown = page.get_by_label("Verdict", exact=True)
+        expect(shown).to_contain_text(verdict.title.replace("`", ""))
+        if verdict.saving_ns:
+            number, unit = re.search(r"up to −([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
+            assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=1e-3)
+        if answer.usual_step_ns:
+            expect(shown).to_contain_text("recorded step")
+        items = page.locator(".advice > li")
+        expect(items).to_have_count(1 + len(others))
+        for item, claim in zip(items.all(), (verdict, *others), strict=True):
+            expect(item).to_contain_text((claim.title if claim.is_in_order else claim.action).replace("`", ""))
+        names = page.locator(".top tbody button").all_inner_texts()
+        assert names == [row["label"] for row in answer.rows["top"]]
     finally:
         context.close()

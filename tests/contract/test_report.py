@@ -28,6 +28,9 @@ def test_a_report_holds_the_answers_of_the_page(kinetoscope, tmp_path):
         name for name, view in VIEWS.items() if view.place.kind != "detail"
     }
     file = str(tmp_path / "job" / "rank1.5.pt.trace.json")
+    alone = json.loads(kinetoscope("summary", file, "--format", "json")[1])
+    assert trace["answer"]["verdict"] == alone["verdict"]
+    assert trace["answer"]["rows"] == alone["rows"]
     for one in trace["answers"]:
         if not one["parameters"] and one["view"] != "environment":
             shown = json.loads(kinetoscope("view", one["view"], file, "--format", "json")[1])

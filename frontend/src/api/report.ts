@@ -1,12 +1,14 @@
 /** A report: one HTML file that holds the page and the answers that it would otherwise fetch. */
 
-import type { Failed, Listing, Query, TraceState, ViewAnswer, ViewEntry } from "./types.ts";
+import type { Failed, Listing, Query, Summary, TraceState, ViewAnswer, ViewEntry } from "./types.ts";
 
 interface ReportTrace {
   run: string;
   worker: string;
   span: string;
   state: TraceState;
+  /** What `kinetoscope summary` prints, of the run if the report holds it. */
+  answer: Summary;
   answers: { view: string; parameters: Query; answer: ViewAnswer }[];
 }
 interface Report {
@@ -50,5 +52,6 @@ export async function answerFromReport(route: string, query: Query): Promise<unk
   const failed: Failed = { state: "failed", code: "not_found", message: NOT_IN_REPORT };
   if (!trace) return failed;
   if (route === "state") return trace.state;
-  return route !== "view" ? failed : trace.state.state === "failed" ? trace.state : view(trace, query);
+  if (trace.state.state === "failed") return trace.state;
+  return route === "view" ? view(trace, query) : route === "answer" ? trace.answer : failed;
 }

@@ -244,7 +244,31 @@ export interface Comparison extends Table {
   weight: string | null;
   parent: string | null;
 }
-export type ViewAnswer = Loading | Failed | Table | { state: "missing"; hint: string };
+export type Missing = { state: "missing"; hint: string };
+export type ViewAnswer = Loading | Failed | Table | Missing;
+
+/** What was found, and what to do about it. */
+export interface Claim {
+  id: string;
+  about: "run" | "recording";
+  title: string;
+  evidence: string;
+  action: string;
+  saving_ns: number | null;
+  saving_frac: number | null;
+  confidence: string;
+  view: string;
+  filter: string;
+}
+/** What `kinetoscope summary` prints: what costs most, and the rows that show it. */
+export interface Summary {
+  state: "ready";
+  verdict: Claim;
+  also: Claim[];
+  /** How long a step takes without the profiler, if recording slows steps. */
+  usual_step_ns: number | null;
+  rows: { top?: Record<string, Value>[] };
+}
 
 /** One event as recorded in the file; a number that JavaScript would round is a string in `value`. */
 export interface RawEvent {

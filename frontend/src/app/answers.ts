@@ -1,9 +1,9 @@
 /** The answers of the server about the selected trace, or another one, for components. */
 
 import { useRef } from "preact/hooks";
-import type { EventAnswer, Query, Table, ViewAnswer } from "../api/types.ts";
+import type { EventAnswer, Failed, Loading, Missing, Query, Summary, Table, ViewAnswer } from "../api/types.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
-import { trace } from "./router.ts";
+import { trace, workersOf } from "./router.ts";
 import { matrixUnits } from "../format/vendor_words.ts";
 
 /** The place of a trace, and the version of its file. */
@@ -16,8 +16,8 @@ export interface TracePlace {
 }
 
 /** The answer about a trace; null before the first. `version` changes when another file that it is about does. */
-function useAnswerAbout<T extends ViewAnswer | EventAnswer>(
-  route: "view" | "compare" | "event",
+function useAnswerAbout<T extends ViewAnswer | EventAnswer | Summary>(
+  route: "view" | "compare" | "event" | "answer",
   query: Query,
   version = "",
   { version: stamp, ...place }: TracePlace = trace.value,
@@ -38,28 +38,41 @@ export function deviceNoun(): string {
   return { "tensor cores": "GPU", "matrix cores": "GPU", "cube units": "NPU" }[matrixUnits.value] ?? "Device";
 }
 
-export interface ShownAnswer {
+type Ready = { state: "ready"; view?: string };
+type Answer<T> = Loading | Failed | Missing | T | null;
+
+export interface ShownAnswer<T = Table> {
   /** The last answer to this very request; null before the first. */
-  answer: ViewAnswer | null;
-  /** The table to show, dimmed, until the answer is there: the same view of what was selected before. */
-  earlier: Table | null;
+  answer: Answer<T>;
+  /** What to show, dimmed, until the answer is there: the same of what was selected before. */
+  earlier: T | null;
 }
 
 /** The table to show, if there is one. */
-export const tableOf = ({ answer, earlier }: ShownAnswer): Table | null => answer?.state === "ready" ? answer : earlier;
+export const tableOf = <T extends Ready>({ answer, earlier }: ShownAnswer<T>): T | null =>
+  answer?.state === "ready" ? answer as T : earlier;
 
 /** The view's answer for a trace, which is the selected one unless another is named. */
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
-  useEarlier(view, useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place));
+  useShown(useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place), view);
 
 /** The view compared with that of another trace; `version` changes when the other trace's file does. */
 export const useComparison = (view: string, query: Query, version: string): ShownAnswer =>
-  useEarlier(view, useAnswerAbout<ViewAnswer>("compare", { view, ...query }, version));
+  useShown(useAnswerAbout<ViewAnswer>("compare", { view, ...query }, version), view);
 
-function useEarlier(view: string, answer: ViewAnswer | null): ShownAnswer {
-  const earlier = useRef<Table | null>(null);
-  if (answer?.state === "ready") earlier.current = answer;
-  return { answer, earlier: earlier.current?.view === view ? earlier.current : null };
+/** The summary of the selected trace; behind a slow rank once the trace's run is summed up. */
+export function useSummary(): ShownAnswer<Summary> {
+  const own = useShown(useAnswerAbout<Summary>("answer", { of: "recording" }));
+  const of = workersOf(trace.value.run).length > 1 ? "run" : "recording";
+  const ofRun = useAnswerAbout<Summary>("answer", { of });
+  return ofRun?.state === "ready" ? { answer: ofRun, earlier: null } : own;
+}
+
+/** An answer with the one before it, which is shown while the next one loads; of a view only with the same view's. */
+export function useShown<T extends Ready>(answer: Answer<T>, view?: string): ShownAnswer<T> {
+  const earlier = useRef<T | null>(null);
+  if (answer?.state === "ready") earlier.current = answer as T;
+  return { answer, earlier: !view || earlier.current?.view === view ? earlier.current : null };
 }
 
 /** The event of a trace, the selected one unless another is named, that begins at this byte of its text. */

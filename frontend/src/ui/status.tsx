@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { Progress, Table } from "../api/types.ts";
+import type { Progress, Summary, Table } from "../api/types.ts";
 import { type ShownAnswer, tableOf } from "../app/answers.ts";
 import { placeLabels, retry } from "../app/router.ts";
 import { decimal, percent } from "../format/numbers.ts";
@@ -75,13 +75,13 @@ export function Failure({ code, message }: { code: string; message: string }) {
   );
 }
 
-/** Draws the table of an answer, or its progress, hint or failure. */
-export function AnswerView(
+/** Draws an answer, or its progress, hint or failure. */
+export function AnswerView<T extends Table | Summary = Table>(
   { shown, title, children }: {
-    shown: ShownAnswer;
+    shown: ShownAnswer<T>;
     /** Empty where a heading above names it. */
     title: string;
-    children: (table: Table) => ComponentChildren;
+    children: (answer: T) => ComponentChildren;
   },
 ) {
   const { answer } = shown;

@@ -33,6 +33,7 @@ from .assets import asset
 from .json_text import failure, json_text
 
 if TYPE_CHECKING:
+    from ..answer.model import Answer
     from ..discovery import TraceFile
     from ..distributed.run import Ranks
     from ..view import Recorded, View
@@ -67,6 +68,7 @@ def report(
     """
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    whole_run: Ranks | None = None
     files, traces, headline = [], [], ""
     for file, trace in recordings:
         files.append(file)
@@ -76,23 +78,21 @@ def report(
                 if (scope, place) not in of_ranks:
                     ranks = ranks_of(file, scope)
                     of_ranks[scope, place] = _answers(file, ranks, views, rows, scope)
-                    headline = headline or (_headline(file, trace, ranks) if scope == "run" else "")
+                    whole_run = ranks if scope == "run" else whole_run
                 answers["answers"] += of_ranks[scope, place]
-        headline = headline or _headline(file, trace, None)
-        traces.append({"run": file.run, "worker": file.worker, "span": file.span, **answers})
+        summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, whole_run)
+        headline = headline or (summary.verdict.title if summary else "")
+        values = summary.values() if summary else None
+        traces.append({"run": file.run, "worker": file.worker, "span": file.span, "answer": values, **answers})
     content = {"listing": encode.runs(Listing(tuple(files))), "views": catalogue(views.values()), "traces": traces}
     title = f"Kinetoscope: {', '.join(dict.fromkeys(file.run for file in files))}"
     return _page(json_text(content), title, headline, _WITHOUT_ADDRESS if is_framed else "")
 
 
-def _headline(file: TraceFile, trace: Trace | KinetoscopeError, ranks: Ranks | None) -> str:
-    """What the answer about a recording, or about its run, says first; empty if it says nothing."""
-    if isinstance(trace, KinetoscopeError):
-        return ""
+def _summary(file: TraceFile, trace: Trace, ranks: Ranks | None) -> Answer:
+    """The answer about a recording, or about its run."""
     answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
-    if ranks is not None:
-        answer = run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique())
-    return answer.verdict.title if answer.verdict else ""
+    return answer if ranks is None else run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique())
 
 
 def _trace_answers(

@@ -3,12 +3,13 @@
 import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Failed, Loading, Table } from "../../api/types.ts";
+import { useShown } from "../../app/answers.ts";
 import { Scoped } from "../../table/table_scope.tsx";
 import { comparedTable, readyAreas } from "../model/area_comparison.ts";
 import { duration } from "../model/times.ts";
 import { type Area, type Bookmark, isSameArea } from "../model/url_codec.ts";
 import { type AreaAnswer, useAreaAnswers, workersOf } from "./area_query.ts";
-import { AreaRows, entryOf, findName, useShown } from "./area_rows.tsx";
+import { AreaRows, entryOf, findName } from "./area_rows.tsx";
 import { titleOf } from "../state/bookmarks.ts";
 import { type Source, sourceOf } from "../state/sources.ts";
 import { AnswerView } from "../../ui/status.tsx";

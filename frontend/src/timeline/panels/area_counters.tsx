@@ -4,6 +4,7 @@ import { h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { AreaCounter, Counter } from "../../api/timeline_types.ts";
 import type { Column, Failed, Loading, Table } from "../../api/types.ts";
+import { useShown } from "../../app/answers.ts";
 import type { Value } from "../../format/numbers.ts";
 import { prepareTable, type Ready } from "../../table/columns.ts";
 import { Scoped } from "../../table/table_scope.tsx";
@@ -12,7 +13,7 @@ import { counterText } from "../draw/counters.ts";
 import type { Area } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { COUNTERS, useAreaAnswers } from "./area_query.ts";
-import { AreaRows, entryOf, useShown } from "./area_rows.tsx";
+import { AreaRows, entryOf } from "./area_rows.tsx";
 
 const STATISTICS: [keyof AreaCounter, title: string, doc: string][] = [
   ["mean", "mean", "Its mean over the time."],

@@ -4,6 +4,7 @@ import { type ComponentChildren, Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Find } from "../../api/timeline_types.ts";
 import type { Picture, Table, ViewEntry } from "../../api/types.ts";
+import { useShown } from "../../app/answers.ts";
 import { address, go } from "../../app/router.ts";
 import { FlameGraph } from "../../charts/flame_graph.tsx";
 import { readableName } from "../../format/kernel_labels.ts";
@@ -19,7 +20,7 @@ import type { Area } from "../model/url_codec.ts";
 import type { Source } from "../state/sources.ts";
 import { areaGroup } from "./area_form.tsx";
 import { type AreaAnswer, BY_NAME, useAreaAnswers } from "./area_query.ts";
-import { AreaRows, entryOf, findName, onSide, useShown } from "./area_rows.tsx";
+import { AreaRows, entryOf, findName, onSide } from "./area_rows.tsx";
 
 const FLAMES: Picture & { kind: "tree" } = {
   kind: "tree",

@@ -1,10 +1,8 @@
 /** The rows of an area, or of two, as a table that sorts, filters and leads to slices. */
 
 import { type ComponentChildren, Fragment, h } from "preact";
-import { useRef } from "preact/hooks";
 import type { Find } from "../../api/timeline_types.ts";
-import type { Failed, Loading, Picture, Table, ViewEntry } from "../../api/types.ts";
-import type { ShownAnswer } from "../../app/answers.ts";
+import type { Picture, Table, ViewEntry } from "../../api/types.ts";
 import type { DrawnColumn, Ready } from "../../table/columns.ts";
 import { pageView } from "../../api/pictures.ts";
 import { RowDetail } from "../../table/row_detail.tsx";
@@ -22,13 +20,6 @@ export const entryOf = (id: string, weight: string | null, picture: Picture | nu
   weight,
   picture,
 });
-
-/** An answer with the table before it, which is shown while the next one loads. */
-export function useShown(answer: Loading | Failed | Table | null): ShownAnswer {
-  const earlier = useRef<Table | null>(null);
-  if (answer?.state === "ready") earlier.current = answer;
-  return { answer, earlier: earlier.current };
-}
 
 /** Of annotations only those of one side: threads, or their spans on streams. */
 export const onSide = (find: Find, isDevice: boolean): Find =>

@@ -1,7 +1,8 @@
-/** The rows of the view of advice, and how the page shows them. */
+/** The claims about a recording, and how the page shows them. */
 
 import type { RowSlices } from "../../api/row_slices.ts";
-import type { Table } from "../../api/types.ts";
+import type { Summary } from "../../api/types.ts";
+import type { Value } from "../../format/numbers.ts";
 import { slicesIn } from "../../app/router.ts";
 import { unbroken } from "../sentence.tsx";
 
@@ -55,18 +56,24 @@ export const isAllWell = (advice: Advice) => advice.rule === NOTHING_TO_FIX && !
 export const colorOf = (advice: Advice) =>
   isUnknown(advice) ? "var(--warning)" : COLORS[advice.rule] ?? "var(--runtime)";
 
-export function adviceRows({ data, view }: Table): Advice[] {
-  const text = (name: string, i: number) => unbroken(String(data[name]![i] ?? ""));
-  return data.rule!.map((rule, i) => ({
-    rule: String(rule),
-    title: text("title", i),
-    evidence: text("evidence", i),
-    action: text("action", i),
-    saving: data.saving_ns![i] as number | null,
-    share: data.saving_frac![i] as number | null,
-    confidence: text("confidence", i),
-    view: text("view", i),
-    filter: text("filter", i),
-    slices: rule === NOTHING_TO_FIX ? null : slicesIn(view, (name) => data[name]?.[i] ?? null),
-  }));
-}
+/** Whether the recording is empty, or holds nothing that took time. */
+export const hasNoTime = ({ verdict }: Summary) => verdict.id === "nothing_timed";
+
+/** What was found about the recording, the verdict first. */
+export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
+  [verdict, ...also].filter(({ about }) => about === "recording").map((claim) => {
+    const { id: rule, saving_ns: saving, saving_frac: share, confidence, view, filter } = claim;
+    const columns: Record<string, Value> = { rule, view, filter };
+    return {
+      rule,
+      title: unbroken(claim.title),
+      evidence: unbroken(claim.evidence),
+      action: unbroken(claim.action),
+      saving,
+      share,
+      confidence,
+      view,
+      filter,
+      slices: rule === NOTHING_TO_FIX ? null : slicesIn("advice", (name) => columns[name] ?? null),
+    };
+  });

@@ -1,17 +1,18 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
-import { deviceNoun, tableOf, useAnswer } from "../../app/answers.ts";
+import { deviceNoun, tableOf, useAnswer, useSummary } from "../../app/answers.ts";
 import { foreignWriter, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";
 import { ActivityStrip } from "./activity_strip.tsx";
+import { hasNoTime } from "./advice_rows.ts";
 import { Breakdown } from "./breakdown.tsx";
 import { Card, Facts } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
-import { type Unit, unitOf } from "./step_unit.ts";
+import { type Unit, unitOf, withRecorded } from "./step_unit.ts";
 import { SummaryTiles } from "./summary_tiles.tsx";
 import { TopLists } from "./top_lists.tsx";
 import { RunVerdict, Verdict } from "./verdict.tsx";
@@ -70,9 +71,6 @@ function usePartial(): PartialRead | null {
   return last.current?.key === key ? last.current.partial : null;
 }
 
-const ROWS_OF_ONE_STEP = 6; // of the top lists: the breakdown of one step leaves room for one more
-const ROWS = 5;
-
 function unitOfTable(steps: Table | null): Unit {
   const { step = [], is_complete = [], phase } = steps?.data ?? {};
   return unitOf(step as string[], is_complete as boolean[], phase);
@@ -81,12 +79,13 @@ function unitOfTable(steps: Table | null): Unit {
 /** The overview: what costs most, what ran when, where the steps go, what takes most time, and what to do. */
 export function Overview() {
   const overview = useAnswer("overview");
-  const advice = useAnswer("advice");
+  const summary = useSummary();
   const gpus = useAnswer("gpus");
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
   const unit = unitOfTable(steps);
-  const isForeign = Boolean(foreignWriter.value);
+  const found = tableOf(summary), ofClaims = found?.usual_step_ns ? withRecorded(unit) : unit;
+  const isForeign = Boolean(foreignWriter.value), isSnapshot = !("snapshot_summary" in missing.value);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
@@ -103,19 +102,20 @@ export function Overview() {
       <AnswerView shown={overview} title="Overview">
         {(table) => (
           <>
-            <AnswerView shown={advice} title="Advice">
-              {(table) => <Verdict table={table} unit={unit} />}
-            </AnswerView>
-            {!("snapshot_summary" in missing.value) && <Sentence view="snapshot_summary" />}
+            {isSnapshot ? <Sentence view="snapshot_summary" /> : (
+              <AnswerView shown={summary} title="Advice">
+                {(summary) => <Verdict summary={summary} unit={ofClaims} />}
+              </AnswerView>
+            )}
             {isForeign && !("lanes" in missing.value) && <Part entry={viewEntry("lanes")!} />}
-            {(!isForeign || gpus.answer?.state === "ready") && (
+            {(!isForeign || gpus.answer?.state === "ready") && !(found && hasNoTime(found)) && (
               <>
                 <ActivityStrip steps={steps} noun={deviceNoun()} />
                 <div class="overview">
                   <SummaryTiles overview={table} gpus={gpus} memory={memory} unit={unit} />
                   <Breakdown overview={table} steps={steps} unit={unit} />
-                  {!isForeign && <WhatToDo shown={advice} noun={unit.noun} />}
-                  <TopLists unit={unit} rows={unit.counted ? ROWS : ROWS_OF_ONE_STEP} />
+                  {!isForeign && <WhatToDo shown={summary} noun={ofClaims.noun} />}
+                  <TopLists shown={summary} unit={unit} />
                 </div>
               </>
             )}

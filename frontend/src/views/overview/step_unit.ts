@@ -18,6 +18,13 @@ export interface Unit {
   counted: string;
 }
 
+/** The unit where recording slows steps, so that shares are of steps as they were recorded. */
+export const withRecorded = ({ noun, words, ...unit }: Unit): Unit => ({
+  ...unit,
+  noun: `recorded ${noun}`,
+  words: words.replace(noun, `recorded ${noun}`),
+});
+
 /** The unit of a trace with these steps; the complete ones count, or all if none is. */
 export function unitOf(steps: string[], isComplete: boolean[], phases?: unknown[]): Unit {
   const isWhole = steps.length === 1 && steps[0] === "all";

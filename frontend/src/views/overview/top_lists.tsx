@@ -1,17 +1,16 @@
 import { h } from "preact";
-import type { Table } from "../../api/types.ts";
-import { useAnswer } from "../../app/answers.ts";
+import type { Summary } from "../../api/types.ts";
+import type { ShownAnswer } from "../../app/answers.ts";
 import { openView } from "../../app/router.ts";
 import { labelsVersion, readableName } from "../../format/kernel_labels.ts";
-import { exact, percent, plural, quantity, scaled, scaleFor, sharedStart } from "../../format/numbers.ts";
+import { exact, percent, plural, quantity, scaled, scaleFor, sharedStart, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { LinkTo } from "../../ui/link.tsx";
 import type { Unit } from "./step_unit.ts";
 
 interface ListProps {
-  data: Table["data"];
+  top: Record<string, Value>[];
   kind: "kernel" | "operator";
-  rows: number;
   /** " per step", or empty. */
   per: string;
 }
@@ -25,19 +24,19 @@ const LISTS = {
 };
 
 /** A name with what launches it below, its time, and its share as a bar. */
-function List({ data, kind, rows: most, per }: ListProps) {
-  const rows = data.kind!.map((_, i) => i).filter((i) => data.kind![i] === kind).slice(0, most);
-  if (!rows.length) return null;
+function List({ top, kind, per }: ListProps) {
+  const rows = top.filter((row) => row.kind === kind), [first] = rows;
+  if (!first) return null;
   const { title, view, head } = LISTS[kind];
-  const scale = scaleFor("duration", rows.map((row) => data.mean_ns![row]!));
-  const names = rows.map((row) => readableName(String(data.name![row])));
+  const scale = scaleFor("duration", rows.map(({ mean_ns }) => mean_ns!));
+  const names = rows.map(({ name }) => readableName(String(name)));
   const isAlike = (name: string) => names.some((other) => other !== name && sharedStart(other, name) > ALIKE);
-  const hasOwner = rows.some((row) => data.owner![row] !== null);
+  const hasOwner = rows.some(({ owner }) => owner !== null);
   return (
     <section class="card top" aria-label={title}>
       <header>
         <h2>{title}</h2>
-        <span>of {quantity(data.whole_ns![rows[0]!] as number, "duration")} {data.measure![rows[0]!]}{per}</span>
+        <span>of {quantity(first.whole_ns as number, "duration")} {first.measure}{per}</span>
         <LinkTo open={() => openView(view, "")}>all</LinkTo>
       </header>
       <table>
@@ -50,8 +49,9 @@ function List({ data, kind, rows: most, per }: ListProps) {
         </thead>
         <tbody>
           {rows.map((row, i) => {
-            const name = String(data.name![row]), shown = names[i]!, share = data.share_frac![row] as number;
-            const others = Number(data.other_owners![row] ?? 0), owner = data.owner![row];
+            const { owner, mean_ns } = row, name = String(row.name), shown = names[i]!;
+            const share = row.share_frac as number;
+            const others = Number(row.other_owners ?? 0);
             return (
               <tr key={name}>
                 <th scope="row">
@@ -65,11 +65,11 @@ function List({ data, kind, rows: most, per }: ListProps) {
                   </button>
                   <small>
                     {owner && `${owner}${others ? ` +${others}` : ""} · `}
-                    {plural(data.calls![row] as number, "call")}
+                    {plural(row.calls as number, "call")}
                     {per && " in all"}
                   </small>
                 </th>
-                <td data-tip={exact(data.mean_ns![row], "duration")}>{scaled(data.mean_ns![row] as number, scale)}</td>
+                <td data-tip={exact(mean_ns, "duration")}>{scaled(mean_ns as number, scale)}</td>
                 <td style={{ "--share": share }}>{percent(share)}</td>
               </tr>
             );
@@ -81,17 +81,15 @@ function List({ data, kind, rows: most, per }: ListProps) {
 }
 
 /** The kernels and the operators that take most time. */
-export function TopLists({ unit, rows }: { unit: Unit; rows: number }) {
-  const shown = useAnswer("top");
+export function TopLists({ shown, unit }: { shown: ShownAnswer<Summary>; unit: Unit }) {
   void labelsVersion.value; // draws again when the labels of kernels arrive
-  if (shown.answer?.state === "missing") return null;
   const per = unit.counted && ` per ${unit.noun}`;
   return (
     <AnswerView shown={shown} title="Top kernels and operators">
-      {({ data }) => (
+      {({ rows: { top = [] } }) => (
         <div class="tops">
-          <List data={data} kind="kernel" rows={rows} per={per} />
-          <List data={data} kind="operator" rows={rows} per={per} />
+          <List top={top} kind="kernel" per={per} />
+          <List top={top} kind="operator" per={per} />
         </div>
       )}
     </AnswerView>

@@ -1,5 +1,5 @@
 import { h } from "preact";
-import type { Table } from "../../api/types.ts";
+import type { Summary } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
@@ -9,8 +9,8 @@ import type { Unit } from "./step_unit.ts";
 import { adviceRows, colorOf, isAllWell, isUnknown } from "./advice_rows.ts";
 
 /** What costs most, as one sentence, with its evidence and what fixing it would save at most. */
-export function Verdict({ table, unit }: { table: Table; unit: Unit }) {
-  const advice = adviceRows(table)[0];
+export function Verdict({ summary, unit }: { summary: Summary; unit: Unit }) {
+  const advice = adviceRows(summary)[0];
   if (!advice) return null;
   const { saving, share, confidence, slices } = advice;
   return (

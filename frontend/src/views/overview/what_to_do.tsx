@@ -1,7 +1,7 @@
 import { Fragment, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { isReport } from "../../api/report.ts";
-import type { Table } from "../../api/types.ts";
+import type { Summary, Table } from "../../api/types.ts";
 import { type ShownAnswer, tableOf, useAnswer } from "../../app/answers.ts";
 import { address, go, openView, viewTitle } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
@@ -174,8 +174,8 @@ function AllWell({ advice }: { advice: Advice }) {
 
 const WIDE = globalThis.matchMedia?.("(min-width: 1200px)");
 
-function List({ table, noun }: { table: Table; noun: string }) {
-  const rows = adviceRows(table);
+function List({ summary, noun }: { summary: Summary; noun: string }) {
+  const rows = adviceRows(summary);
   const first = rows[0]?.rule ?? "";
   return (
     <ul class="advice">
@@ -191,13 +191,13 @@ function List({ table, noun }: { table: Table; noun: string }) {
 }
 
 /** All advice, the largest first, each with evidence to open; nothing where the verdict has said that all is well. */
-export function WhatToDo({ shown, noun }: { shown: ShownAnswer; noun: string }) {
+export function WhatToDo({ shown, noun }: { shown: ShownAnswer<Summary>; noun: string }) {
   const rows = shown.answer?.state === "ready" ? adviceRows(shown.answer) : [];
   if (rows.length === 1 && isAllWell(rows[0]!)) return null;
   return (
     <div class="rail">
       <Card title="What to do" note="upper bounds; may overlap">
-        <AnswerView shown={shown} title="Advice">{(table) => <List table={table} noun={noun} />}</AnswerView>
+        <AnswerView shown={shown} title="Advice">{(summary) => <List summary={summary} noun={noun} />}</AnswerView>
       </Card>
     </div>
   );
