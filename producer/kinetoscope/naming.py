@@ -5,7 +5,7 @@ span identifies its recordings and orders them: the number of steps completed wh
 rank. torch's own handler writes the same form with `{host}_{pid}` and a time in nanoseconds.
 
 A memory snapshot has the name of the trace of the same span, with `.memory.pickle` instead of the trace's ending; if
-it was taken because an allocation failed, with `.oom.memory.pickle`.
+it was taken because an allocation failed, with `.oom.memory.pickle`. Somebody may have compressed it: `.pickle.gz`.
 
 This module imports nothing but the standard library: the viewer uses it without torch.
 """
@@ -20,7 +20,7 @@ _SPAN = r"\.(?P<span>[0-9]{1,19})"
 _WORKER = r"(?P<worker>[^./\0][^/\0]*?)"
 _TRACE = re.compile(rf"{_WORKER}(?:{_SPAN})?\.pt\.trace\.json(?:\.gz)?", re.DOTALL)
 _TRACE_ENDING = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?\Z|\.gz\Z")
-_SNAPSHOT = re.compile(r"(?P<stem>.+?)(?P<failure>\.oom[0-9]{0,9})?\.memory\.pickle", re.DOTALL)
+_SNAPSHOT = re.compile(r"(?P<stem>.+?)(?P<failure>\.oom[0-9]{0,9})?\.memory\.pickle(?:\.gz)?", re.DOTALL)
 _SPANLESS = re.compile(rf"(?!.*{_SPAN}\Z){_WORKER}", re.DOTALL)
 
 

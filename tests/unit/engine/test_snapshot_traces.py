@@ -59,6 +59,14 @@ def test_the_trace_of_the_same_worker_and_span_says_which_operator_allocated(sna
     assert "snapshot_joined" in _rules(path)
 
 
+def test_a_compressed_snapshot_finds_its_trace(snapshot: Path) -> None:
+    path = snapshot.with_name("rank0.104.memory.pickle.gz")
+    path.write_bytes(gzip.compress(snapshot.read_bytes()))
+    snapshot.unlink()
+    _write_trace(path.with_name("rank0.104.pt.trace.json.gz"), "aten::mm")
+    assert _operators(path) == ["aten::mm"]
+
+
 def test_a_trace_anywhere_can_be_chosen(snapshot: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     chosen = _write_trace(tmp_path / "elsewhere/profile.json.gz", "aten::mm")

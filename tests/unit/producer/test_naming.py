@@ -104,6 +104,10 @@ def test_a_snapshot_is_named_like_the_trace_of_its_span(trace, failure, name):
     assert snapshot_name(f"folder/{trace}", failure) == f"folder/{name}"
 
 
+def test_a_compressed_snapshot_has_the_same_parts():
+    assert parse_snapshot("rank0.42.oom.memory.pickle.gz") == ("rank0.42", ".oom")
+
+
 def test_other_pickles_are_no_snapshots_of_the_recorder():
     assert parse_snapshot("snapshot.pickle") is None
     assert parse_snapshot("rank0.42.memory.pickle.tmp-1") is None
