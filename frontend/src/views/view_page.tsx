@@ -378,22 +378,35 @@ function useNote(view: string): string | undefined {
   return answer?.state === "ready" && Object.values(answer.data)[0]?.length ? answer.note : undefined;
 }
 
-/** The page of a tab: its sentence, the view, and its parts below it. A note that they share stands once. */
-export function ViewPage() {
-  const [main, ...parts] = pageOf(openTab.value!), lead = leadOf(main!);
-  const above = useNote(lead?.id ?? main!.id);
+interface Page {
+  main: ViewEntry;
+  parts: ViewEntry[];
+  /** A note that stands above them. */
+  noted?: string;
+}
+
+const Views = ({ main, parts, noted }: Page) => (
+  <>
+    <PageParameters views={[main, ...parts]} />
+    <View key={main.id} entry={main} noted={noted} />
+    {parts.map((part) => <Part key={part.id} entry={part} noted={noted} />)}
+  </>
+);
+
+/** Views below a sentence, whose note they don't repeat. */
+function WithLead({ lead, ...page }: Page & { lead: ViewEntry }) {
+  const noted = useNote(lead.id);
   return (
     <>
-      {lead && !(lead.id in missing.value) && <Sentence view={lead.id} isOwn />}
-      <PageParameters views={[main!, ...parts]} />
-      <View key={main!.id} entry={main!} noted={lead && above} />
-      {parts.filter(({ id }) => !(id in missing.value)).map((part) => (
-        <Part
-          key={part.id}
-          entry={part}
-          noted={above}
-        />
-      ))}
+      <Sentence view={lead.id} isOwn />
+      <Views {...page} noted={noted} />
     </>
   );
+}
+
+/** The page of a tab: its sentence, the view, and its parts below it. */
+export function ViewPage() {
+  const [main, ...others] = pageOf(openTab.value!), lead = leadOf(main!);
+  const page = { main: main!, parts: others.filter(({ id }) => !(id in missing.value)) };
+  return lead && !(lead.id in missing.value) ? <WithLead lead={lead} {...page} /> : <Views {...page} />;
 }

@@ -38,8 +38,12 @@ _WAITS = (
         ),
     ),
 )
+_INSTALLED = (  # code of a notebook, a console or Databricks has no file, and is the program's
+    r"^<(?!stdin>|ipython-input-|command-)|(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
+)
+_LIBRARY_FILE = regex(rf"{_INSTALLED}|(?:^|[/\\])torch[/\\]|^\?\?$")
 _LIBRARY = regex(
-    r"^<|(?:^|/)(?:site|dist)-packages/|^torch/|(?:^|/)lib/python3[.\d]*/|^kinetoscope/"
+    rf"{_INSTALLED}|^torch/|^kinetoscope/"
     r"|^(?:threading|queue|socket|select|selectors|subprocess|contextlib|functools|pathlib|tempfile|shutil|pickle|"
     r"logging/\w+|concurrent/\S+|multiprocessing/\S+|asyncio/\S+|importlib/\S+|json/\w+)(?:\.py)?\(|^nn\.Module: "
 )
@@ -75,6 +79,11 @@ def is_wait(frame: str) -> bool:
 def is_of_library(frame: str) -> bool:
     """Whether a frame belongs to Python's library, torch or another installed package, or to no file."""
     return bool(_LIBRARY.search(frame))
+
+
+def is_library_file(file: str) -> bool:
+    """Whether a source file belongs to Python's library, torch or another installed package, or is none."""
+    return bool(_LIBRARY_FILE.search(file))
 
 
 def waiting_function(frame: str) -> str:

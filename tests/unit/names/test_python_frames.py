@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.names.python_frames import function_name
+from kinetoscope_tb.names.python_frames import function_name, is_library_file, is_of_library
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,26 @@ from kinetoscope_tb.names.python_frames import function_name
 )
 def test_built_in_functions_are_called_as_their_callers_write_them(frame, name):
     assert function_name(frame) == name
+
+
+@pytest.mark.parametrize(
+    ("file", "is_library"),
+    [
+        ("/work/train.py", False),
+        ("/opt/pytorch/examples/train.py", False),
+        ("<stdin>", False),
+        ("<ipython-input-3-0123456789ab>", False),
+        ("/tmp/ipykernel_12/345.py", False),
+        ("<frozen importlib._bootstrap>", True),
+        ("/usr/lib/python3.12/site-packages/torch/nn/modules/module.py", True),
+        (r"C:\env\Lib\site-packages\torch\nn\modules\module.py", True),
+        ("/usr/lib/python3/dist-packages/apex/optimizers.py", True),
+        ("/src/torch/nn/functional.py", True),
+        ("/usr/lib/python3.12/contextlib.py", True),
+        ("??", True),
+    ],
+)
+def test_files_of_the_program_and_of_libraries(file, is_library):
+    assert is_library_file(file) is is_library
+    if "/src/" not in file and file != "??":
+        assert is_of_library(f"{file}(12): forward") is is_library
