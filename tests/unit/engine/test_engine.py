@@ -62,6 +62,14 @@ class Columns:
     def launches(self):
         return pl.DataFrame({"name": pl.Series([], dtype=pl.String)})
 
+    @property
+    def snapshot_events(self):
+        return pl.DataFrame()
+
+    @property
+    def snapshot_segments(self):
+        return pl.DataFrame()
+
 
 class Counted(Table):
     """One row is everything."""
