@@ -236,7 +236,7 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     page.wait_for_function("location.hash.includes('align=')")
     page.get_by_role("button", name="2 of 2 workers").click()
     chosen = page.get_by_label("Align by").locator("option:checked")
-    expect(chosen).to_have_text(f"the end of {ALL_REDUCE}, category Communication, number 2")
+    expect(chosen).to_have_text("the end of NCCL AllReduce fp32 ring ll sum, category Communication, number 2")
     page.keyboard.press("Escape")
     # The other rank's is 600 µs later by its own times, and is now where this one is.
     other = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
