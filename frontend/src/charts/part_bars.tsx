@@ -17,6 +17,7 @@ type PictureOfParts = PictureOf<"part_bars">;
 const ALL = "all";
 const TINTS = [100, 80, 66, 54, 46]; // percent of the color, for the parts of one cause
 const PALEST = 36;
+const WAITS = ["between_kernels", "unexplained"]; // a row with such a cause has the name of what waited
 const PHASES: Record<string, string> = { idle: "Iterations without a request", other: "Iterations of unknown phase" };
 
 interface Piece extends BarPart {
@@ -42,7 +43,8 @@ function pieceOf(data: Table["data"], picture: PictureOfParts, row: number, tint
   return {
     row,
     cause,
-    name: readableName(name) || (isAlone ? part.name : plural(count, "other")),
+    name: `${name && WAITS.includes(cause) ? "before " : ""}${readableName(name)}` ||
+      (isAlone ? part.name : plural(count, "other")),
     color: tint === 100 ? part.color : `color-mix(in srgb, ${part.color} ${tint}%, #fff)`,
     isDark: tint === 100 && part.color === "var(--kernel)",
     value: Number(data[picture.length]![row] ?? 0),
