@@ -18,8 +18,8 @@ def trace():
     built = TraceBuilder()
     for step, normalize_ns in ((1, 300), (2, 500)):
         at = step * 2000
-        built.step(step, at, 1000).python("app/train.py(3): main", at, 1000)
-        built.python("app/images.py(40): normalize", at, normalize_ns)
+        built.step(step, at, 1000).python("work/train.py(3): main", at, 1000)
+        built.python("work/images.py(40): normalize", at, normalize_ns)
         built.python("numpy/core.py(7): astype", at + 20, 100)
         built.annotation("collate", at + 600, 100)
         built.op("aten::mm", at + 750, 40).launch(at + 760, 10, step).kernel("gemm", at + 775, 400, step)
@@ -32,11 +32,11 @@ def test_host_code_has_the_name_of_what_ran_and_its_line(trace):
         rows.filter(step="1").drop("step", "mean_ns", "path_frac"),
         """
         cause            name       path_ns  culprits  source
-        host_python      normalize  200      1         app/images.py:40 normalize
-        host_python      main       350      1         app/train.py:3 main
+        host_python      normalize  200      1         work/images.py:40 normalize
+        host_python      main       350      1         work/train.py:3 main
         host_python      astype     100      1         numpy/core.py:7 astype
         kernel           gemm       400      1         -
-        host_annotation  collate    100      1         app/train.py:3 main
+        host_annotation  collate    100      1         work/train.py:3 main
         launch           -          15       2         -
         host_operator    -          10       1         -
         """,
@@ -48,7 +48,7 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
     (row,) = critical_path_summary(trace).rows(named=True)
     assert (row["rule"], row["title"]) == ("host_python", "25.5 % of the critical path is `normalize`.")
     assert row["evidence"].startswith(
-        "Python on the host at `app/images.py:40 normalize`: 300 ns per step. All Python on the host together: 55.3 %. "
+        "Python on the host at `work/images.py:40 normalize`: 300 ns per step. All Python on the host together: 55.3 %. "
     )
     assert "ProfilerStep" not in row["evidence"]
 
@@ -56,9 +56,9 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
 @pytest.mark.parametrize(
     ("step", "cause", "name", "source", "found"),
     [
-        ("1", "host_python", "normalize", "app/images.py:40 normalize", ["app/images.py(40): normalize"]),
-        ("all", "host_python", "normalize", "app/images.py:40 normalize", ["app/images.py(40): normalize"] * 2),
-        ("2", "host_annotation", "collate", "app/train.py:3 main", ["collate"]),
+        ("1", "host_python", "normalize", "work/images.py:40 normalize", ["work/images.py(40): normalize"]),
+        ("all", "host_python", "normalize", "work/images.py:40 normalize", ["work/images.py(40): normalize"] * 2),
+        ("2", "host_annotation", "collate", "work/train.py:3 main", ["collate"]),
         ("2", "kernel", "gemm", None, ["gemm"]),
         ("1", "launch", None, None, ["cudaLaunchKernel", "gemm"]),
         ("1", "kernel", "normalize", None, []),
