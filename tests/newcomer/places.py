@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from newcomer.installing import ROOT
+from support.build import TraceBuilder
+from support.snapshots import MIB, START_US, Allocator
 
 COLUMNS = 80
 RUNS = ("a", "b", "monday", "tuesday", "main", "branch", "ddp", "job", "resnet")  # that the documents name
@@ -85,7 +87,18 @@ def furnish(folder: Path, kind: str, recordings: list[Path]) -> Home:
     snapshot = ROOT / "samples" / "h100_snapshots" / "leak.pickle.gz"
     for name in ("snapshot.pickle", "before.pickle", "after.pickle"):
         (folder / name).write_bytes(gzip.decompress(snapshot.read_bytes()))
+    _write_snapshot_of_window(folder)
     text = gzip.decompress(recordings[0].read_bytes())
     (folder / "trace.json").write_bytes(text)
     (folder / "broken.json").write_bytes(text[: len(text) // 2])
     return Home(folder, kind)
+
+
+def _write_snapshot_of_window(folder: Path) -> None:
+    """A window's trace, and the memory snapshot of the same time: step 105 allocates 2 MiB in a matmul."""
+    trace = TraceBuilder(START_US * 1000).step(105, 300_000, 400_000).op("aten::mm", 400_000, 200_000)
+    (folder / "rank0.104.pt.trace.json.gz").write_bytes(gzip.compress(trace.text().encode()))
+    allocator = Allocator()
+    allocator._now = START_US + 480
+    allocator.allocate(2 * MIB)
+    (folder / "rank0.104.memory.pickle").write_bytes(allocator.dumped())

@@ -125,7 +125,7 @@ def arguments(command: Command, home: Home) -> tuple[list[str], dict[str, str]]:
         "--from": lambda: "0.001s",
     }
     for option, value in values.items():
-        if option in words:
+        if option in words and "rank0.104.memory.pickle" not in words:  # its step is that of the document
             words[words.index(option) + 1] = value()
     return words, variables
 
