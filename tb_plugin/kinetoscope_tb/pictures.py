@@ -30,16 +30,16 @@ class Sentence:
     """The first row as a sentence with its evidence, above the tabs of an entry.
 
     Args:
-        texts: The columns with the rule, the sentence, the evidence, what to do, the confidence (high, medium, low or
-            cannot_tell), and the id of the view that shows more.
         colors: The color of each rule, by its name in the page's theme; without one, the rule is the name.
         amounts: The columns with what could be saved, as a time and as a share of a step, if there are any.
+        texts: The columns with the rule, the sentence, the evidence, what to do, the confidence (high, medium, low or
+            cannot_tell), and the id of the view that shows more.
     """
 
     kind: ClassVar = "sentence"
-    texts: tuple[str, str, str, str, str, str]
     colors: Mapping[str, str]
     amounts: tuple[str, str] | None = None
+    texts: tuple[str, str, str, str, str, str] = ("rule", "title", "evidence", "action", "confidence", "view")
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (area,), (name, group)
         case Bands(begin, end, height, name, series):
             return (begin, end, height), (name, series)
-        case Sentence(texts, _, amounts):
+        case Sentence(_, amounts, texts):
             return amounts or (), texts
         case PartBars(bar, part, length, name, count, source):
             return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))

@@ -351,11 +351,11 @@ const heightOf = (count: number) => (count === 1 ? 240 : count === 2 ? 190 : 140
 interface CurvesProps extends DrawnTable {
   picture: PictureOf<"lines">;
   /** Another table whose values the axes reach too, so that the curves of both can be compared. */
-  beside?: Table | null;
+  scaledWith?: Table | null;
 }
 
 /** A table of levels over time as step curves, one panel for each series. Drag zooms, double click shows the whole. */
-export function Curves({ picture, table, ready, entry, beside }: CurvesProps) {
+export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box) - 24;
   const [pointed, setPointed] = useState<PointedMoment | null>(null);
@@ -366,7 +366,9 @@ export function Curves({ picture, table, ready, entry, beside }: CurvesProps) {
     Math.min(...drawn.map(({ times }) => times[0]!)),
     Math.max(...drawn.map(({ times }) => times.at(-1)!)),
   ];
-  const others = useMemo(() => beside ? panels(beside, prepareTable(beside, entry), picture) : [], [beside]);
+  const others = useMemo(() => scaledWith ? panels(scaledWith, prepareTable(scaledWith, entry), picture) : [], [
+    scaledWith,
+  ]);
   const axes = drawn.map(({ key, lines, kind }) => {
     const other = others.find((one) => one.key === key)?.lines ?? [];
     return axis(...span([...lines, ...other], kind), kind, height > 200 ? 4 : 3);

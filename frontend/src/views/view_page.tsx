@@ -220,24 +220,24 @@ function ComparedCurves(drawn: DrawnTable & { picture: PictureOf<"lines"> }) {
       <p class="basis">
         <b>New</b> {Object.values(placeLabels.value).join(" · ")}
       </p>
-      <Curves {...drawn} beside={tableOf(shown)} />
+      <Curves {...drawn} scaledWith={tableOf(shown)} />
       <p class="basis">
         <b>Base</b> {Object.values(baseLabels.value).join(" · ")}
       </p>
       <AnswerView shown={shown} title={`Base: ${entry.title}`}>
-        {(other) => <BaseCurves drawn={drawn} other={other} beside={table} />}
+        {(other) => <BaseCurves drawn={drawn} other={other} scaledWith={table} />}
       </AnswerView>
     </>
   );
 }
 
-function BaseCurves({ drawn, other, beside }: {
+function BaseCurves({ drawn, other, scaledWith }: {
   drawn: DrawnTable & { picture: PictureOf<"lines"> };
   other: Table;
-  beside: Table;
+  scaledWith: Table;
 }) {
   const ready = prepareTable(other, drawn.entry), rows = useRows(ready, drawn.entry);
-  return <Curves {...drawn} table={other} ready={ready} rows={rows} beside={beside} />;
+  return <Curves {...drawn} table={other} ready={ready} rows={rows} scaledWith={scaledWith} />;
 }
 
 /** The rows of a picture as a table. */

@@ -3,7 +3,8 @@
 After each run, the mean of the last 4, 16 and 64 values is compared with the mean of all values before them since the
 last change, by Student's t with the variance within both; the p-value of t is compared as a normal deviate (D. L.
 Wallace, Bounds on normal approximations to Student's and the chi-square distributions, 1959). The limit is chosen by
-simulation, so that the average run length to a false point is what `AVERAGE_RUN_LENGTH` states, also with heavy tails:
+simulation, so that in a whole history, of the points that later runs confirm, at most one in `AVERAGE_RUN_LENGTH` runs
+is false, also with heavy tails; before that, about twice as many are. Against these tails,
 values far from the median are clipped first, so that a few odd runs are no change of level. `make bench ARGS=--history`
 measures it.
 
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-AVERAGE_RUN_LENGTH = 1000  # runs to a false point, at least
+AVERAGE_RUN_LENGTH = 1000  # runs to a false point of a whole history, at least
 FEWEST_BEFORE = 8  # runs that a change is measured from
 WINDOWS = np.array([4, 16, 64])
 FEWEST_RUNS = FEWEST_BEFORE + int(WINDOWS[0])

@@ -38,8 +38,11 @@ _WAITS = (
         ),
     ),
 )
-_INSTALLED = (  # code of a notebook, a console or Databricks has no file, and is the program's
-    r"^<(?!stdin>|ipython-input-|command-)|(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
+_WITHOUT_FILE = r"stdin>|ipython-input-|command-"  # code of a console, a notebook or Databricks, which is the program's
+_PYTHON_FILE = regex(rf"\.py$|^<(?:{_WITHOUT_FILE})")
+_INSTALLED = (
+    rf"^<(?!{_WITHOUT_FILE})|"
+    r"(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
 )
 _LIBRARY_FILE = regex(rf"{_INSTALLED}|(?:^|[/\\])torch[/\\]|^\?\?$")
 _LIBRARY = regex(
@@ -79,6 +82,11 @@ def is_wait(frame: str) -> bool:
 def is_of_library(frame: str) -> bool:
     """Whether a frame belongs to Python's library, torch or another installed package, or to no file."""
     return bool(_LIBRARY.search(frame))
+
+
+def is_python_file(file: str) -> bool:
+    """Whether a source file is Python's, or code of a console or a notebook."""
+    return bool(_PYTHON_FILE.search(file))
 
 
 def is_library_file(file: str) -> bool:

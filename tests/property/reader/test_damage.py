@@ -119,7 +119,7 @@ SCALARS = st.one_of(
 @given(
     st.lists(
         st.fixed_dictionaries(
-            {"ph": st.sampled_from("XXXisfMC")},
+            {"ph": st.sampled_from(3 * "X" + "isfMC")},
             optional={
                 "cat": st.sampled_from(["cpu_op", "Kernel", "cuda_runtime", "gpu_memcpy", "new", 7, None]),
                 "name": st.one_of(st.sampled_from(["ProfilerStep#1", "[memory]", "thread_name"]), SCALARS),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.names.python_frames import function_name, is_library_file, is_of_library
+from kinetoscope_tb.names.python_frames import function_name, is_library_file, is_of_library, is_python_file
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ def test_built_in_functions_are_called_as_their_callers_write_them(frame, name):
 @pytest.mark.parametrize(
     ("file", "is_library"),
     [
-        ("/work/train.py", False),
+        ("/project/train.py", False),
         ("/opt/pytorch/examples/train.py", False),
         ("<stdin>", False),
         ("<ipython-input-3-0123456789ab>", False),
-        ("/tmp/ipykernel_12/345.py", False),
+        ("ipykernel_12/345.py", False),
         ("<frozen importlib._bootstrap>", True),
         ("/usr/lib/python3.12/site-packages/torch/nn/modules/module.py", True),
         (r"C:\env\Lib\site-packages\torch\nn\modules\module.py", True),
@@ -43,3 +43,8 @@ def test_files_of_the_program_and_of_libraries(file, is_library):
     assert is_library_file(file) is is_library
     if "/src/" not in file and file != "??":
         assert is_of_library(f"{file}(12): forward") is is_library
+
+
+def test_code_of_a_console_or_notebook_is_python():
+    assert all(map(is_python_file, ("train.py", "<stdin>", "<ipython-input-3-0123456789ab>", "<command-12>")))
+    assert not any(map(is_python_file, ("kernel.cpp", "??", "<frozen importlib._bootstrap>", "<eval_with_key>.5")))

@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories
-from ...names.python_frames import is_library_file
+from ...names.python_frames import is_library_file, is_python_file
 from ...table import ID, Column, Table
 from ...trace.model import SNAPSHOT_ACTIONS, Trace
 from ...trace.results import once_per_recording
@@ -36,7 +36,6 @@ HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_
 UNKNOWN_PLACE = "[no stack recorded]"
 BEFORE = "[allocated before the history]"
 ORIGINS = ("program", "libraries", "torch", "before the history", "no stack")
-_PYTHON = r"\.py$|^<(?:stdin>|ipython-input-|command-)"  # files, and code of a console or notebook
 _PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^c10::|^std::"
 _NODE = r"^torch::autograd::(?:generated::)?(\w+)::apply\("
 _OPERATOR = r"^(at::_ops::(?:[a-df-z]|e[a-ln-z])\w*)::call\("  # not those named empty…: they allocate for others
@@ -211,9 +210,9 @@ def stack_places(trace: Trace) -> pl.DataFrame:
         line="line",
         function=pl.col("function").cast(pl.String).fill_null("??"),
     ).with_row_index("frame")
-    is_python = pl.col("file").str.contains(_PYTHON)
-    is_library = pl.Series(map_categories(trace.snapshot_frames["file"], is_library_file, missing=True))
-    is_own = is_python & ~is_library
+    file = trace.snapshot_frames["file"]
+    is_python = pl.lit(pl.Series(map_categories(file, is_python_file)))
+    is_own = is_python & ~pl.lit(pl.Series(map_categories(file, is_library_file, missing=True)))
     is_plumbing = pl.col("function").str.contains(_PLUMBING)
     text = pl.format("{}:{}:{}", "file", "line", "function")
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")

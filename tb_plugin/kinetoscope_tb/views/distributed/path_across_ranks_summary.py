@@ -24,7 +24,6 @@ class PathAcrossRanksSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
     )
 

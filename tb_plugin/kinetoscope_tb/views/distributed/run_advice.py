@@ -41,7 +41,6 @@ class RunAdvice(Table):
     key, weight = ("rule", "filter"), "saving_ns"
     picture = Sentence(
         amounts=("saving_ns", "saving_frac"),
-        texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors=_COLORS,
     )
 

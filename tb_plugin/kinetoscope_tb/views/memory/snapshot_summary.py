@@ -31,7 +31,6 @@ class SnapshotSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={"peak": "cpu-exec", "empty": "other", **dict.fromkeys(get_args(Cause), "warning")},
     )
 

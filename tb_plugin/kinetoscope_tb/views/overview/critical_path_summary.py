@@ -49,7 +49,6 @@ class CriticalPathSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={cause: color for cause, (_, color) in _CAUSES.items()},
     )
 

@@ -25,7 +25,6 @@ class LimitsSummary(Table):
 
     key, weight = ("rule",), None
     picture = Sentence(
-        texts=("rule", "title", "evidence", "action", "confidence", "view"),
         colors={"device": "kernel", "host": "runtime", "unknown": "warning"},
     )
 
