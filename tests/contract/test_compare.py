@@ -93,6 +93,21 @@ def test_what_changed_most_is_compared_by_default(compared):
     assert len(list(csv.DictReader(io.StringIO(compared("--format", "csv")[1])))) == len(lines) - 1
 
 
+def test_why_a_step_takes_longer_is_the_same_in_every_format_and_adds_up(compared):
+    status, out, err = compared("--view", "step_difference")
+    headline, coverage, _, *lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert headline.startswith("The typical step (5 of the base, 1 of the new): 900.0 → 900.0 µs, 0.0 %, of which ")
+    answer = json.loads(compared("--view", "step_difference", "--format", "json")[1])
+    assert (answer["view"], answer["headline"], answer["coverage"]) == ("step_difference", headline, coverage)
+    assert {side: sum(answer["data"][f"{side}_ns"]) for side in ("base", "new")} == {
+        side: step["ns"] for side, step in answer["steps"].items()
+    }
+    assert len(list(csv.DictReader(io.StringIO(compared("--view", "step_difference", "--format", "csv")[1])))) == len(
+        lines
+    )
+
+
 def test_a_rule_that_is_broken_is_exit_status_2(compared):
     status, out, _ = compared("--view", "operators", "--fail-if", "aten::mm>50%", "--within-recording")
     assert status == 2
@@ -168,8 +183,9 @@ def test_two_paths_are_compared_and_the_choice_of_each_side_is_said(kinetoscope,
 SIDES = {"run": "job", "worker": "rank0", "span": "2", "base_run": "job", "base_worker": "rank1", "base_span": "10"}
 
 
-def test_the_server_compares_two_traces(server, kinetoscope, logdir):
-    answer = server.settled("compare", view="kernels", **SIDES).json
+@pytest.mark.parametrize(("view", "difference"), [("kernels", "delta_total_ns"), ("step_difference", "delta_ns")])
+def test_the_server_compares_two_traces(server, kinetoscope, logdir, view, difference):
+    answer = server.settled("compare", view=view, **SIDES).json
     options = [
         "--run",
         "job",
@@ -182,10 +198,11 @@ def test_the_server_compares_two_traces(server, kinetoscope, logdir):
         "--base-span",
         "10",
     ]
-    _, out, _ = kinetoscope("compare", str(logdir), "--view", "kernels", *options, "--format", "json")
+    _, out, _ = kinetoscope("compare", str(logdir), "--view", view, *options, "--format", "json")
     assert answer.pop("labels") == {"ampere_sgemm_128x64_tn": "GEMM cuBLAS ampere 128x64 fp32"}
-    assert answer == json.loads(out)
-    assert answer["data"]["delta_total_ns"] == [0]
+    assert answer.pop("state") == "ready"
+    assert answer == {name: value for name, value in json.loads(out).items() if name != "state"}
+    assert set(answer["data"][difference]) == {0}
 
 
 @pytest.mark.parametrize(

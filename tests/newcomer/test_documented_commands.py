@@ -56,7 +56,7 @@ PROMISED = {  # what a command prints beside the rows of a view
         "gpu": r"Rank 2 loads data 4\.96 ms longer in each step: 4\.96",
         "server": "mixed 26 624 tokens/s",
     },
-    "compare": dict.fromkeys(KINDS, r"(The average step: .* \+0\.0 %|er step: |nothing to compare)"),
+    "compare": dict.fromkeys(KINDS, r"(The (average|typical) step.*: .* \+?0\.0 %|er step: |nothing to compare)"),
     "views": {"gpu": "overview Overview"},
     "event": {"gpu": r'"name": "'},
     "check": {"gpu": r"rank0", "cpu": r"rank0"},

@@ -13,8 +13,10 @@ import click
 
 from ..compare.changes import ID as CHANGES
 from ..compare.rules import compared_column, judge, parse_rule
+from ..compare.step_difference import ID as STEP_DIFFERENCE
+from ..compare.step_difference import StepDifference
 from ..engine.answers import Missing
-from ..engine.comparisons import compute_changes, compute_comparison
+from ..engine.comparisons import compute_changes, compute_comparison, compute_step_difference
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_snapshot_alone
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
     from ..compare.rules import Rule, Verdict
+    from ..compare.step_difference import Difference
     from ..discovery import Listing, TraceFile
     from ..table import Column
     from ..trace import Trace
@@ -71,7 +74,8 @@ def _options() -> list[click.Parameter]:
         click.Argument(["new"], required=False, shell_complete=complete_path),
         click.Option(
             ["--view", "view_id"],
-            help="Which view to compare; by default what changed most, of any kind, or what memory snapshots hold.",
+            help="Which view to compare; by default what changed most, of any kind, or what memory snapshots hold. "
+            "step_difference says why a step takes longer, across different code.",
         ),
         click.Option(
             ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."
@@ -93,10 +97,10 @@ def _options() -> list[click.Parameter]:
 
 
 def _compare(base: str, new: str | None, view_id: str | None, form: str, **options: Any) -> None:
-    is_of_all = view_id in (None, CHANGES)
+    is_of_all = view_id in (None, CHANGES, STEP_DIFFERENCE)
     rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
     if rows_of not in EVERY_VIEW:
-        raise NotFound("view", rows_of, [CHANGES, *EVERY_VIEW])
+        raise NotFound("view", rows_of, [CHANGES, STEP_DIFFERENCE, *EVERY_VIEW])
     view = EVERY_VIEW[rows_of]
     rules = [parse_rule(rule, EVERY_VIEW, rows_of) for rule in options["rules"]]
     columns = [name for name in (options["columns"] or "").split(",") if name]
@@ -113,7 +117,11 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
         verdicts = _verdicts(rules, EVERY_VIEW, sides, options)
         if is_of_all:
             traces = [side.trace for side in sides]
-            _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels_of_kernels(*traces))
+            labels = labels_of_kernels(*traces)
+            if view_id == STEP_DIFFERENCE:
+                _print_step_difference(compute_step_difference(*traces), verdicts, form, labels)
+            else:
+                _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels)
         else:
             labels = labels_of_kernels(*(side.trace for side in sides)) if view.scope == "recording" else {}
             _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels)
@@ -259,6 +267,22 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
     else:
         click.echo(f"{result.headline}\n{result.basis.words}")
         print_table(_with_values(_change_columns(result.frame, labels)))
+    for verdict in verdicts:
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
+
+
+def _print_step_difference(
+    result: Difference, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+) -> None:
+    if form == "json":
+        verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
+        click.echo(json_text(encode_comparison.step_difference(result) | verdict_values))
+        return
+    if form == "csv":
+        click.echo(encode.csv(result.frame), nl=False)
+    else:
+        click.echo(f"{result.headline}\n{result.coverage}")
+        print_table(_with_values(text_columns(StepDifference.columns, result.frame, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 

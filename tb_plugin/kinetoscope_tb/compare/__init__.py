@@ -15,8 +15,11 @@ headline    how the average step changed, in a sentence
 shares      what can be compared if only one side marks steps
 runs        the view of one run, by rank
 sides       the view of one trace's steps, and their spread
+step_difference  why a step of one recording takes longer than one of another, in terms that add up
 statistics  how much means of few steps differ by chance
 tree_paths  rows of a tree by their path
+account     what the time of a step consists of
+alignment   which device work of one recording is which of another, across different code
 gate        several recordings a side: whether something became slower
 rules       limits on changes, for continuous integration
 table       the schema of a comparison

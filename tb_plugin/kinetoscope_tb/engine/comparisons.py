@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 from ..compare.changes import changes
 from ..compare.comparison import compare, compare_runs
+from ..compare.step_difference import step_difference
+from ..errors import BadParameter
+from ..measures.recording.contents import has_device_events
 from ..trace import Trace
 from .answers import Missing
 
 if TYPE_CHECKING:
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
+    from ..compare.step_difference import Difference
     from ..view import Recorded, View
 
 
@@ -36,3 +40,14 @@ def compute_comparison(
 def compute_changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     """What changed most between both traces."""
     return changes(views, base, new)
+
+
+def compute_step_difference(base: Trace, new: Trace) -> Difference:
+    """Why the step of a trace takes longer than that of another.
+
+    Raises:
+        BadParameter: A trace has no device work.
+    """
+    if not (has_device_events(base) and has_device_events(new)):
+        raise BadParameter("step_difference aligns what devices ran; a recording without device work can't be aligned.")
+    return step_difference(base, new)

@@ -24,7 +24,7 @@ from .answers import (
     merge_run_notes,
     result_within,
 )
-from .comparisons import compute_changes, compute_comparison
+from .comparisons import compute_changes, compute_comparison, compute_step_difference
 from .doubts import doubt
 from .file_processes import FileProcesses
 from .files import event_in, read_traces
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
+    from ..compare.step_difference import Difference
     from ..distributed.run import Ranks
     from ..filesystem import Entry
     from ..reader.event import Event
@@ -429,10 +430,24 @@ class Engine:
             TraceError: One of the files can't be used.
             NotReady: It isn't computed yet.
         """
+        return self._of_both(base, new, compute_changes, views)
+
+    def step_difference(self, base: TraceFile, new: TraceFile) -> Difference:
+        """Why the step of the trace in a file takes longer than that of another, computed at the first call.
+
+        Raises:
+            BadParameter: They can't be aligned.
+            TraceError: One of the files can't be used.
+            NotReady: It isn't computed yet.
+        """
+        return self._of_both(base, new, compute_step_difference)
+
+    def _of_both(self, base: TraceFile, new: TraceFile, function: Callable[..., Result], *arguments: object) -> Result:
+        """What a function finds of the traces in two files; `arguments` come before them, and never change."""
         old_trace, new_trace = self._both(base, new, self.trace)
-        find_changes = partial(compute_changes, views, old_trace, new_trace)
+        compute = partial(function, *arguments, old_trace, new_trace)
         number = self._traces.entry(base).number
-        result = self._traces.result(new, new_trace, compute_changes, number, compute=find_changes)
+        result = self._traces.result(new, new_trace, function, number, compute=compute)
         return result_within(result, self._patience_s, "comparing")
 
     def _both(self, base: TraceFile, new: TraceFile, trace: Callable[[TraceFile], Trace]) -> tuple[Trace, Trace]:

@@ -11,6 +11,7 @@ from werkzeug.wrappers import Request
 from ..answer.recording import recording_answer
 from ..answer.run import OF_RUN, with_ranks
 from ..compare.changes import ID as CHANGES
+from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..engine.answers import Missing, NotReady, ask_all, cached_frame
@@ -174,9 +175,13 @@ def _compare(engine: Engine, request: Request) -> object:
     new = file_of(engine, query)
     base = file_of(engine, {k.removeprefix("base_"): v for k, v in query.items() if k.startswith("base_")})
     others = {k: v for k, v in query.items() if k not in (*names, *CAPTURE_NAMES)}
-    if query["view"] == CHANGES:
+    answer: dict[str, Any]
+    if query["view"] in (CHANGES, STEP_DIFFERENCE):
         query_of(request, names, optional=CAPTURE_NAMES)  # refuses other parameters
-        answer = encode_comparison.changes(engine.changes(EVERY_VIEW, base, new))
+        if query["view"] == CHANGES:
+            answer = encode_comparison.changes(engine.changes(EVERY_VIEW, base, new))
+        else:
+            answer = encode_comparison.step_difference(engine.step_difference(base, new))
     else:
         view = _find_view(query["view"])
         columns = [name for name in others.pop("columns", "").split(",") if name]

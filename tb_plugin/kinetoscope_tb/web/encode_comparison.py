@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..compare.changes import ID as CHANGES
 from ..compare.changes import Changes
+from ..compare.step_difference import ID as STEP_DIFFERENCE
+from ..compare.step_difference import StepDifference
 from ..engine.answers import Missing
 from ..pictures import parent_column
 from ..view import column_descriptions
@@ -15,6 +17,7 @@ from .encode import column_values, table, view_answer
 if TYPE_CHECKING:
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
+    from ..compare.step_difference import Difference
     from ..view import View
 
 
@@ -40,3 +43,13 @@ def changes(result: ChangeList) -> dict[str, Any]:
     """What changed most between two traces."""
     basis = {**asdict(result.basis), "words": result.basis.words}
     return {"view": CHANGES, "headline": result.headline, "basis": basis, **table(Changes.columns, result.frame)}
+
+
+def step_difference(result: Difference) -> dict[str, Any]:
+    """Why a step takes longer; the times of the rows add up to those of the steps."""
+    steps = {
+        side: {"name": account.step, "ns": account.length_ns, "matched_frac": share}
+        for side, account, share in zip(("base", "new"), (result.base, result.new), result.matched_frac, strict=True)
+    }
+    words = {"headline": result.headline, "coverage": result.coverage}
+    return {"view": STEP_DIFFERENCE, **words, "steps": steps, **table(StepDifference.columns, result.frame)}

@@ -1,0 +1,70 @@
+"""The terms of a difference: which work is whose, and that they add up."""
+
+import pytest
+
+from kinetoscope_tb.compare.step_difference import step_difference
+from support.build import TraceBuilder
+
+SHAPES = [[64, 64], [64, 64]]
+
+
+def step(kernels, communication=0):
+    """One step: kernels (operator, name, duration, shapes) one after the other, then a collective."""
+    trace, at = TraceBuilder().step(1, 0, 10_000), 100
+    for number, (operator, name, dur, shapes) in enumerate(kernels, 1):
+        if operator:
+            trace.op(operator, at - 90, 80, **{"Input Dims": shapes, "Input type": ["float"] * len(shapes)})
+        trace.launch(at - 80, 10, number).kernel(name, at, dur, number)
+        at += max(dur, 100) + 100
+    if communication:
+        trace.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, communication, 99)
+    return trace.build()
+
+
+def terms(difference):
+    columns = ("kind", "base", "new", "delta_ns")
+    return {(kind, base, new): delta for kind, base, new, delta in difference.frame.select(columns).iter_rows()}
+
+
+MM, ADD = ("aten::mm", "sgemm", 400, SHAPES), ("aten::add", "add_kernel", 200, SHAPES)
+GELU = ("aten::gelu", "gelu_kernel", 300, [[64, 64]])
+
+
+def test_the_same_work_by_another_kernel_is_one_term():
+    difference = step_difference(step([MM, ADD]), step([("aten::mm", "Cijk_Ailk_Bljk", 700, SHAPES), ADD]))
+    assert terms(difference)["same work", "aten::mm", "aten::mm"] == 300
+    assert difference.matched_frac == (1.0, 1.0)
+    assert difference.frame["base_ns"].sum() == difference.base.length_ns
+    assert difference.frame["new_ns"].sum() == difference.new.length_ns
+
+
+def test_work_that_one_side_has_alone():
+    difference = step_difference(step([MM, ADD, GELU]), step([MM, GELU]))
+    assert terms(difference)["only in base", "aten::add", ""] == -200
+    assert terms(difference)["same work", "aten::gelu", "aten::gelu"] == 0
+
+
+def test_fused_work_is_the_same_work():
+    base = step([MM, ADD, GELU, MM])
+    new = step([MM, ("triton_poi_fused_add_gelu_0", "triton_poi_fused_add_gelu_0", 350, SHAPES), MM])
+    found = terms(step_difference(base, new))
+    assert found["same work", "aten::add + aten::gelu", "triton_poi_fused_add_gelu_0"] == -150
+
+
+def test_exposed_communication_is_a_term_of_its_own():
+    difference = step_difference(step([MM], communication=500), step([MM], communication=900))
+    assert terms(difference)["exposed communication", "all_reduce", "all_reduce"] == 400
+    assert "of which" in difference.headline
+
+
+def test_equal_steps_have_no_terms_that_differ():
+    difference = step_difference(step([MM, ADD]), step([MM, ADD]))
+    assert set(difference.frame["delta_ns"]) == {0}
+    assert difference.headline.endswith(", 0.0 %.")
+
+
+@pytest.mark.parametrize("sides", [([], [MM]), ([MM], []), ([], [])])
+def test_a_side_without_kernels(sides):
+    difference = step_difference(*(step(side, communication=100) for side in sides))
+    for side, account in (("base", difference.base), ("new", difference.new)):
+        assert difference.frame[f"{side}_ns"].sum() == account.length_ns
