@@ -42,6 +42,14 @@ def test_a_step_and_an_operator_of_the_trace_show_their_memory_in_the_snapshot(p
             view="operators", filter="aten::mm", row="0", open="snapshot_operators", run="job", worker="rank0", span="4"
         )
         expect(operators.locator("tr.row")).to_have_count(1)
+        app.go(run="job", worker="rank0", span="4", view="memory_curve", row="", open="", filter="")
+        page.get_by_role("tab", name="Snapshot").click()
+        page.get_by_role("button", name=re.compile("^Open ")).click()
+        app.settle()
+        expect(page.get_by_role("region", name="Blocks over time")).to_be_visible()
+        expect(page.get_by_role("navigation", name="Views").get_by_role("button")).to_have_text(
+            [re.compile("^Overview"), re.compile("^Memory"), re.compile("^Trace health")]
+        )
 
 
 def use_bands(page):

@@ -354,6 +354,11 @@ export const snapshotPlace = computed(() => {
   return place && { ...place, version: listedSpan(place.run, place.worker, place.span)?.stamp ?? "" };
 });
 
+/** Whether the trace lacks a view that the memory snapshot next to it has. */
+export const isInSnapshot = (id: string): boolean =>
+  snapshotPlace.value !== undefined && id in missing.value &&
+  catalogue.value.some((view) => view.in_rows_of_trace && missing.value[view.id] === missing.value[id]);
+
 /** What a step of the trace is called. */
 export const stepWord = computed(() => readyState.value?.step_noun ?? "step");
 

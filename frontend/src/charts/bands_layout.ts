@@ -16,7 +16,7 @@ export interface Piece {
   high: number;
 }
 
-/** The pieces of bands, which come in the order in which they begin. */
+/** The pieces of bands; those that begin at one time lie in their order. */
 export function stackBands(bands: Band[]): Piece[] {
   const pieces: Piece[] = [];
   const open: { band: Band; low: number; since: number }[] = []; // from the lowest to the highest
@@ -37,7 +37,7 @@ export function stackBands(bands: Band[]): Piece[] {
       top -= height;
     }
   };
-  for (const band of bands) {
+  for (const band of bands.toSorted((a, b) => a.begin - b.begin)) {
     if (band.end <= band.begin) continue;
     endUntil(band.begin);
     open.push({ band, low: top, since: band.begin });

@@ -5,6 +5,7 @@ import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";
 import {
   findingViews,
+  isInSnapshot,
   missing,
   openEntry,
   openTab,
@@ -91,7 +92,7 @@ const STEPS: Record<string, (at: number, count: number) => number> = {
 /** The tabs that the trace has data for; all of them if it has none for the entry, and always the open one. */
 function shownTabs(): ViewEntry[] {
   const { tabs } = openEntry.value!;
-  const shown = tabs.filter(({ id }) => !(id in missing.value) || id === openTab.value!.id);
+  const shown = tabs.filter(({ id }) => !(id in missing.value) || isInSnapshot(id) || id === openTab.value!.id);
   return shown.every(({ id }) => id in missing.value) ? tabs : shown;
 }
 

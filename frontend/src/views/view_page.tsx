@@ -11,10 +11,13 @@ import {
   detailsOf,
   entries,
   go,
+  isInSnapshot,
+  labelsOf,
   leadOf,
   missing,
   openEntry,
   openTab,
+  openTrace,
   pageOf,
   parametersOf,
   placeLabels,
@@ -304,9 +307,22 @@ interface Shown {
   noted?: string;
 }
 
+/** What the trace lacks, and the memory snapshot next to it has. */
+function InSnapshot() {
+  const { run, worker, span } = snapshotPlace.value!;
+  return (
+    <Notice title="The memory snapshot of the same time is a recording of its own">
+      <button type="button" onClick={() => openTrace({ run, worker, span })}>
+        Open {labelsOf({ run, worker, span }).run}
+      </button>
+    </Notice>
+  );
+}
+
 /** One view with its tools, its pictures and its table. */
 export function View({ entry, about = NOTHING, place, noted }: Shown) {
   const isCompared = comparisonBase.value !== null && !place && entry.comparable_columns.length > 0;
+  if (!place && isInSnapshot(entry.id)) return <InSnapshot />;
   return (
     <Scoped entry={entry}>
       {isCompared ? <ComparedView entry={entry} /> : <SingleView about={about} place={place} noted={noted} />}

@@ -13,7 +13,7 @@ import polars as pl
 from ..discovery import newest_span, run_labels, span_labels
 from ..engine.answers import LoadingProgress, Missing, Partial
 from ..measures.calls.kernel_names import labels_of_kernels
-from ..measures.recording.contents import MAY_BE_IN_CAPTURES, has_communication, has_graphs
+from ..measures.recording.contents import MAY_BE_IN_CAPTURES, has_communication, has_graphs, is_trace
 from ..measures.recording.vendor import vendor_terms
 from ..trace.model import NO_CAPTURES
 from ..trace.steps import step_noun
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
 _ONLY_RANK = "The job ran as one rank, so there are no others to compare it with."
+_NO_SLICES = "A memory snapshot has no slices. Memory shows its blocks over time."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
@@ -96,6 +97,7 @@ def state(
         captures: Files that may be chosen to say what its graphs launch.
     """
     missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
+    missing["timeline"] = None if is_trace(trace) else _NO_SLICES
     return {
         "state": "ready",
         "path": shown,

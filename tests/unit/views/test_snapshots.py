@@ -1,5 +1,7 @@
 """Views of memory snapshots."""
 
+from random import Random
+
 import pytest
 
 from kinetoscope_tb.compare.comparison import compare
@@ -133,6 +135,29 @@ def test_bands_are_of_the_blocks_that_fill_the_time_shown():
     assert (some["time_ns"][0], some["time_ns"][-1]) == tuple(narrow.values())
 
 
+def test_the_peak_of_nested_ranges_is_the_highest_level_in_each():
+    allocator, rng, open_ranges = Allocator(8 * GIB), Random(3), []
+    blocks = [allocator.allocate(MIB)]
+    for nth in range(400):
+        is_end = bool(open_ranges) and rng.random() < 0.5
+        stage, name = ("END", open_ranges.pop()) if is_end else ("START", f"range {nth}")
+        open_ranges += [] if is_end else [name]
+        allocator.annotations.append({"stage": stage, "name": name, "device": 0, "time_us": allocator._now + 1})
+        blocks.append(allocator.allocate(rng.randrange(1, 9) * MIB))
+        if rng.random() < 0.6:
+            allocator.free(blocks.pop(rng.randrange(len(blocks))))
+    trace = read_snapshot(allocator)
+    levels = VIEWS["snapshot_levels"].frame(trace, {}).select("time_ns", "allocated_bytes").rows()
+    for begin, end, peak in VIEWS["snapshot_ranges"].frame(trace, {}).select("time_ns", "end_ns", "peak_bytes").rows():
+        before = [level for time, level in levels if time < begin]
+        assert peak == max([*before[-1:], *(level for time, level in levels if begin <= time <= end)])
+
+
+def test_a_snapshot_alone_has_neither_steps_nor_advice():
+    trace = read_snapshot(small_snapshot())
+    assert [VIEWS[view].is_missing(trace) for view in ("steps", "advice", "snapshot_levels")] == [True, True, False]
+
+
 def test_a_block_has_the_ranges_and_the_metadata_of_its_allocation():
     allocator = Allocator(2 * GIB)
     allocator.allocate(MIB)
@@ -144,10 +169,10 @@ def test_a_block_has_the_ranges_and_the_metadata_of_its_allocation():
     allocator.events[-1] |= {"user_metadata": "kv cache", "compile_context": "3/1"}
     trace = read_snapshot(allocator)
     blocks = VIEWS["snapshot_blocks"].frame(trace, {})
-    row = first("snapshot_block", trace, device=0, block=blocks["block"][-1])
+    row = first("snapshot_block", trace, device=0, block=blocks["block"][0])
     assert (row["ranges"], row["stream"]) == ("step › forward", 7)
     assert (row["user_metadata"], row["compile_context"]) == ("kv cache", "3/1")
-    assert first("snapshot_block", trace, block=blocks["block"][0])["ranges"] is None
+    assert first("snapshot_block", trace, block=blocks["block"][1])["ranges"] is None
 
 
 def leaking(request):
@@ -241,4 +266,5 @@ def test_parts_of_a_segment_show_its_blocks_and_holes():
     assert rows["unused_bytes"].sum() == segments["unused_bytes"].sum()
     by_segment = [group["used_frac"].to_list() for group in rows.partition_by("segment", maintain_order=True)]
     assert [sum(parts) for parts in by_segment] == [0, 0, 60, 0, 60]
+    assert rows["segment"].unique(maintain_order=True).to_list()[:2] == ["#1 1.00 GiB", "#2 16.00 MiB"]
     assert by_segment[2] == [1] * 60 + [0] * 4  # 15 MiB of 16, and a hole

@@ -13,7 +13,7 @@ _PARTS = 1000  # of a range of time: a block that is alive for less counts as al
 
 
 def blocks_between(trace: Trace, snapshot: DeviceSnapshot, begin_ns: int, end_ns: int) -> pl.DataFrame:
-    """The blocks that fill most of a range of time, by bytes times ns, in the order in which they were allocated.
+    """The blocks that fill most of a range of time, by bytes times ns, the largest first.
 
     `time_ns` and `end_ns` are the ends of the history where a block is older, or is alive at its end; there
     `lifetime_ns` is missing. `block` is its row in the lives of the snapshot.
@@ -22,8 +22,8 @@ def blocks_between(trace: Trace, snapshot: DeviceSnapshot, begin_ns: int, end_ns
     length = pl.min_horizontal("end_ns", pl.lit(end_ns)) - pl.max_horizontal("time_ns", pl.lit(begin_ns))
     area = pl.col("size").cast(pl.Float64) * pl.max_horizontal(length, pl.lit((end_ns - begin_ns) // _PARTS + 1))
     largest = blocks.with_columns(area=area).top_k(MOST, by=["area", "block"], reverse=[False, True])
-    order = ["begin", "size", "block"]
-    return with_places(trace, largest.sort(order, descending=[False, True, False]))
+    order = ["size", "begin", "block"]
+    return with_places(trace, largest.sort(order, descending=[True, False, False]))
 
 
 def timed_lives(snapshot: DeviceSnapshot) -> pl.DataFrame:

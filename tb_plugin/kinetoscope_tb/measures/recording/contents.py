@@ -133,6 +133,11 @@ def has_snapshot_alone(trace: Trace) -> bool:
     return has_snapshot(trace) and trace.host_events.is_empty() and trace.device_events.is_empty()
 
 
+def is_trace(trace: Trace) -> bool:
+    """Whether it isn't a memory snapshot alone."""
+    return not has_snapshot_alone(trace)
+
+
 @once_per_trace
 def has_snapshot_failure(trace: Trace) -> bool:
     """Whether there is any allocation of a memory snapshot that failed."""

@@ -38,7 +38,7 @@ class SnapshotBlocks(OfSnapshot):
 def snapshot_blocks(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """In the order of their allocation, device by device."""
+    """The largest first, device by device."""
     snapshots = chosen_snapshots(trace, device)
     begin, end = time_range(snapshots, from_ns, to_ns)
     tables = [

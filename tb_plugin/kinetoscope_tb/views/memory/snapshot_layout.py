@@ -27,7 +27,7 @@ class SnapshotLayout(OfSnapshot):
     key, weight = ("segment", "part"), "used_frac"
     picture = Heatmap("segment", "part")
 
-    segment = Column(TEXT, "Size, number, pool and stream of the segment, and its device if there are several.")
+    segment = Column(TEXT, "Number and size of the segment; its pool, stream and device where they differ.")
     part = Column(ID, "Number of the part, from the start of the segment.")
     used_frac = Column(FRACTION, "How much of the part is in tensors, or is freed and still used by another stream.")
     used_bytes = Column(BYTES, "The same in bytes.")
@@ -59,12 +59,10 @@ def snapshot_layout(trace: Trace) -> pl.DataFrame:
 
 
 def _names(segments: pl.DataFrame) -> list[str]:
-    has_devices = segments["device"].n_unique() > 1
-    rows = segments.select("total_size", "pool", "stream", "device").rows()
-    return [
-        f"{memory_size(size)} #{nth} {pool} stream {stream}" + (f" device {device}" if has_devices else "")
-        for nth, (size, pool, stream, device) in enumerate(rows, 1)
-    ]
+    columns = [segments[name] for name in ("pool", "stream", "device") if segments[name].n_unique() > 1]
+    names = [f"#{nth} {memory_size(size)}" for nth, size in enumerate(segments["total_size"], 1)]
+    texts = [[f", {column.name} {value}" for value in column] for column in columns]
+    return ["".join(parts) for parts in zip(names, *texts, strict=True)]
 
 
 def _used_bytes(trace: Trace, segments: pl.DataFrame) -> np.ndarray:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
 from ...measures.memory.snapshot_ranges import snapshot_ranges_of
-from ...measures.memory.snapshots import DeviceSnapshot, OfSnapshot, chosen_snapshots, time_range
+from ...measures.memory.snapshots import DeviceSnapshot, Ints, OfSnapshot, chosen_snapshots, time_range
 from ...measures.recording.contents import has_snapshot
 from ...table import BYTES, ID, INSTANT, TEXT, Column
 from ...trace import Trace
@@ -56,17 +58,31 @@ def _with_levels(snapshot: DeviceSnapshot, ranges: pl.DataFrame) -> pl.DataFrame
     begin, end = (ranges[name].to_numpy() for name in ("time_ns", "end_ns"))
     first, behind = np.searchsorted(snapshot.times, begin), np.searchsorted(snapshot.times, end)
     behind[end >= last] = snapshot.times.size
-    peaks = [int(levels[i : k + 1].max()) for i, k in zip(first.tolist(), behind.tolist(), strict=True)]
     return ranges.select(
         device=pl.lit(snapshot.device, pl.Int64),
         kind="kind",
         name="name",
         time_ns="time_ns",
         end_ns="end_ns",
-        peak_bytes=pl.Series(peaks, dtype=pl.Int64),
+        peak_bytes=pl.Series(_peaks(levels, first, behind), dtype=pl.Int64),
         growth_bytes=pl.Series(levels[behind] - levels[first], dtype=pl.Int64),
         lane="lane",
     )
+
+
+def _peaks(levels: Ints, first: Ints, last: Ints) -> list[int]:
+    """The highest level from each first position to each last one, by the maxima of parts: ranges can be nested."""
+    part = math.isqrt(levels.size)
+    maxima = np.maximum.reduceat(levels, np.arange(0, levels.size, part))
+
+    def peak(begin: int, end: int) -> int:
+        low, high = -(-begin // part), end // part
+        if low >= high:
+            return int(levels[begin:end].max())
+        ends = levels[begin : low * part], maxima[low:high], levels[high * part : end]
+        return max(int(values.max()) for values in ends if values.size)
+
+    return [peak(begin, end + 1) for begin, end in zip(first.tolist(), last.tolist(), strict=True)]
 
 
 VIEW = View(

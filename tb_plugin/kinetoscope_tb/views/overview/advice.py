@@ -12,6 +12,7 @@ import polars as pl
 from ...advice.advice import CATEGORIES
 from ...advice.given import given_advice
 from ...diagnostics.diagnose import diagnose
+from ...measures.recording.contents import is_trace
 from ...measures.time.idle_causes import split_gaps_of_devices
 from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...trace import Trace
@@ -71,6 +72,7 @@ VIEW = View(
     table=Advice,
     title="Advice",
     entry="Overview",
+    needs=is_trace,
     hint="The trace has no events with a duration.",
     within="recording",
     shares=split_gaps_of_devices,

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, map_categories
+from ...measures.recording.contents import is_trace
 from ...measures.serving.iterations import iteration_of, iterations, marks
 from ...measures.time.breakdown import CATEGORIES, breakdown
 from ...names.kernels import step_number
@@ -101,6 +102,8 @@ VIEW = View(
     table=Steps,
     title="Steps",
     entry="Overview",
+    needs=is_trace,
+    hint="A memory snapshot has no steps; a trace of the same time has.",
     within="steps",
     slices=Slices(events_of_row, row_of, are_highlighted=False),
     time=RowTime("start_ns", length="total_ns"),
