@@ -155,7 +155,8 @@ class Listing:
         """The memory snapshot of the same worker and span that our recorder wrote next to a trace."""
         name = last_part(file.path)
         path = f"{file.path[: -len(name)]}{snapshot_name(name)}"
-        return next((other for other in self.files if other.is_snapshot and other.path == path), None)
+        paths = {path, f"{path}.gz", f"{path}.zst"}
+        return next((other for other in self.files if other.is_snapshot and other.path in paths), None)
 
     @property
     def newest_run(self) -> str | None:

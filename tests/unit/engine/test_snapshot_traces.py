@@ -98,7 +98,11 @@ def test_a_large_trace_is_read_only_if_it_was_chosen(snapshot: Path, monkeypatch
     assert _operators(snapshot, trace) == ["aten::mm"]
 
 
-def test_a_trace_knows_the_snapshot_of_its_worker_and_span(snapshot: Path) -> None:
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_a_trace_knows_the_snapshot_of_its_worker_and_span(snapshot: Path, ending: str) -> None:
+    if ending:
+        snapshot.with_name(f"{snapshot.name}{ending}").write_bytes(gzip.compress(snapshot.read_bytes()))
+        snapshot.unlink()
     for name in ("rank0.104", "rank1.104", "rank0.10"):
         _write_trace(snapshot.with_name(f"{name}.pt.trace.json.gz"), "aten::mm")
     listing = list_path(str(snapshot.parent))

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...measures.memory.snapshots import BEFORE, HINT, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
+from ...measures.memory.snapshots import BEFORE, DeviceSnapshot, OfSnapshot, device_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
 from ...table import BYTES, COUNT, TEXT, Column
 from ...trace import Trace
@@ -88,6 +88,6 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
-    hint=HINT,
+    hint="No line of a memory snapshot holds more at the end of the history than at its beginning.",
     within="recording",
 )
