@@ -1,5 +1,5 @@
 import { deepStrictEqual as assertEquals } from "node:assert/strict";
-import { stackBands } from "../src/charts/bands_layout.ts";
+import { highestInParts, stackBands } from "../src/charts/bands_layout.ts";
 
 const band = (row: number, begin: number, end: number, height: number) => ({ row, begin, end, height });
 
@@ -35,4 +35,12 @@ Deno.test("all bands together are as high as those that are open", () => {
     at.forEach(({ low }, i) => assertEquals(low, i ? at[i - 1]!.high : 0));
     assertEquals(at.at(-1)?.high ?? 0, open.reduce((sum, { height }) => sum + height, 0));
   }
+});
+
+Deno.test("a level is drawn as high as it gets in each part of the time", () => {
+  const times = [0, 10, 11, 40], values = [1, 9, 2, 5];
+  assertEquals(highestInParts(times, values, 0, 40, 4), [1, 9, 2, 2]);
+  assertEquals(highestInParts(times, values, 0, 44, 4), [9, 2, 2, 5]);
+  assertEquals(highestInParts(times, values, 12, 20, 2), [2, 2]);
+  assertEquals(highestInParts(times, values, -10, 10, 2), [0, 1]);
 });

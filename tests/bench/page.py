@@ -28,17 +28,19 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from browser.app import ENTRY, address  # the tests' own
 from browser.conftest import BROWSERS, FLAGS
 from contract.running import Server, serving
+from support.large_snapshots import write_large_snapshot
 from support.waiting import wait_for
 
 CONTENT_MS, FRAME_MS = 150, 16.7
 P95 = 0.95
-EVENTS_MB, CALLS, ROUNDS = 260, 100_000, 5  # a million events; rows of a table
-QUICK_MB, QUICK_CALLS, QUICK_ROUNDS = 13, 5_000, 1
+EVENTS_MB, CALLS, SNAPSHOT_MB, ROUNDS = 260, 100_000, 770, 5  # a million events; rows of a table; five million events
+QUICK_MB, QUICK_CALLS, QUICK_SNAPSHOT_MB, QUICK_ROUNDS = 13, 5_000, 20, 1
 FRAMES, PAUSE = 120, 6  # of a movement; from one action to the next
 WITHIN_MS = 120_000
 WARM_S = 600  # to read a trace and to compute a view of it
 VIEWPORT = {"width": 1440, "height": 900}
-MILLION, WIDE = "million", "wide"
+MILLION, WIDE, SNAPSHOT_FOLDER = "million", "wide", "snapshot"
+SNAPSHOT = f"{SNAPSHOT_FOLDER}/memory"  # the run of the snapshots in that folder
 SECOND = os.sysconf("SC_CLK_TCK")
 
 CONTENT = """main :is([role=treegrid] tr.row, svg, canvas, .card, .strip, .sentence, .notice):not(.skeleton *)"""
@@ -122,7 +124,7 @@ POINT = "on('{}', 'pointermove', PointerEvent, {{x: (i * 7 % 100) / 100, y: 0.2 
 ZOOM = "on('{}', 'wheel', WheelEvent, {{deltaY: i % 60 < 30 ? -40 : 40, ctrlKey: true, x: 0.4}})"
 PAN = "on('{}', 'wheel', WheelEvent, {{deltaX: i % 60 < 30 ? 40 : -40}})"
 ZOOMED = "for (let i = 0; i < 10; i++) on('{}', 'wheel', WheelEvent, {{deltaY: -100, ctrlKey: true}})"
-FLAME, TIMELINE, CURVE = ".flames canvas", ".body-canvas", ".curves .plot"
+FLAME, TIMELINE, CURVE, BANDS = ".flames canvas", ".body-canvas", ".curves .plot", ".bands canvas"
 DRAWN = ".stage:not([aria-busy]) .body-canvas"
 MOVEMENTS = [
     *table("operators", "operators"),
@@ -137,6 +139,8 @@ MOVEMENTS = [
     Movement("timeline: pan", "timeline", DRAWN, PAN.format(TIMELINE), run=MILLION),
     Movement("timeline: point", "timeline", DRAWN, POINT.format(TIMELINE), run=MILLION),
     Movement("timeline, nothing repeats: zoom", "timeline", DRAWN, ZOOM.format(TIMELINE)),
+    Movement("snapshot, blocks over time: zoom", "snapshot_levels", BANDS, ZOOM.format(BANDS), run=SNAPSHOT),
+    Movement("snapshot, blocks over time: point", "snapshot_levels", BANDS, POINT.format(BANDS), run=SNAPSHOT),
 ]
 
 
@@ -264,16 +268,20 @@ def with_cpu(words: str, spent: list[tuple[float, float]]) -> str:
 
 def report_page(folder: Path, *, is_quick: bool) -> None:
     """Print all of it."""
-    megabytes, calls, rounds = (QUICK_MB, QUICK_CALLS, QUICK_ROUNDS) if is_quick else (EVENTS_MB, CALLS, ROUNDS)
+    full, quick = (EVENTS_MB, CALLS, SNAPSHOT_MB, ROUNDS), (QUICK_MB, QUICK_CALLS, QUICK_SNAPSHOT_MB, QUICK_ROUNDS)
+    megabytes, calls, snapshot_megabytes, rounds = quick if is_quick else full
     logdir, recording = folder / "logdir", folder / "training.json.gz"
-    for run in (MILLION, WIDE):
+    for run in (MILLION, WIDE, SNAPSHOT_FOLDER):
         (logdir / run).mkdir(parents=True)
     training.write_recording(recording)
     events = write(logdir / MILLION / "rank0.1.pt.trace.json", megabytes, recording)
     wide = write_wide(logdir / WIDE / "rank0.1.pt.trace.json", calls)
-    print(f"\nthe page in Chromium, of {events:,} events, and of {wide:,} of which none repeats")
+    blocks = write_large_snapshot(logdir / SNAPSHOT_FOLDER / "rank0.1.memory.pickle", snapshot_megabytes * 1_000_000)
+    print(
+        f"\nthe page in Chromium, of {events:,} events, of {wide:,} of which none repeats, and of {blocks:,} of a snapshot"
+    )
     with serving(f"--logdir={logdir}") as server, chromium(server) as browser:
-        for run in (MILLION, WIDE):
+        for run in (MILLION, WIDE, SNAPSHOT):
             warm_up(server, run)
         report_content(browser, rounds)
         report_movements(browser, rounds, calls)

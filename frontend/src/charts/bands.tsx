@@ -8,7 +8,7 @@ import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
-import { type Band, type Piece, stackBands } from "./bands_layout.ts";
+import { type Band, highestInParts, type Piece, stackBands } from "./bands_layout.ts";
 import { rowAt } from "./curve_lines.ts";
 import { clearCanvas, readColors } from "./flame_canvas.ts";
 import { useMarks } from "./marks.ts";
@@ -130,39 +130,38 @@ function write(pen: CanvasRenderingContext2D, ink: string, text: string, left: n
   if (textWidth(cut, 12) < wide - 6) pen.fillText(cut, left + 4, middle);
 }
 
-/** Draws what is in sight; the marked row has a frame. */
-function paint(
+/** Draws bands, with their names where there is room. */
+function paintBands(
   pen: CanvasRenderingContext2D,
-  scene: Scene,
-  frame: Frame,
-  inks: string[],
-  names: Names,
-  marked: number,
+  { pieces, head, top }: Scene,
+  { from, to, width }: Frame,
+  look: { inkOf: (row: number) => string; text: string; names: Names; of?: number },
 ) {
-  const { pieces, levels: { times, lines }, ranges, head, top } = scene, { from, to, width } = frame;
-  pen.translate(0, head);
   const x = (time: number) => ((time - from) / Math.max(1, to - from)) * width;
-  const y = (value: number) => HEIGHT * (1 - value / top);
-  lines.forEach(({ values }, i) => {
-    pen.fillStyle = inks[i]!;
-    pen.beginPath();
-    pen.moveTo(x(times[0]!), HEIGHT);
-    values.forEach((value, at) => {
-      pen.lineTo(x(times[at]!), y(value));
-      pen.lineTo(x(times[at + 1] ?? times[at]!), y(value));
-    });
-    pen.lineTo(x(times.at(-1)!), HEIGHT);
-    pen.fill();
-  });
+  const y = (value: number) => head + HEIGHT * (1 - value / top);
   for (const { row, from, to, low, high } of pieces) {
     const left = Math.max(0, x(from)), wide = Math.min(width, x(to)) - left, tall = y(low) - y(high);
-    if (wide < LEAST) continue;
-    pen.fillStyle = row === marked ? inks.at(-1)! : inks[2 + scene.inks.get(row)!]!;
+    if (wide < LEAST || row !== (look.of ?? row)) continue;
+    pen.fillStyle = look.inkOf(row);
     pen.fillRect(left, y(high), wide, tall > 3 ? tall - 1 : tall);
-    if (tall >= LEAST_LABEL[1]!) write(pen, inks.at(-2)!, names(row), left, wide, y(high) + tall / 2);
+    if (tall >= LEAST_LABEL[1]!) write(pen, look.text, look.names(row), left, wide, y(high) + tall / 2);
   }
+}
+
+/** Draws what is in sight. Levels are columns of a pixel: a path of thousands of steep lines takes a tenth of a second. */
+function paint(pen: CanvasRenderingContext2D, scene: Scene, frame: Frame, inks: string[], names: Names) {
+  const { levels: { times, lines }, ranges, head, top } = scene, { from, to, width } = frame;
+  const x = (time: number) => ((time - from) / Math.max(1, to - from)) * width;
+  lines.forEach(({ values }, i) => {
+    pen.fillStyle = inks[i]!;
+    highestInParts(times, values, from, to, Math.round(width)).forEach((value, column) => {
+      const tall = (HEIGHT * value) / top;
+      pen.fillRect(column, head + HEIGHT - tall, 1, tall);
+    });
+  });
+  paintBands(pen, scene, frame, { inkOf: (row) => inks[2 + scene.inks.get(row)!]!, text: inks.at(-2)!, names });
   for (const { name, from, to, lane } of ranges) {
-    const left = Math.max(0, x(from)), wide = Math.min(width, x(to)) - left, above = lane * LANE - head;
+    const left = Math.max(0, x(from)), wide = Math.min(width, x(to)) - left, above = lane * LANE;
     if (wide < 0) continue;
     pen.fillStyle = inks[0]!;
     pen.fillRect(left, above, Math.max(1, wide - 1), LANE - 1);
@@ -201,19 +200,22 @@ function Chart({ drawn, levels, ranges, value }: { drawn: Drawn; levels: Table; 
   const ordered = useMemo(() => [...scene.inks.keys()], [scene]);
   const marks = useMarks(ordered, `${drawn.entry.title} ${value}`, tip);
   const inks = useRef<string[] | null>(null); // read again when the theme changes
+  const unmarked = useRef<HTMLCanvasElement | null>(null); // what a pointer that moves doesn't change
+  const drawMarked = () => {
+    if (!unmarked.current) return;
+    const pen = clearCanvas(canvas.current!, width, HEIGHT + scene.head), [text, ink] = inks.current!.slice(-2);
+    pen.drawImage(unmarked.current, 0, 0, width, HEIGHT + scene.head);
+    if (marks.row >= 0) paintBands(pen, scene, frame, { inkOf: () => ink!, text: text!, names: nameOf, of: marks.row });
+  };
   const draw = () => {
     if (!width) return;
     inks.current ??= readColors(box.current!, [...BEHIND, ...FILLS, OTHER, "var(--text)", "var(--accent)"]);
-    paint(
-      clearCanvas(canvas.current!, width, HEIGHT + scene.head),
-      scene,
-      frame,
-      inks.current,
-      nameOf,
-      marks.row,
-    );
+    unmarked.current ??= document.createElement("canvas");
+    paint(clearCanvas(unmarked.current, width, HEIGHT + scene.head), scene, frame, inks.current, nameOf);
+    drawMarked();
   };
-  useLayoutEffect(draw, [scene, frame.from, frame.to, width, marks.row]);
+  useLayoutEffect(draw, [scene, frame.from, frame.to, width]);
+  useLayoutEffect(drawMarked, [marks.row]);
   useEffect(() => {
     const themed = new MutationObserver(() => {
       inks.current = null;

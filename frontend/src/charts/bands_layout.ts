@@ -16,6 +16,18 @@ export interface Piece {
   high: number;
 }
 
+/** The highest of the values in each of so many equal parts of a range of time; a value holds until the next time. */
+export function highestInParts(times: number[], values: number[], from: number, to: number, parts: number): number[] {
+  let row = 0;
+  return Array.from({ length: parts }, (_, part) => {
+    const [begin, end] = [part, part + 1].map((at) => from + ((to - from) * at) / parts) as [number, number];
+    while (times[row + 1]! <= begin) row++;
+    let highest = times[row]! < end ? values[row]! : 0;
+    while (times[row + 1]! < end) highest = Math.max(highest, values[++row]!);
+    return highest;
+  });
+}
+
 /** The pieces of bands; those that begin at one time lie in their order. */
 export function stackBands(bands: Band[]): Piece[] {
   const pieces: Piece[] = [];
