@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...errors import BadParameter
 from .anchors import anchors
+from .guess import path_guess
 from .likeness import Likeness
 from .pair_hmm import probable_pairs
 from .pairs import Floats, Pairs, Rows
@@ -24,7 +25,7 @@ from .units import SIGNATURE, Units
 
 _OF_MOVED = 0.9  # posterior of a unit that is out of order: nothing around it confirms it
 _FARTHEST = 50.0  # units out of order
-_MOST_CELLS = 4_000_000  # between two anchors: units of one side times those of the other; some seconds
+_MOST_UNITS = 100_000  # of a side: beyond them it takes more than some seconds
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,13 @@ def align(first: Units, second: Units) -> Alignment:
     Raises:
         BadParameter: They are too large.
     """
+    most = max(first.rows.size, second.rows.size)
+    if most > _MOST_UNITS:
+        raise BadParameter(f"Too large to align: a step has {most:,} kernels and copies; the limit is {_MOST_UNITS:,}.")
     numbers = _numbers(first, second)
-    certain = anchors(numbers[0][first.codes], numbers[1][second.codes])
-    in_order = Pairs.concat([certain, *_between(certain, first, second)])
+    sequences = (numbers[0][first.codes], numbers[1][second.codes])
+    certain = anchors(*sequences)
+    in_order = Pairs.concat([certain, *_between(certain, first, second, sequences)])
     others = _pairs_out_of_order(in_order, first, second, numbers)
     pairs = Pairs.concat([in_order, others])
     return _matches(pairs, np.isin(pairs.first, others.first), (first.rows.size, second.rows.size))
@@ -69,19 +74,15 @@ def _numbers(first: Units, second: Units) -> tuple[Rows, Rows]:
     return of_first, of_second
 
 
-def _between(certain: Pairs, first: Units, second: Units) -> Iterator[Pairs]:
+def _between(certain: Pairs, first: Units, second: Units, numbers: tuple[Rows, Rows]) -> Iterator[Pairs]:
     """The probable pairs of each stretch between two anchors; equal stretches are computed once."""
     likeness, pairs_of = Likeness(first, second), dict[tuple[bytes, bytes], Pairs]()
     for stretch, other in certain.stretches((first.codes.size, second.codes.size)):
         codes, others = first.codes[stretch], second.codes[other]
-        if codes.size * others.size > _MOST_CELLS:
-            raise BadParameter(
-                f"The steps are too large to align: where their code differs, they have {codes.size:,} and "
-                f"{others.size:,} kernels and copies, whose product is above {_MOST_CELLS:,}."
-            )
         key = (codes.tobytes(), others.tobytes())
         if key not in pairs_of:
-            pairs_of[key] = probable_pairs(likeness.odds(codes, others), (codes.size, others.size))
+            guess = path_guess(numbers[0][stretch], numbers[1][other])
+            pairs_of[key] = probable_pairs(likeness.odds(codes, others), (codes.size, others.size), guess)
         yield pairs_of[key].shift(stretch.start, other.start)
 
 

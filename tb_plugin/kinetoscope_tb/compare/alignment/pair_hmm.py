@@ -8,17 +8,20 @@ Sequence Analysis, 1998, chapter 4). The posterior of a pair is the share of the
 Pairs whose posterior exceeds one half never contradict each other, so they are an alignment, and no path needs to be
 chosen (S. Miyazawa, Protein Engineering 8, 1995).
 
-All cells of an anti-diagonal are computed at once. Far from the diagonal nothing is computed where sequences are long.
+Cells far from a guess of where the path is aren't computed where sequences are long. What is known of a cell from the
+beginning is computed again from a checkpoint before it is needed, so memory grows with the square root of the length.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
+from ...arrays.gather import NONE
+from ...arrays.native import Function
 from .pairs import Floats, Pairs, Rows
 
 Move = tuple[int, int]
@@ -28,9 +31,12 @@ _ALONE = 0.05  # after a match: that units of one side, or of the other, are lef
 _STILL_ALONE = 0.75  # after a unit that is left alone: that the next one of its side is, too
 _ALONE_TOO = 0.1  # after it: that units of the other side are
 _AGAIN = 1 - _STILL_ALONE - _ALONE_TOO
-_MOST_CELLS = 1 << 24
-_LARGE, _SMALL = 1e150, 1e-150
-_MOST_EXPONENT = 700.0  # of what exp can represent
+_MOST_CELLS = 1 << 25
+_TILE, _REACH, _CELLS = 64, 6, 560  # as in native/pair_hmm.c: columns with an exponent, units of a move, cells it needs
+_NOWHERE = -(1 << 61)  # the exponent of zeros
+_LEAST_ROWS = 64
+
+_sum_from_begin, _sum_from_end = Function("sum_from_begin"), Function("sum_from_end")
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,9 @@ class MoveOdds:
     """The odds of one move, by the indices of the last units that it matches on both sides.
 
     Args:
-        rows: By index of the first side where its row of the table begins.
+        rows: By index of the first side where its row of the table begins; negative: too few units for the move.
         columns: By index of the second side the column.
-        table: The rows, one behind the other; 0 where there are too few units for the move.
+        table: The rows, one behind the other; 0 where there are too few units of the second side.
     """
 
     rows: Rows
@@ -50,190 +56,123 @@ class MoveOdds:
     @classmethod
     def of(cls, numbers: Rows, others: Rows, table: Floats) -> MoveOdds:
         """The odds of a table by the numbers of what is matched on both sides; -1: there are too few units."""
-        height, width = table.shape
-        rows = np.where(numbers < 0, height, numbers) * (width + 1)
-        return cls(rows, np.where(others < 0, width, others), np.pad(table, (0, 1)).ravel())
-
-    def at(self, first: slice, second: slice) -> Floats:
-        """The odds where the last units are these, pairwise."""
-        odds: Floats = self.table.take(self.rows[first] + self.columns[second])
-        return odds
+        width = table.shape[1]
+        rows = np.where(numbers < 0, NONE, numbers * (width + 1))
+        return cls(rows, np.where(others < 0, width, others), np.pad(table, ((0, 0), (0, 1))).ravel())
 
 
 Odds = Mapping[Move, MoveOdds]
 """The odds of each move: how many units of the first and of the second side it matches."""
 
 
-def probable_pairs(odds: Odds, sizes: tuple[int, int]) -> Pairs:
-    """The pairs whose posterior exceeds BOUND, of two sequences of these sizes."""
-    return _Lattice(odds, *sizes).pairs()
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """Weights of an anti-diagonal by state, each as an array with room on both sides for cells of its neighbors.
+def probable_pairs(odds: Odds, sizes: tuple[int, int], guess: Floats | None = None) -> Pairs:
+    """The pairs whose posterior exceeds BOUND.
 
     Args:
-        low: Number of units of the first side at the first cell.
-        match: Of paths whose last unit is matched.
-        alone: Of those whose last unit is one of the first side, left alone.
-        other: The same of the second side.
-        before: The weights at a match that begins here.
+        odds: Of the moves.
+        sizes: Of the two sequences.
+        guess: By the number of units of the first side about how many of the second side belong to them; by default
+            both sides are as long.
     """
+    return _Lattice(odds, sizes, np.linspace(0, sizes[1], sizes[0] + 1) if guess is None else guess).pairs()
 
-    low: int
-    match: Floats
-    alone: Floats
-    other: Floats
-    before: Floats
 
-    def rescale(self, factor: float) -> None:
-        """Multiply all weights."""
-        for weights in (self.match, self.alone, self.other, self.before):
-            weights *= factor
+class _Weights:
+    """Two weights of each cell of some rows, as multiples of powers of two: an exponent for each tile of a row."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self.match, self.alone = np.zeros((rows, width)), np.zeros((rows, width))
+        self.exponents = np.full((rows, width // _TILE), _NOWHERE)
+        self.arrays = self.match, self.alone, self.exponents
+
+    def move(self, source: int, target: int) -> None:
+        """Copy the rows that a neighboring block needs."""
+        for array in self.arrays:
+            array[target : target + _REACH] = array[source : source + _REACH]
 
 
 class _Lattice:
-    """The cells: units of the first side, units of the second. An anti-diagonal has those of an equal sum.
+    """The cells: a row for each number of units of the first side, of those of the second side `width` from a base on.
 
-    Of an anti-diagonal there are cells from `low` to `high` units of the first side: all, or those near the diagonal.
-    Weights are scaled so that they don't overflow: `scale` has the logarithm of the factor by which those stored in
-    `before` are too small.
+    Blocks of rows are computed one after the other, from the beginning and back from the end.
     """
 
-    def __init__(self, odds: Odds, first: int, second: int) -> None:
-        self.odds, self.longest = odds, max(map(sum, odds))
-        sums = np.arange(first + second + 1)
-        reach, middle = _MOST_CELLS // (2 * sums.size), sums * first // (first + second)
-        self.low = np.maximum(np.maximum(0, sums - second), middle - reach)
-        self.high = np.minimum(np.minimum(first, sums), middle + reach)
-        self.width = int((self.high - self.low).max()) + 1
-        self.scale = np.zeros(sums.size)
-        self.before, self.posterior = np.zeros((sums.size, self.width)), np.zeros((sums.size, self.width))
-        self.total, self.total_scale = 0.0, 0.0
+    def __init__(self, odds: Odds, sizes: tuple[int, int], guess: Floats) -> None:
+        self.rows, columns = sizes[0] + 1, sizes[1] + 1
+        self.width = _in_tiles(max(_TILE, min(columns, _MOST_CELLS // self.rows)))
+        self.base = _base(guess, self.width, columns)
+        self.block = max(_LEAST_ROWS, 2 * isqrt(self.rows))
+        starts = np.cumsum([0, *(move.table.size for move in odds.values())])[:-1].tolist()
+        rows = [
+            np.where(move.rows < 0, NONE, move.rows + start) for move, start in zip(odds.values(), starts, strict=True)
+        ]
+        self.model = (
+            self.base,
+            *np.array(list(odds), np.int64).T,
+            np.concatenate(rows).astype(np.int32),
+            np.concatenate([move.columns for move in odds.values()]).astype(np.int32),
+            np.concatenate([move.table for move in odds.values()]),
+            np.array([_ALONE, _STILL_ALONE, _ALONE_TOO]),
+            np.zeros(_CELLS),
+        )
+        self.total, self.of_total = np.zeros(1), 0
 
     def pairs(self) -> Pairs:
         """The pairs above the bound."""
-        self._sum_from_begin()
-        self._sum_from_end()
-        diagonal, index = np.nonzero(self.posterior > BOUND)
-        first = self.low[diagonal] + index
-        order = np.lexsort((diagonal - first, first))
-        diagonal, index, first = diagonal[order], index[order], first[order]
-        return Pairs(first - 1, diagonal - first - 1, self.posterior[diagonal, index].clip(max=1.0))
+        weights, begins = _Weights(self.block + _REACH, self.width), range(0, self.rows, self.block)
+        checkpoints = list(self._checkpoints(weights, begins))
+        if not self.total[0]:
+            return Pairs.certain(*np.empty((2, 0), np.int64))
+        return Pairs.concat(list(self._pairs_of_blocks(weights, begins, checkpoints)))
 
-    def _empty(self) -> Floats:
-        return np.zeros(self.width + 2 * (self.longest + 1))
+    def _checkpoints(self, weights: _Weights, begins: range) -> Iterator[list[Floats]]:
+        """Sum up from the beginning; yields what each block begins with."""
+        for begin in begins:
+            if begin:
+                weights.move(self.block, 0)
+            yield [array[:_REACH].copy() for array in weights.arrays]
+            self._sum_from_begin(begin, weights)
 
-    def _at(self, low: int, cells: slice) -> slice:
-        """Where the weights of some cells are in an array whose first cell has `low` units of the first side."""
-        shift = self.longest + 1 - low
-        return slice(cells.start + shift, cells.stop + shift)
+    def _sum_from_begin(self, begin: int, weights: _Weights) -> None:
+        end = min(begin + self.block, self.rows)
+        arrays = (array.reshape(-1) for array in weights.arrays)
+        self.of_total = _sum_from_begin(begin, end, self.width, self.model, *arrays, self.total)
 
-    def _cells(self, diagonal: int, move: Move = (0, 0)) -> slice:
-        """The cells of an anti-diagonal that a move can end at."""
-        low, high = max(int(self.low[diagonal]), move[0]), min(int(self.high[diagonal]), diagonal - move[1])
-        return slice(low, max(low, high + 1))
+    def _pairs_of_blocks(self, before: _Weights, begins: range, checkpoints: list[list[Floats]]) -> Iterator[Pairs]:
+        """Sum up from the end; yields the pairs of each block."""
+        after, posterior = _Weights(*before.match.shape), np.zeros(before.match.shape)
+        last, of_total = begins[-1], self.of_total
+        for begin in reversed(begins):
+            end = min(begin + self.block, self.rows)
+            if begin != last:
+                for array, rows in zip(before.arrays, checkpoints[begin // self.block], strict=True):
+                    array[:_REACH] = rows
+                self._sum_from_begin(begin, before)
+                after.move(0, self.block)
+                posterior[self.block :] = posterior[:_REACH]
+                posterior[: self.block] = 0
+            facts = (before.match.reshape(-1), before.exponents.reshape(-1), self.total, of_total)
+            arrays = (array.reshape(-1) for array in after.arrays)
+            _sum_from_end(begin, end, self.width, self.model, *arrays, *facts, posterior.reshape(-1))
+            first = begin and begin + _REACH  # a row before isn't complete
+            yield self._above_bound(first, posterior[first - begin : end - begin + _REACH])
 
-    def _odds_at(self, diagonal: int, move: Move, cells: slice) -> Floats:
-        """The odds of a move that ends at these cells."""
-        last = diagonal - cells.start - 1  # index of the last unit of the second side at the first of the cells
-        stop = last - (cells.stop - cells.start)
-        return self.odds[move].at(slice(cells.start - 1, cells.stop - 1), slice(last, stop if stop >= 0 else None, -1))
+    def _above_bound(self, first: int, posterior: Floats) -> Pairs:
+        row, index = np.nonzero(posterior > BOUND)
+        return Pairs(first + row, self.base[first + row] + index, posterior[row, index].clip(max=1.0))
 
-    def _sum_from_begin(self) -> None:
-        """Sum up the weights of all paths from the beginning to each cell."""
-        recent: deque[_Weights] = deque(maxlen=self.longest)
-        logarithm = 0.0
-        for diagonal, low in enumerate(self.low.tolist()):
-            here = _Weights(low, *(self._empty() for _ in range(4)))
-            cells, own = self._cells(diagonal), self._at(low, self._cells(diagonal))
-            if diagonal:
-                last = recent[-1]
-                self._add_matches(diagonal, here, recent)
-                back = self._at(last.low, slice(cells.start - 1, cells.stop - 1))
-                here.alone[own] = _ALONE * last.match[back] + _STILL_ALONE * last.alone[back]
-                same = self._at(last.low, cells)
-                here.other[own] = (
-                    _ALONE * last.match[same] + _STILL_ALONE * last.other[same] + _ALONE_TOO * last.alone[same]
-                )
-            else:
-                here.match[own] = 1.0
-            here.before[own] = (
-                (1 - 2 * _ALONE) * here.match[own] + _AGAIN * here.alone[own] + (1 - _STILL_ALONE) * here.other[own]
-            )
-            recent.append(here)
-            largest = float(here.before.max())
-            if not _SMALL < largest < _LARGE and largest > 0:
-                logarithm += np.log(largest)
-                for weights in recent:
-                    weights.rescale(1 / largest)
-            self.scale[diagonal] = logarithm
-            self.before[diagonal, : cells.stop - cells.start] = here.before[own]
-        self.total = sum(float(weights[own][-1]) for weights in (here.match, here.alone, here.other))
-        self.total_scale = logarithm
 
-    def _add_matches(self, diagonal: int, here: _Weights, recent: deque[_Weights]) -> None:
-        for move in self.odds:
-            cells = self._cells(diagonal, move)
-            if sum(move) <= len(recent) and cells.start < cells.stop:
-                begin = recent[-sum(move)]
-                before = begin.before[self._at(begin.low, slice(cells.start - move[0], cells.stop - move[0]))]
-                here.match[self._at(here.low, cells)] += self._odds_at(diagonal, move, cells) * before
+def _in_tiles(size: int) -> int:
+    """A size rounded up to whole tiles."""
+    return -(-size // _TILE) * _TILE
 
-    def _sum_from_end(self) -> None:
-        """Sum up the weights of all paths from each cell to the end, and with them the posteriors."""
-        count = self.low.size
-        ahead = deque(
-            self._empty() for _ in range(self.longest + 1)
-        )  # by anti-diagonal: from a match that begins there
-        lows = self.low.tolist()
-        alone, other, later_low, logarithm = self._empty(), self._empty(), lows[-1], 0.0
-        for diagonal in range(count - 1, -1, -1):
-            low, cells = lows[diagonal], self._cells(diagonal)
-            own = self._at(low, cells)
-            after = ahead.popleft()[own]
-            ahead.append(self._empty())
-            to_alone = alone[self._at(later_low, slice(cells.start + 1, cells.stop + 1))]
-            to_other = other[self._at(later_low, cells)]
-            states = [self._empty() for _ in range(3)]
-            match, alone, other = states
-            match[own] = (1 - 2 * _ALONE) * after + _ALONE * (to_alone + to_other)
-            alone[own] = _AGAIN * after + _STILL_ALONE * to_alone + _ALONE_TOO * to_other
-            other[own] = (1 - _STILL_ALONE) * after + _STILL_ALONE * to_other
-            if diagonal == count - 1:
-                for weights in states:
-                    weights[own] = 1.0
-            largest = float(match.max())
-            if not _SMALL < largest < _LARGE and largest > 0:
-                logarithm += np.log(largest)
-                for weights in (*states, *ahead):
-                    weights /= largest
-            later_low = low
-            self._take_matches(diagonal, match, logarithm, ahead)
 
-    def _take_matches(self, diagonal: int, match: Floats, logarithm: float, ahead: deque[Floats]) -> None:
-        """Pass on what follows each match to where the match begins, and count its posterior."""
-        for move in self.odds:
-            cells, begin = self._cells(diagonal, move), diagonal - sum(move)
-            if cells.start >= cells.stop:
-                continue
-            weights = self._odds_at(diagonal, move, cells) * match[self._at(int(self.low[diagonal]), cells)]
-            starts = slice(cells.start - move[0], cells.stop - move[0])
-            ahead[sum(move) - 1][self._at(int(self.low[begin]), starts)] += weights
-            factor = np.exp(min(_MOST_EXPONENT, self.scale[begin] + logarithm - self.total_scale)) / self.total
-            self._count(diagonal, move, cells, weights * self._values_at(self.before, begin, starts) * factor)
-
-    def _values_at(self, values: Floats, diagonal: int, cells: slice) -> Floats:
-        """What is stored of some cells; 0 of those that are too far from the diagonal."""
-        indices = np.arange(cells.start, cells.stop) - self.low[diagonal]
-        is_stored = (indices >= 0) & (indices <= self.high[diagonal] - self.low[diagonal])
-        return np.where(is_stored, values[diagonal, np.where(is_stored, indices, 0)], 0.0)
-
-    def _count(self, diagonal: int, move: Move, cells: slice, posterior: Floats) -> None:
-        """Add the posterior of a move to those of the pairs that it consists of."""
-        for back in range(max(move)):
-            at = diagonal - back
-            indices = np.arange(cells.start, cells.stop) - (back if move[0] > 1 else 0) - self.low[at]
-            is_stored = (indices >= 0) & (indices <= self.high[at] - self.low[at])
-            self.posterior[at, indices[is_stored]] += posterior[is_stored]
+def _base(guess: Floats, width: int, columns: int) -> Rows:
+    """The first column of each row: half of the width before the guess, and never so much further that no path fits."""
+    last = max(0, _in_tiles(columns - width))
+    base = (np.rint(guess).astype(np.int64) - width // 2) // _TILE * _TILE
+    base = np.maximum.accumulate(base.clip(0, last))
+    base[-1] = last
+    stride = _TILE * max(1, width // 2 // _TILE) * np.arange(base.size)
+    from_end: Rows = np.maximum.accumulate((base - stride)[::-1])[::-1] + stride
+    return from_end.clip(0, last)

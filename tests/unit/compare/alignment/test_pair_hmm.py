@@ -42,9 +42,9 @@ def posteriors_of_all_paths(odds, first, second):
             walk(i, j + 1, "other", weight * steps["other"], pairs)
         for units, others in odds:
             if i + units <= first and j + others <= second:
-                last = slice(i + units - 1, i + units), slice(j + others - 1, j + others)
+                move = odds[units, others]
                 new = [(i + a, j + b) for a in range(units) for b in range(others)]
-                own = float(odds[units, others].at(*last)[0])
+                own = move.table[move.rows[i + units - 1] + move.columns[j + others - 1]]
                 walk(i + units, j + others, "match", weight * steps["match"] * own, [*pairs, *new])
 
     walk(0, 0, "match", 1.0, [])
@@ -81,3 +81,32 @@ def test_what_is_left_out_on_one_side_is_left_alone():
     others = np.delete(codes, slice(10, 20))
     pairs = probable_pairs({(1, 1): MoveOdds.of(codes, others, table)}, (40, 30))
     assert pairs.first.tolist() == others.tolist()
+
+
+@pytest.mark.parametrize("rows", [7, 16, 64])
+def test_blocks_and_bands_change_nothing_near_the_path(monkeypatch, rows):
+    generator = np.random.default_rng(0)
+    first = generator.integers(0, 30, 400)
+    second = np.delete(first, generator.integers(0, 400, 60))
+    table = np.full((30, 30), 1e-3)
+    np.fill_diagonal(table, 20.0)
+    moves = {(1, 1): MoveOdds.of(first, second, table)}
+    whole = probable_pairs(moves, (first.size, second.size))
+    monkeypatch.setattr(pair_hmm, "isqrt", lambda _: 0)
+    monkeypatch.setattr(pair_hmm, "_LEAST_ROWS", rows)
+    monkeypatch.setattr(pair_hmm, "_MOST_CELLS", 192 * 401)
+    parts = probable_pairs(moves, (first.size, second.size))
+    assert (parts.first == whole.first).all()
+    assert (parts.second == whole.second).all()
+    assert parts.posterior == pytest.approx(whole.posterior, abs=1e-3)
+
+
+def test_the_band_follows_a_guess_and_reaches_the_end():
+    guess = np.interp(np.arange(1001), [0, 500, 501, 1000], [0, 100, 19_000, 20_000])
+    base = pair_hmm._base(guess, 2048, 20_001)
+    assert (base % 64 == 0).all()
+    assert base[0] == 0
+    assert base[-1] + 2048 >= 20_001
+    assert (np.diff(base) >= 0).all()
+    assert np.diff(base).max() <= 1024
+    assert (np.abs(guess - base)[600:] < 2048).all()
