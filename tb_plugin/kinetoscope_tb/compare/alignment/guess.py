@@ -46,8 +46,8 @@ def _longest_rise(values: list[int]) -> list[int]:
         before.append(last[length - 1] if length else NONE)
         ends[length : length + 1] = [value]
         last[length : length + 1] = [index]
-    index, places = (last[-1] if last else NONE), list[int]()
+    index, subsequence = (last[-1] if last else NONE), list[int]()
     while index != NONE:
-        places.append(index)
+        subsequence.append(index)
         index = before[index]
-    return places[::-1]
+    return subsequence[::-1]
