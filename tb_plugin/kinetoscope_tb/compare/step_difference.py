@@ -57,12 +57,14 @@ class Difference:
         base, new: Their accounts.
         frame: StepDifference, the largest difference first.
         matched_frac: Of both sides, the share of the work that has a counterpart.
+        growth: How many times larger FLOPs and sizes of the new recording are.
     """
 
     base: Account
     new: Account
     frame: pl.DataFrame
     matched_frac: tuple[float, float]
+    growth: float
 
     @property
     def headline(self) -> str:
@@ -80,7 +82,9 @@ class Difference:
     def coverage(self) -> str:
         """How much of the work was matched, in a sentence."""
         base, new = (f"{100 * share:.0f} %" for share in self.matched_frac)
-        return f"Matched by operators, sizes, FLOPs and order: {base} of the device time of the base, {new} of the new."
+        growth = f" Sizes are {self.growth:.3g} times those of the base." if self.growth != 1 else ""
+        share = f"{base} of the device time of the base, {new} of the new."
+        return f"Matched by operators, sizes, FLOPs and order: {share}{growth}"
 
 
 def step_difference(base: Trace, new: Trace) -> Difference:
@@ -95,7 +99,7 @@ def step_difference(base: Trace, new: Trace) -> Difference:
     terms = terms.with_columns(delta_ns=pl.col("new_ns") - pl.col("base_ns"))
     in_order = terms.sort(pl.col("delta_ns").abs(), "kind", "base", "new", descending=[True, False, False, False])
     frame = StepDifference.of(in_order.select(StepDifference.schema().names()))
-    return Difference(accounts[0], accounts[1], frame, _matched_shares(rows))
+    return Difference(accounts[0], accounts[1], frame, _matched_shares(rows), alignment.growth)
 
 
 def _work(nth: int, trace: Trace, account: Account, side: Units, match: Rows) -> pl.DataFrame:

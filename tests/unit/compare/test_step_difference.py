@@ -63,6 +63,14 @@ def test_equal_steps_have_no_terms_that_differ():
     assert difference.headline.endswith(", 0.0 %.")
 
 
+def test_a_larger_batch_is_the_same_work():
+    base = [("aten::mm", "sgemm", 400, [[64, 32], [32, 32]]), ADD, GELU]
+    new = [("aten::mm", "sgemm", 900, [[256, 32], [32, 32]]), ("aten::add", "add_kernel", 800, [[256, 64], [256, 64]])]
+    difference = step_difference(step(base), step([*new, ("aten::gelu", "gelu_kernel", 1200, [[256, 64]])]))
+    assert difference.matched_frac == (1.0, 1.0)
+    assert difference.coverage.endswith("Sizes are 4 times those of the base.")
+
+
 @pytest.mark.parametrize("sides", [([], [MM]), ([MM], []), ([], [])])
 def test_a_side_without_kernels(sides):
     difference = step_difference(*(step(side, communication=100) for side in sides))

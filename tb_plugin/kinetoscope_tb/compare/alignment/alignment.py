@@ -37,12 +37,14 @@ class Alignment:
         second: The same of the second side. A match has one unit of one side, and one or several of the other.
         posterior: Of each match: of the least probable of its pairs.
         is_moved: Of each match, whether it is out of order.
+        growth: How many times larger FLOPs and sizes are on the second side, by most of the work: its batch.
     """
 
     first: Rows
     second: Rows
     posterior: Floats
     is_moved: NDArray[np.bool_]
+    growth: float
 
 
 def align(first: Units, second: Units) -> Alignment:
@@ -57,10 +59,11 @@ def align(first: Units, second: Units) -> Alignment:
     numbers = _numbers(first, second)
     sequences = (numbers[0][first.codes], numbers[1][second.codes])
     certain = anchors(*sequences)
-    in_order = Pairs.concat([certain, *_between(certain, first, second, sequences)])
+    likeness = Likeness(first, second)
+    in_order = Pairs.concat([certain, *_between(certain, first, second, sequences, likeness)])
     others = _pairs_out_of_order(in_order, first, second, numbers)
     pairs = Pairs.concat([in_order, others])
-    return _matches(pairs, np.isin(pairs.first, others.first), (first.rows.size, second.rows.size))
+    return _matches(pairs, np.isin(pairs.first, others.first), (first.rows.size, second.rows.size), likeness.growth)
 
 
 def _numbers(first: Units, second: Units) -> tuple[Rows, Rows]:
@@ -74,9 +77,11 @@ def _numbers(first: Units, second: Units) -> tuple[Rows, Rows]:
     return of_first, of_second
 
 
-def _between(certain: Pairs, first: Units, second: Units, numbers: tuple[Rows, Rows]) -> Iterator[Pairs]:
+def _between(
+    certain: Pairs, first: Units, second: Units, numbers: tuple[Rows, Rows], likeness: Likeness
+) -> Iterator[Pairs]:
     """The probable pairs of each stretch between two anchors; equal stretches are computed once."""
-    likeness, pairs_of = Likeness(first, second), dict[tuple[bytes, bytes], Pairs]()
+    pairs_of = dict[tuple[bytes, bytes], Pairs]()
     for stretch, other in certain.stretches((first.codes.size, second.codes.size)):
         codes, others = first.codes[stretch], second.codes[other]
         key = (codes.tobytes(), others.tobytes())
@@ -123,7 +128,7 @@ def _without_pair(side: Units, indices: Rows, numbers: Rows, at: Rows, near: Row
     return left.filter(pl.col("number") != NONE).sort("near")
 
 
-def _matches(pairs: Pairs, is_moved: NDArray[np.bool_], sizes: tuple[int, int]) -> Alignment:
+def _matches(pairs: Pairs, is_moved: NDArray[np.bool_], sizes: tuple[int, int], growth: float) -> Alignment:
     """Pairs as matches: those that share a unit are one."""
     shares = (np.diff(pairs.first, prepend=-1) == 0) | (np.diff(pairs.second, prepend=-1) == 0)
     number = np.cumsum(~shares) - 1
@@ -135,4 +140,4 @@ def _matches(pairs: Pairs, is_moved: NDArray[np.bool_], sizes: tuple[int, int]) 
     np.minimum.at(posterior, number, pairs.posterior)
     out_of_order = np.zeros(count, bool)
     out_of_order[number] = is_moved
-    return Alignment(sides[0], sides[1], posterior, out_of_order)
+    return Alignment(sides[0], sides[1], posterior, out_of_order, growth)

@@ -2,7 +2,8 @@
 
 Evidence is worth what chance makes of it: equal FLOPs that all units have say little, equal ones that two units have
 say a lot. What a side doesn't know is no evidence. Operators and sizes count half, since families and FLOPs say in part
-the same. Other FLOPs or another size are other work.
+the same. Other FLOPs or another size are other work, unless they differ by the one factor by which most of the work
+does: then the batches do.
 
 A unit that fuses several does their FLOPs together, reads the largest of their tensors, and takes no longer than they
 do. So does one that is split, the other way round.
@@ -37,6 +38,7 @@ _SIMILAR_TIME, _OTHER_TIME, _SPREAD = 0.5, -2.0, 0.7
 _LEAST_OF_PIECES, _MOST_OF_PIECES = 0.1, 1.3  # of the time of the pieces: what the unit that fuses them takes
 _OF_TORCH = "aten::"
 _MOST_CELLS = 1 << 21  # of a table
+_MOST_KINDS = 64  # of units of an operator on a side, by which the growth is found
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class _Kinds:
         is_helper: As in SIGNATURE.
         is_vague: Whether the operator may be a fused one, so that another one is no evidence.
         worth: Of family, operator, flop and size: the evidence that an equal value is.
+        growth: How much larger FLOPs and sizes are on the other side, where they depend on the batch.
     """
 
     family: Rows
@@ -60,10 +63,11 @@ class _Kinds:
     is_helper: NDArray[np.bool_]
     is_vague: NDArray[np.bool_]
     worth: pl.DataFrame
+    growth: float
 
 
 class Likeness:
-    """Odds for the units of two sides."""
+    """Odds for the units of two sides; `growth` is how much larger FLOPs and sizes are on the second one."""
 
     def __init__(self, first: Units, second: Units) -> None:
         both = pl.concat(
@@ -77,7 +81,8 @@ class Likeness:
             flop=pl.when("is_helper").then(UNKNOWN).otherwise("flop"),
         )
         worth = numbers.select(_worth(name) for name in ("family", "operator", "flop", "size"))
-        self._kinds = tuple(_kinds(numbers, worth, nth) for nth in (0, 1))
+        self.growth = _growth(numbers)
+        self._kinds = _kinds(numbers, worth, 0, self.growth), _kinds(numbers, worth, 1, 1 / self.growth)
 
     def odds(self, first: Rows, second: Rows) -> Odds:
         """The odds for two sequences of signatures; of long ones without the longest fusions."""
@@ -150,8 +155,8 @@ class Likeness:
     def _of_amounts(self, side: int, flop: Floats, size: Floats) -> Floats:
         """The evidence of FLOPs, or where they aren't known of sizes."""
         own = self._kinds[side]
-        of_flop = _evidence(own.flop, own.worth["flop"], flop, _OTHER_FLOP)
-        of_size = _evidence(own.size, own.worth["size"] / 2, size, _OTHER_SIZE)
+        of_flop = _evidence(own.flop, own.worth["flop"], flop, own.growth, _OTHER_FLOP)
+        of_size = _evidence(own.size, own.worth["size"] / 2, size, own.growth, _OTHER_SIZE)
         return np.where((own.flop[:, None] >= 0) & (flop >= 0), of_flop, of_size)
 
 
@@ -169,21 +174,48 @@ def _worth(name: str) -> pl.Expr:
     return pl.when(is_known).then((_EQUAL / chance).log().clip(0.0, _MOST_EVIDENCE)).otherwise(0.0).alias(name)
 
 
-def _kinds(numbers: pl.DataFrame, worth: pl.DataFrame, side: int) -> _Kinds:
+def _growth(numbers: pl.DataFrame) -> float:
+    """The factor from the amounts of the first side to those of the second that pairs most of the units.
+
+    Units of equal operators may be a pair; 1 unless another factor pairs more of them than it.
+    """
+    frequent = pl.col("count").rank("ordinal", descending=True).over("operator", "is_helper", "side") <= _MOST_KINDS
+    units = numbers.filter((pl.col("operator") >= 0) & frequent).with_row_index("unit")
+    pairs = units.filter(side=0).join(units.filter(side=1), on=["family", "operator", "is_helper"])
+    ratios = [
+        pairs.filter((pl.col(name) > 0) & (pl.col(f"{name}_right") > 0)).select(
+            "unit",
+            paired=pl.min_horizontal("count", "count_right"),
+            ratio=pl.col(f"{name}_right") / pl.col(name),
+        )
+        for name in ("flop", "size")
+    ]
+    class_of_ratio = (pl.col("ratio").log() / _NEARLY).round().cast(pl.Int64).alias("class")
+    of_units = pl.concat(ratios).group_by("unit", class_of_ratio).agg(pl.col("paired").max(), pl.col("ratio").median())
+    of_classes = of_units.group_by("class").agg(pl.col("paired").sum(), pl.col("ratio").median())
+    largest = of_classes.sort("paired", pl.col("class") == 0, "class", descending=True)
+    return float(largest["ratio"][0]) if largest.height and largest["class"][0] else 1.0
+
+
+def _kinds(numbers: pl.DataFrame, worth: pl.DataFrame, side: int, growth: float) -> _Kinds:
     is_own = numbers["side"] == side
     own = numbers.filter(is_own)
     family, operator = (own[name].cast(pl.Int64).to_numpy() for name in ("family", "operator"))
     flop, size, ns = (own[name].cast(pl.Float64).to_numpy() for name in ("flop", "size", "ns"))
     is_helper, is_vague = (own[name].to_numpy() for name in ("is_helper", "is_vague"))
-    return _Kinds(family, operator, flop, size, ns, is_helper, is_vague, worth.filter(is_own))
+    return _Kinds(family, operator, flop, size, ns, is_helper, is_vague, worth.filter(is_own), growth)
 
 
-def _evidence(own: Floats, worth: pl.Series, other: Floats, otherwise: float) -> Floats:
-    """The evidence of nearly equal values, or of others; none where one is unknown."""
-    larger = np.maximum(own[:, None], other)
-    is_equal = np.abs(own[:, None] - other) <= _NEARLY * larger
+def _evidence(own: Floats, worth: pl.Series, other: Floats, growth: float, otherwise: float) -> Floats:
+    """The evidence of values that are nearly equal, also after they grew, or of others; none where one is unknown."""
+    is_equal = _nearly_equal(own[:, None], other) | _nearly_equal(growth * own[:, None], other)
     is_known = (own[:, None] >= 0) & (other >= 0)
     return np.where(is_known, np.where(is_equal, worth.to_numpy()[:, None], otherwise), 0.0)
+
+
+def _nearly_equal(own: Floats, other: Floats) -> NDArray[np.bool_]:
+    is_equal: NDArray[np.bool_] = np.abs(own - other) <= _NEARLY * np.maximum(own, other)
+    return is_equal
 
 
 def _runs(codes: Rows, count: int) -> tuple[Rows, Rows]:
