@@ -299,7 +299,7 @@ def optimize_on_host(length: int, count_bytes: int) -> Hook:
     def step(place: Place) -> None:
         with place.host.range("Optimizer.step#DeepSpeedCPUAdam.step"):
             copy_to_host(count_bytes)(place)
-            with place.host.operator("aten::_fused_adamw_", [(count_bytes // 4,)] * 4, ["float"] * 4):
+            with place.host.operator("aten::_fused_adamw_", [[(count_bytes // 4,)]] * 4, ["TensorList"] * 4):
                 place.host.spend(length)
             copy_in(place, count_bytes)
 

@@ -25,7 +25,8 @@ class Case:
     """A job whose cause is known.
 
     `mended`: the job without the cause; its step says what the cause costs. `title` and `rest`: patterns that a right
-    answer has in its sentence, and anywhere; `never`: what its sentence must not have. `damage` changes the recording.
+    answer has in its sentence, and anywhere; `never`: what its sentence must not have; `wrong_remedies`: what it must not
+    advise, as it is there already. `damage` changes the recording.
     """
 
     cause: str
@@ -34,6 +35,7 @@ class Case:
     title: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    wrong_remedies: tuple[str, ...] = ()
     damage: Damage | None = None
     truth: str = ""  # in a sentence
     kind: str = ""

@@ -10,7 +10,7 @@ from . import devices as dv
 from . import programs
 from .cases import Case, healthy_ns, kind, large, small, step_name
 from .machine import Kernel
-from .training import Training
+from .training import Training, next_batch
 from .words import EVERY_STEP
 
 
@@ -214,7 +214,7 @@ def idle_second_device(chance: Random) -> Case:
     job = small(chance, device=dv.H100, devices=2, layers=chance.choice([8, 12]), tokens=8192, hidden=4096, steps=10)
     return Case(
         "idle_device", replace(job, program=programs.one_of_two_devices(uses_both=False)), replace(job, program=programs.one_of_two_devices(uses_both=True)),
-        never=(r"nothing stands out",), truth="GPU 1 is idle",
+        title=(r"(gpu|device)s? 1\b|1 of 2",), never=(r"nothing stands out",), truth="GPU 1 is idle",
     )  # fmt: skip
 
 
@@ -226,4 +226,48 @@ def serial_streams(chance: Random) -> Case:
     return Case(
         "serial_streams", replace(job, program=programs.streams(are_parallel=False, branches=branches)),
         replace(job, program=programs.streams(are_parallel=True, branches=branches)), truth="two streams wait for one another, and fill an eighth of the device",
+    )  # fmt: skip
+
+
+@kind
+def idle_device_of_four(chance: Random) -> Case:
+    """One of four devices has next to nothing to do."""
+    job = small(chance, device=dv.H100, devices=4, layers=chance.choice([8, 12]), tokens=8192, hidden=4096, steps=8)
+    idle = chance.randrange(1, 4)
+    shares = [0.0 if device == idle else 1.0 for device in range(4)]
+    return Case(
+        "idle_device", replace(job, program=programs.split(shares)), replace(job, program=programs.split([0.75] * 4)),
+        title=(rf"(gpu|device)s? {idle}\b|1 of 4",), rest=(rf"\b{idle}\b",), never=(r"nothing stands out",), truth=f"GPU {idle} of 4 is idle",
+    )  # fmt: skip
+
+
+@kind
+def unequal_devices(chance: Random) -> Case:
+    """One of two devices has a fraction of the other's work."""
+    job = small(chance, device=dv.H100, devices=2, layers=chance.choice([8, 12]), tokens=8192, hidden=4096, steps=8)
+    share, idle = chance.uniform(0.2, 0.4), chance.randrange(2)
+    shares = [share if device == idle else 1.0 for device in range(2)]
+    return Case(
+        "idle_device", replace(job, program=programs.split(shares)), replace(job, program=programs.split([(1 + share) / 2] * 2)),
+        title=(rf"(gpu|device)s? {idle}\b|1 of 2",), never=(r"nothing stands out",), truth=f"GPU {idle} has {share:.0%} of the other's work",
+    )  # fmt: skip
+
+
+@kind
+def neighbor_at_times(chance: Random) -> Case:
+    """A neighbor on the same device: kernels run at another speed for a while, which begins and ends within steps."""
+    job = large(chance, steps=16, roof_frac=0.88)
+    factor, kernels, length = chance.uniform(1.6, 2.2), [0], chance.randint(90, 140)
+
+    def speed(rank: int, step: int, kernel: Kernel) -> float:
+        kernels[0] += 1
+        return factor if kernels[0] // length % 2 else 1
+
+    def start_count(place: act.Place) -> None:
+        if place.step == 0:
+            kernels[0] = 0
+
+    return Case(
+        "two_speeds", replace(job, slowdown=speed).with_hook("data", start_count, lambda place: next_batch(place, 30_000)), job,
+        truth="kernels run at two speeds, for parts of steps",
     )  # fmt: skip

@@ -36,6 +36,7 @@ class Claim:
     confidence: str = "high"
     saving_frac: float | None = None
     is_nothing: bool = False
+    action: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def claims(summary: dict[str, Any]) -> list[Claim]:
 def _claim(row: dict[str, Any]) -> Claim:
     rest = " ".join(str(row.get(column) or "") for column in ("title", "evidence", "action", "filter"))
     is_nothing = bool(NOTHING.match(row.get("action") or "")) and row["confidence"] != "cannot_tell"
-    return Claim(row["title"], rest, row["confidence"], row.get("saving_frac"), is_nothing)
+    return Claim(
+        row["title"], rest, row["confidence"], row.get("saving_frac"), is_nothing, str(row.get("action") or "")
+    )
 
 
 def _has(pattern: str, text: str) -> bool:
@@ -79,6 +82,7 @@ def names_cause(case: Case, claim: Claim) -> bool:
     """Whether a claim says the cause, be it without its culprit."""
     words = CAUSES[case.cause]
     is_wrong = claim.is_nothing or any(_has(pattern, claim.title) for pattern in case.never)
+    is_wrong |= any(_has(pattern, claim.action) for pattern in case.wrong_remedies)
     return not is_wrong and _has(words.title, claim.title) and _has(words.rest, claim.rest)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import devices as dv
 from .machine import Kernel, Node
@@ -148,6 +148,23 @@ def one_of_two_devices(*, uses_both: bool) -> Hook:
     return step
 
 
+def split(shares: Sequence[float]) -> Hook:
+    """Independent work on several devices: each has a share of the layers."""
+
+    def step(place: Place) -> None:
+        next_batch(place, 30_000)
+        copy_in(place, place.job.tokens * 8)
+        place.launch(Kernel(dv.FILL, 2_000, (16, 1, 1)))
+        for device, share in enumerate(shares):
+            place.launch(Kernel(dv.FILL, 2_000, (16, 1, 1)), device=device)
+            if layers := round(place.job.layers * share):
+                block(place, device, layers, 3, None)
+        for device in range(len(shares)):
+            place.host.synchronize("cudaStreamSynchronize", device=device, stream=7)
+
+    return step
+
+
 def experts(shares: Callable[[int], float]) -> Hook:
     """A mixture of experts: tokens go to the ranks of their experts and come back. `shares`: of the mean load of a rank."""
 
@@ -238,3 +255,38 @@ def graph_node(place: Place, kernel: Kernel, graph: Node) -> Node:
         "block": list(kernel.block),
     }
     return Node(("stream", 0, 7), kernel.name, "kernel", kernel.length, args, launch=graph)
+
+
+def sharded(*, prefetches: bool) -> Hook:
+    """Sharded parameters: each layer's are gathered before it, or while the layer before it is computed."""
+
+    def gather(place: Place) -> Node:
+        job = place.job
+        count_bytes = 24 * job.hidden * job.hidden
+        length = 14_000 + count_bytes * (job.ranks - 1) / job.ranks / job.bus_rate
+        name = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        with place.host.range("FSDP::all_gather"):
+            return collective(
+                place,
+                "_allgather_base",
+                name,
+                count_bytes,
+                tuple(range(job.ranks)),
+                length,
+                ready=() if prefetches else None,
+            )
+
+    def step(place: Place) -> None:
+        job = place.job
+        next_batch(place, 30_000)
+        copy_in(place, job.tokens * 8)
+        for work in (layer, backward_layer):
+            for _ in range(job.layers):
+                parameters = gather(place)
+                place.host.call("cudaStreamWaitEvent")
+                place.launch(Kernel(dv.COPY, 3_000, (64, 1, 1)), after=[parameters])
+                work(place)
+        optimize(place)
+        item(place)
+
+    return step

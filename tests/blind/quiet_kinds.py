@@ -13,6 +13,7 @@ from .cases import HEALTHY, UNKNOWN, Case, healthy_ns, kind, large, small
 from .host_kinds import with_loader
 from .machine import Kernel
 from .rank_kinds import ranks_job
+from .training import train_step
 
 
 @kind
@@ -88,6 +89,47 @@ def healthy_copies(chance: Random) -> Case:
         act.copy_in(place, count, stream=30)
 
     return Case(HEALTHY, job.with_hook("start", prefetch), truth="healthy, with copies that are hidden")
+
+
+@kind
+def healthy_lengths(chance: Random) -> Case:
+    """Batches whose lengths differ by a tenth, as they do after sorting by length."""
+    job = large(chance, tokens=8192, hidden=3072, steps=14)
+
+    def step(place: act.Place) -> None:
+        place.job = replace(job, tokens=place.random.randrange(7600, 8400, 64))
+        train_step(place)
+
+    return Case(HEALTHY, replace(job, program=step), truth="healthy, with batches of different lengths")
+
+
+@kind
+def healthy_pipeline(chance: Random) -> Case:
+    """Two stages with many microbatches."""
+    job = large(chance, device=dv.H100, ranks=2, layers=2, tokens=8192, hidden=4096, steps=4)
+    return Case(HEALTHY, replace(job, program=programs.pipeline(32, lambda link: 400)), truth="a healthy pipeline")
+
+
+@kind
+def healthy_shards(chance: Random) -> Case:
+    """Sharded parameters that are gathered before they are needed."""
+    job = ranks_job(chance, bus_rate=400)
+    return Case(
+        HEALTHY, replace(job, program=programs.sharded(prefetches=True)), truth="healthy, with sharded parameters"
+    )
+
+
+@kind
+def host_rows_alone(chance: Random) -> Case:
+    """Launches were recorded, and no work of the device."""
+
+    def keep_host(contents: dict[str, Any]) -> dict[str, Any]:
+        rows = [event for event in contents["traceEvents"] if event.get("cat") not in ("kernel", "gpu_memcpy", "ac2g")]
+        return {**contents, "traceEvents": rows}
+
+    return Case(
+        UNKNOWN, large(chance), damage=keep_host, truth="only the host was recorded: what the device does isn't"
+    )
 
 
 @kind

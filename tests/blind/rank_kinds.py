@@ -7,9 +7,11 @@ from dataclasses import replace
 from random import Random
 
 from . import activities as act
+from . import devices as dv
 from . import programs
 from .cases import Case, healthy_ns, kind, large, place_name, some_steps
-from .training import Training, next_batch
+from .machine import Kernel
+from .training import Training, collective, next_batch
 from .words import EVERY_STEP
 
 NO_NOTHING = r"no rank is slower|nothing stands out"
@@ -215,4 +217,68 @@ def uneven_experts(chance: Random) -> Case:
     return Case(
         "imbalance", replace(job, program=programs.experts(lambda on: share if on == rank else rest)), replace(job, program=programs.experts(lambda on: 1)),
         rest=(rf"\brank {rank}\b",), never=(NO_NOTHING,), truth=f"experts of rank {rank} get {share:.1f} times the mean load",
+    )  # fmt: skip
+
+
+@kind
+def checkpoint_on_one_rank(chance: Random) -> Case:
+    """One rank writes a checkpoint in one step; the others wait for it in the next reduction."""
+    job = ranks_job(chance, has_stacks=True, steps=12)
+    frame, step = f"ckpt.py({chance.randint(10, 90)}): save_checkpoint", chance.randrange(2, 10)
+    save = act.save_checkpoint(frame, 200_000_000, int(healthy_ns(job) * chance.uniform(4, 9)))
+    return Case(
+        "straggler", job.with_hook("end", act.only_in([step], act.only_on(0, save))), job, title=(r"\brank 0\b",),
+        rest=(place_name(frame) + r"|checkpoint",), never=(NO_NOTHING, EVERY_STEP), truth=f"rank 0 of {job.ranks} writes a checkpoint in step {job.first_step + step}",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_clocks_in_some_steps(chance: Random) -> Case:
+    """A rank's device is throttled in some steps."""
+    job = ranks_job(chance, steps=12)
+    rank, factor, steps = chance.randrange(job.ranks), chance.uniform(1.5, 2.2), some_steps(chance, job, 0.3)
+    return Case(
+        "straggler", replace(job, slowdown=lambda on, step, kernel: factor if on == rank and step in steps else 1), job,
+        title=(rf"\brank {rank}\b",), rest=(r"kernel|comput|clock|slower",), never=(NO_NOTHING, EVERY_STEP),
+        truth=f"the device of rank {rank} of {job.ranks} is slower in {len(steps)} of {job.steps} steps",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_launches(chance: Random) -> Case:
+    """A rank's host is slow, such as on a busy core: its launches can't keep its device busy."""
+    job = ranks_job(chance, hidden=1536, tokens=2048, steps=8)
+    rank = chance.randrange(job.ranks)
+    loop = act.times(chance.randint(300, 500), act.tiny("aten::mul", dv.MULTIPLY))
+    return Case(
+        "straggler", job.with_hook("forward_end", act.only_on(rank, loop)), job, title=(rf"\brank {rank}\b",),
+        rest=(r"aten::mul|launch|host|more kernels",), never=(NO_NOTHING,), truth=f"rank {rank} of {job.ranks} launches hundreds of tiny kernels",
+    )  # fmt: skip
+
+
+@kind
+def gathers_not_hidden(chance: Random) -> Case:
+    """Sharded parameters are gathered when they are needed, not before."""
+    job = ranks_job(chance, bus_rate=chance.uniform(60, 120))
+    return Case(
+        "communication", replace(job, program=programs.sharded(prefetches=False)), replace(job, program=programs.sharded(prefetches=True)),
+        rest=(r"all[-_ ]?gather",), truth="each layer waits for its all-gather",
+    )  # fmt: skip
+
+
+@kind
+def small_broadcasts(chance: Random) -> Case:
+    """Each buffer of the model is broadcast before each step."""
+    job = ranks_job(chance, hidden=1024, tokens=2048, steps=6)
+    count = chance.randint(100, 160)
+
+    def send_buffers(place: act.Place) -> None:
+        name = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        for _ in range(count):
+            last = collective(place, "broadcast", name, 4096, tuple(range(place.job.ranks)), 16_000)
+        place.host.call("cudaStreamWaitEvent")
+        place.launch(Kernel(dv.COPY, 3_000, (64, 1, 1)), after=[last])
+
+    return Case(
+        "small_collectives", job.with_hook("start", send_buffers), job, rest=(r"broadcast",), truth="a broadcast for each small buffer",
     )  # fmt: skip

@@ -76,7 +76,7 @@ def test_claims_come_as_the_summary_prints_them():
         "also": [row("Nothing to fix in loading.", "Nothing."), row("No rank is slower.", "There is nothing to do.")],
     }
     assert claims(json.loads(json.dumps(summary))) == [
-        Claim("Copies take 9 %.", "Copies take 9 %. 1 ms Pin memory. ", "medium", 0.09)
+        Claim("Copies take 9 %.", "Copies take 9 %. 1 ms Pin memory. ", "medium", 0.09, action="Pin memory.")
     ]
 
 

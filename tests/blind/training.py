@@ -211,10 +211,10 @@ def attention(place: Place) -> None:
         return
     scores = batch * heads * SEQUENCE * SEQUENCE
     product = dv.matmul(job.device, batch * heads * SEQUENCE, SEQUENCE, width, roof_frac=job.roof_frac)
-    for operator, dims in (("aten::bmm", (SEQUENCE, width)), ("aten::bmm", (SEQUENCE, SEQUENCE))):
-        with place.host.operator(operator, [(batch * heads, *dims), (batch * heads, *dims[::-1])], [BF16] * 2):
+    for rows, columns in (((SEQUENCE, width), (width, SEQUENCE)), ((SEQUENCE, SEQUENCE), (SEQUENCE, width))):
+        with place.host.operator("aten::bmm", [(batch * heads, *rows), (batch * heads, *columns)], [BF16] * 2):
             place.launch(product)
-        if dims[1] == width:
+        if columns == (width, SEQUENCE):
             pointwise(place, "aten::masked_fill", dv.MULTIPLY, scores)
             with place.host.operator("aten::softmax > aten::_softmax", [(batch, heads, SEQUENCE, SEQUENCE)], [BF16]):
                 place.launch(dv.elementwise(job.device, dv.SOFTMAX, scores * 4))
@@ -338,7 +338,7 @@ def optimize(place: Place) -> None:
     call_hooks(place, "optimizer")
     with host.range("Optimizer.step#AdamW.step"):
         if job.has_fused_optimizer:
-            with host.operator("aten::_fused_adamw_", [(parameters,)] * 4, ["float"] * 4):
+            with host.operator("aten::_fused_adamw_", [[(parameters,)]] * 4, ["TensorList"] * 4):
                 place.launch(dv.elementwise(job.device, dv.ADAM, parameters * 28), after=[last] if last else ())
         else:
             optimize_each(place, parameters, [last] if last else [])

@@ -14,7 +14,7 @@ LOADER = (
     r"wait\w*( [\d.,]+ \w+)? for (its |the |a )?(next )?(data|batch|loader)|data ?load|load\w* (its )?data|\bloader"
 )
 HOST = r"host|python|\bcpu\b|\w+\.py\b|waits? (for|on) \W?\w+"
-COMMUNICATION = r"communicat|all[-_ ]?reduce|collective|all[-_ ]?to[-_ ]?all"
+COMMUNICATION = r"communicat|all[-_ ]?reduce|all[-_ ]?gather|broadcast|collective|all[-_ ]?to[-_ ]?all"
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ CAUSES = {
     "copies_not_hidden": Words(r"\bcop(y|ies|ying)\b|transfer", r"overlap|stream|prefetch|non_blocking|pin"),
     "small_copies": Words(r"\bcop(y|ies|ying)\b|transfer", r"small|many|batch|fewer|at once|together|pin"),
     "copies_to_host": Words(r"\bcop(y|ies|ying)\b|transfer"),
+    "pinning": Words(r"\bpin|_pin_memory|cudaHostAlloc|page-?locked", r"\bpin(ned|ning)?\b"),
+    "memsets": Words(r"memset|\bzero|\bfill"),
+    "longer_inputs": Words(r"do(es)? more work|comput\w* more|(larger|longer) inputs|inputs? .*(larger|longer|var(y|ies))|more kernels"),
     "device_copies": Words(r"\bcop(y|ies|ying)\b|contiguous|layout|transpos", r"dtod|device[- ]to[- ]device|on the device|contiguous|clone|layout"),
     "launch_bound": Words(r"launch|small (kernels|operators)|host|tiny|short kernels|one \w+ after (the )?(other|another)", r"graph|fus|compile|foreach"),
     "host_function": Words(HOST),
@@ -40,7 +43,7 @@ CAUSES = {
     "checkpoint": Words(r"checkpoint|\bsave|writes? .*file|serializ"),
     "evaluation": Words(r"evaluat|validat|\beval\b|step \d+"),
     "recompilation": Words(r"recompil|compil"),
-    "allocation": Words(r"alloc|cudamalloc|cudafree|(asking|driver) .*memory"),
+    "allocation": Words(r"alloc|cudamalloc|cudafree|cuMem\w+|(asking|driver|mapp\w+) .*memory"),
     "precision": Words(r"precision|tf32|tensor cores|float32|fp32|matrix cores"),
     "poor_kernel": Words(r"roof|peak|below|efficien|\d+(\.\d+)? ?% of"),
     "falling_clocks": Words(r"clock|throttl|slow\w* (down|from|over|step)|gets? slower|longer from step|power|temperature"),
@@ -51,7 +54,7 @@ CAUSES = {
     "straggler": Words(r"\brank|\bworker"),
     "bubble": Words(r"bubble|pipeline|stage"),
     "devices_take_turns": Words(r"takes? turns|alternat|one (gpu|device)? ?at a time|wait\w* for (each|one an)other|(gpu|device)s? [01]\b.*(idle|wait|\d ?%)"),
-    "idle_device": Words(r"(gpu|device)s? 1\b.*(idle|unused|nothing|not used|\d ?%)|(idle|unused|nothing) .*(gpu|device)s? 1\b|1 of 2 (gpu|device)"),
+    "idle_device": Words(r"(gpu|device)s? \d\b.*(idle|unused|nothing|not used|\d ?%)|(idle|unused|nothing) .*(gpu|device)s? \d\b|1 of \d (gpu|device)"),
     "serial_streams": Words(r"stream|serial|fill\w*|multiprocessor|\bSMs?\b|occupan"),
     "imbalance": Words(r"imbalanc|uneven|unequal|more tokens|expert|\brank \d"),
     "host_optimizer": Words(r"optimizer|adam"),

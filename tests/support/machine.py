@@ -75,6 +75,10 @@ class Machine:
         launch = "cudaMemcpyAsync"
         self.op("aten::copy_", lambda: self._launched(dur, "gpu_memcpy", name, 10 * US, launch, bytes=1 << 20, **args))
 
+    def fill(self, dur: int) -> None:
+        """Memory of the device is set to zero."""
+        self.op("aten::zero_", lambda: self._launched(dur, "gpu_memset", "Memset (Device)", 10 * US, "cudaMemsetAsync"))
+
     def _launched(
         self, dur: int, kind: str, name: str, host: int, launch: str = "cudaLaunchKernel", **args: Any
     ) -> None:

@@ -130,6 +130,13 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     assert own.claims[1].title == "communication."
 
 
+def test_a_late_rank_is_explained_by_its_own_recording():
+    late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
+    answer = with_ranks(of_rank("rank2", "host_bound"), [late, STRAGGLERS], EVERY_VIEW, 3)
+    assert answer.verdict.culprit == Culprit(rank=2, worker="rank2", function="train.py(12): log")
+    assert answer.verdict.evidence.endswith(" Its own recording says: host_bound.")
+
+
 @pytest.mark.parametrize(("rule", "confidence"), [("no_straggler", "high"), ("unknown", "cannot_tell")])
 def test_what_costs_comes_before_that_no_rank_is_slow(rule, confidence):
     rows = run_rows(rule=rule, title="No rank.", saving_ns=None, confidence=confidence, filter=None)

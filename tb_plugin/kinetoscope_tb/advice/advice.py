@@ -58,6 +58,7 @@ _RULES = (
     cpu.host_operator,
     copies.copies,
     copies.device_copies,
+    copies.fills,
     communication.communication,
     device.uneven_devices,
     device.data_parallel,

@@ -27,6 +27,11 @@ _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
+_SMALL_BYTES = 1 << 20
+_MANY = 20  # calls per step
+_COALESCE = (
+    "Communicate in fewer, larger calls: gradients in buckets (`bucket_cap_mb`), small tensors flattened into one."
+)
 _WAITING = (
     "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*. Then even out what ranks "
     "do before they meet: batches, sequence lengths, the placement of tables, experts or layers, other work of the "
@@ -79,10 +84,10 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
     start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
-    of_calls, remedy = _calls(facts, saving, on_device=on_device)
+    of_calls, remedy, small = _calls(facts, saving, on_device=on_device)
     yield Advice(
         "gloo" if through_host else "communication",
-        f"Communication that nothing hides takes {facts.of_steps(lengths)}.",
+        f"Communication that nothing hides takes {facts.of_steps(lengths)}{small}.",
         start + of_calls + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
         "Let GPUs talk to each other: `init_process_group('nccl')`." if through_host else remedy,
         None,
@@ -101,8 +106,12 @@ def _through_host(facts: Facts) -> Candidate:
     return replace(COMMUNICATING, spans=without(spans, intervals_of(facts.trace.device_events)), threads=threads)
 
 
-def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]:
-    """(what the calls of the steps that count show, as sentences; what to do about them)."""
+def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str, str]:
+    """What the calls of the steps that count show.
+
+    Returns:
+        (Sentences; what to do; that most of the time is in small calls, as the end of a sentence, or nothing.)
+    """
     from ..distributed.collectives.calls import CallRows, calls  # seven modules about ranks
     from ..distributed.process_groups import Groups
 
@@ -111,20 +120,31 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str]
     counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
     kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
-    sentences, remedy = "", _REMEDY
+    sentences, remedy, small = "", _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
         sentences, remedy = f" {text.percent(longest / whole)} of it is {kind}.", _REMEDIES.get(kind, _REMEDY)
+        if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts)):
+            small = f", most of it in {often} small calls of {kind} {facts.per}"
+            remedy = f"{_COALESCE} {remedy}"
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
         sentences += " It may hold time that others made this rank wait."
-        return sentences, remedy if facts.is_training else _SERVING_REMEDY
+        return sentences, remedy if facts.is_training else _SERVING_REMEDY, small
     sentences += (
         f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
         "twice the time of the fastest equal call, moving the data takes no longer than the rest."
     )
-    return sentences, _WAITING
+    return sentences, _WAITING, small
+
+
+def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts) -> str:
+    """How many calls of a kind there are, if they are many, and each moves little in a short time; else empty."""
+    own = calls.filter((pl.col("kind") == kind) & (pl.col("bytes") >= 0))
+    often = own.height / facts.count
+    is_small = own.height > 0 and float(own["bytes"].mean()) < _SMALL_BYTES and float(own["dur_ns"].mean()) < _CALL_NS  # type: ignore[arg-type]
+    return text.often(often) if is_small and often >= _MANY else ""
 
 
 def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:

@@ -1,4 +1,4 @@
-"""What devices spend on copies that nothing hides: between host and device, and within a device's memory."""
+"""What devices spend on copies and fills that nothing hides: between host and device, and within a device's memory."""
 
 from __future__ import annotations
 
@@ -109,6 +109,32 @@ def device_copies(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def fills(facts: Facts) -> Iterator[Advice]:
+    """Memory of a device that is filled with a value while no kernel runs."""
+    if not facts.has_device:
+        return
+    device = facts.trace.device_events
+    which = (device["kind"] == "memset").to_numpy() & ~device["is_communication"].to_numpy()
+    lengths, _ = _lengths(facts, which, with_host=False)
+    if not facts.is_worth(lengths):
+        return
+    of = _of_steps(facts, which)
+    yield Advice(
+        "fills",
+        f"Filling memory with a value (memset) takes {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} fills run and no kernel does{facts.recurs(lengths)}; "
+        f"{text.often(of.height / facts.count)} {facts.per}.{_who(facts, of)}",
+        "Fill less: `torch.empty` where all is written anyway, `zero_grad(set_to_none=True)`, buffers that are used "
+        "again; or let the kernel that follows write the zeros (`torch.compile`).",
+        None,
+        "high",
+        "kernels",
+        "Memset",
+        facts.mean(lengths),
+        Candidate("fills of memory", rows=np.flatnonzero(which)),
+    )
+
+
 def _copies(facts: Facts, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
     """Which rows of device_events are copies whose name matches."""
     device = facts.trace.device_events
@@ -123,14 +149,14 @@ def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
 
 
 def _lengths(facts: Facts, which: NDArray[np.bool_], *, with_host: bool) -> tuple[Ints, Ints]:
-    """How long these copies run while no other row does, of each step; and how long of this those of pageable memory.
+    """How long these rows run while no other does, of each step; and how long of this those of pageable memory.
 
     `with_host`: with the time that the host takes to launch them while the device is idle.
     """
     device, windows = facts.trace.device_events, facts.windows
     pageable = which & map_categories(device["name"], lambda name: bool(_PAGEABLE.search(name)))
     is_copy = (device["kind"] == "memcpy").to_numpy()
-    groups = [intervals_of(device, where) for where in (~is_copy, pageable, which)]
+    groups = [intervals_of(device, where) for where in (~(is_copy | which), pageable, which)]
     groups += [_launch_spans(facts, which)] if with_host else []
     _, from_pages, *others, _ = exclusive_lengths(groups, windows.start, windows.end)
     return np.sum([from_pages, *others], axis=0), np.asarray(from_pages)

@@ -25,6 +25,14 @@ _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunc
 _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn|recompute)$")
 _LONGER = 1.5  # times the median step
 _MORE_KERNELS = 1.25  # times the median step's: else the same kernels were slower
+_MORE, _LARGER = "with more kernels", "with kernels for other inputs or of other grids"
+_LESS_OFTEN = (
+    "Do it less often or on less data, without gradients and in larger batches; judge the averages without it."
+)
+_EVEN = (
+    "If batches are padded to their longest sample, put samples of similar length into a batch, or cap their length; "
+    "judge the averages with that in mind."
+)
 _TRIED = 30  # names, the longest
 _MOST = 0.5  # of the steps, of what they take longer, or of their kernels
 
@@ -37,10 +45,11 @@ def longer_steps(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths):
         return
     which = lengths > 0
+    has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
     median = float(np.median(facts.length[facts.counted]))
     times = text.digits(float(facts.length[which].mean()) / median)
-    who = _caller(facts, which)
-    by_whom = f", most of it in {who[0]}" if who else ""
+    who = _caller(facts, which) if has_more_kernels else None
+    by_whom = f", most of it in {who[0]}" if who else "" if has_more_kernels else ", on larger inputs"
     takes, does = ("takes", "it does") if which.sum() == 1 else ("take", "they do")
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
     yield Advice(
@@ -48,8 +57,9 @@ def longer_steps(facts: Facts) -> Iterator[Advice]:
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
         f"{does} more work{by_whom}.",
         f"{facts.subject} {computes} {text.time(float(lengths[which].mean()))} longer "
-        f"than in the median {facts.noun} of {text.time(median)}, with more kernels{facts.recurs(lengths)}.",
-        "Do it less often or on less data, without gradients and in larger batches; judge the averages without it.",
+        f"than in the median {facts.noun} of {text.time(median)}, "
+        f"{_MORE if has_more_kernels else _LARGER}{facts.recurs(lengths)}.",
+        _LESS_OFTEN if has_more_kernels else _EVEN,
         None if who else facts.mean(lengths),
         "high" if who else "medium",
         "steps",
@@ -70,9 +80,23 @@ def _extra_computation(facts: Facts) -> Ints:
     usual, usual_computation = (float(np.median(values[counts])) for values in (facts.length, facts.computation))
     more = facts.computation - usual_computation
     is_longer = counts & (facts.length >= _LONGER * usual) & (more >= _MOST * (facts.length - usual))
-    is_longer &= kernels >= _MORE_KERNELS * np.median(kernels[counts])
+    has_more_kernels = kernels >= _MORE_KERNELS * np.median(kernels[counts])
+    is_longer &= has_more_kernels | (_only_in(facts, is_longer) >= _MOST * more)
     is_exception = is_longer.sum() < _MOST * counts.sum()
     return np.where(is_longer & is_exception, more, 0).astype(np.int64)
+
+
+def _only_in(facts: Facts, steps: NDArray[np.bool_]) -> Ints:
+    """How long kernels run in each of some steps that no other step has with the same inputs and grid."""
+    step = facts.trace.device_events["step"].gather(facts.kernel_rows)
+    rows = facts.kernels.select("name", "grid", "dur_ns").with_columns(
+        step=step, group=pl.Series(facts.kernel_work.group), is_there=pl.Series(steps[step.to_numpy()])
+    )
+    is_new = pl.col("is_there").all().over("name", "grid", "group")
+    sums = rows.filter(is_new).group_by("step").agg(pl.col("dur_ns").sum())
+    lengths = np.zeros(facts.length.size, np.int64)
+    lengths[sums["step"].to_numpy()] = sums["dur_ns"].to_numpy()
+    return lengths
 
 
 def _kernels(facts: Facts) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
-from ..measures.calls.kernel_work import KERNEL_COLUMNS
+from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -73,6 +73,11 @@ class Facts:
         ranges = steps["host_start_ns"].to_numpy(), steps["host_end_ns"].to_numpy()
         busy = length_within(intervals_of(self.trace.device_events), self.windows.start, self.windows.end)
         return np.asarray(ranges[1] - ranges[0] - length_within(intervals_of(waits), *ranges) + busy)
+
+    @cached_property
+    def kernel_work(self) -> KernelWork:
+        """The work behind `kernels`."""
+        return KernelWork.of(self.trace, self.kernels)
 
     @property
     def has_iterations(self) -> bool:
@@ -343,7 +348,7 @@ class Facts:
         """The call that the host is in for most of the idle time whose cause is a blocked copy."""
         parts = self.idle_parts.filter(pl.col("cause") == "blocked copy")
         within = union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
-        return _call_within(self.trace, within, may_wait)
+        return call_within(self.trace, within, may_wait)
 
     @cached_property
     def late_parts(self) -> pl.DataFrame:
@@ -450,7 +455,7 @@ class Late:
         self.longest_ns = int(rest.max(initial=0))
         self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
         others = without(merge([(start, end)]), ranges["setting_up"])
-        self.calls = _call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
+        self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
         self.activity = _activity(trace, others)
 
@@ -477,9 +482,13 @@ def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:
 
 
 def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
-    """The parts of some spans in which launching threads make no call for long; none of a server's, see Late."""
+    """The parts of some spans in which launching threads only do other things for long; none of a server's, see Late.
+
+    These are no calls, or single long ones that wait for no device.
+    """
     calls = facts.trace.launches
-    on_calls = launching_threads(facts.trace)[calls["thread"].to_numpy()]
+    is_short = (calls["dur_ns"] < _LONG_NS).to_numpy() | map_categories(calls["name"], may_wait)
+    on_calls = launching_threads(facts.trace)[calls["thread"].to_numpy()] & is_short
     start, end = without(spans, intervals_of(calls, on_calls))
     is_long = (end - start >= _LONG_NS) & (not facts.server)
     return start[is_long], end[is_long]
@@ -615,7 +624,7 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
     return sums.sort("cost", "who", descending=[True, False]).rows()
 
 
-def _call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
+def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
     meant = map_categories(trace.launches["name"], is_meant)
     calls = trace.launches.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))

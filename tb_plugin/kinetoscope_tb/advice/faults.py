@@ -49,6 +49,7 @@ RESTS_ON: dict[str, _Numbers] = {
             *(
                 "layout_changes",
                 "kernel_times_vary",
+                "growing_kernels",
                 "expert_imbalance",
                 "recomputation",
                 "longer_steps",
@@ -58,7 +59,7 @@ RESTS_ON: dict[str, _Numbers] = {
         ),
         _KERNELS,
     ),
-    **dict.fromkeys(("copies", "device_copies", "communication", "uneven_devices"), _DEVICES),
+    **dict.fromkeys(("copies", "device_copies", "fills", "communication", "uneven_devices"), _DEVICES),
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, texts
-from ..arrays.intervals import Ints, exclusive_lengths, merge, without
+from ..arrays.intervals import Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.contents import has_graphs
@@ -19,11 +19,13 @@ from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
+from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
-from .culprit import culprit
-from .facts import Facts, aten_operators, host_shares, is_optimizer
+from .culprit import HostCulprit, culprit
+from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
+from .spread import growth, rises
 from .warm_up import loads_code, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
@@ -50,6 +52,13 @@ _NO_WAIT_OF_SERVERS = (
 _STALL = (
     "Look at what the loader does for that batch: a large or slow file, workers that start, a buffer that fills; a "
     "longer queue (`prefetch_factor`) hides a single late batch."
+)
+_LESS_MEMORY = (
+    "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
+)
+_PIN = (
+    "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
+    "copy each batch into it."
 )
 _FEWER = "Launch less: `torch.compile(mode='reduce-overhead')` or {graphs}, larger batches, fused operators."
 _MORE_IN_GRAPHS = "Launch less: more of the step in graphs, larger batches, fused operators."
@@ -217,7 +226,8 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
         + facts.recurs(lengths + added_ns, _HOST_BOUND)
         + (f"; meanwhile the host spent {doing}. " if doing else ". ")
-        + f"{added}{single}{per} {facts.per}, of {text.time(mean)} on average.{stacks if has_stacks else ''}",
+        + f"{_growth_of(facts, who)}{added}{single}{per} {facts.per}, of {text.time(mean)} on average."
+        + (stacks if has_stacks else ""),
         _remedy(facts, is_launching=is_launching),
         None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
@@ -227,6 +237,17 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
         who.names if who else Culprit(),
     )
+
+
+def _growth_of(facts: Facts, who: HostCulprit | None) -> str:
+    """That the culprit takes longer from step to step, be it hidden at first, as a sentence; empty if it doesn't."""
+    if who is None or facts.count < 2:
+        return ""
+    on_host = (facts.trace.steps[side].to_numpy() for side in ("host_start_ns", "host_end_ns"))
+    first, last = growth(length_within(who.spans, *on_host)[facts.counted])
+    if not rises(first, last):
+        return ""
+    return f"It takes longer from step to step: {text.time(first)} in the first third, {text.time(last)} in the last. "
 
 
 def _in_loop(facts: Facts) -> str:
@@ -258,6 +279,11 @@ def _is_launching(facts: Facts) -> bool:
     return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many and not in_few
 
 
+def is_launch_bound(facts: Facts) -> bool:
+    """Whether launching is what limits, and costs enough to say so."""
+    return _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
+
+
 def _recurring(facts: Facts, waiting: int) -> str:
     """The gap that recurs in every step and explains most of the wait for the host, and where the host is then."""
     largest = next(iter(repeated_gaps(facts, ("host late",))), None)
@@ -285,6 +311,8 @@ def _of_capture(facts: Facts) -> Unknown:
 def _remedy(facts: Facts, *, is_launching: bool) -> str:
     if is_launching:
         return _MORE_IN_GRAPHS if has_graphs(facts.trace) else _FEWER.format(graphs=facts.terms.graphs)
+    if pins_memory(facts.late.calls) and facts.late.activity["runtime call"] > _HALF:
+        return _PIN
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
         return f"Look at what the host does between iterations: the view Limits names it.{more}"
@@ -298,8 +326,7 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
     np.add.at(lengths, slow["window"].to_numpy(), slow["length"].to_numpy())
-    is_launch_bound = _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
-    for cause in ("launch latency", "dependency", "graph launch")[is_launch_bound:]:
+    for cause in ("launch latency", "dependency", "graph launch")[is_launch_bound(facts) :]:
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:
             yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
@@ -513,13 +540,16 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
         yield cleared
         return
     saving = facts.mean(lengths)
+    longest = call_within(facts.trace, facts.host_spans["allocating"], allocates)
+    has_segments = bool(call_within(facts.trace, facts.host_spans["allocating"], maps_memory))
+    remedy = _LESS_MEMORY if has_segments else "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`"
     yield Advice(
         "allocation",
         f"Asking the driver for memory takes {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} {facts.device} {facts.waits} while the host is in calls "
-        f"such as {take} and {give_back}{facts.recurs(lengths)}; a warm allocator makes none.",
+        f"such as {longest or f'{take} and {give_back}'}{facts.recurs(lengths)}; a warm allocator makes none.",
         "Keep the caching allocator's memory: no `torch.cuda.empty_cache()` in the step, shapes that repeat, "
-        "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`. Record after some steps of warm-up.",
+        f"{remedy}. Record after some steps of warm-up.",
         None,
         "low" if facts.is_whole else "medium",
         "gaps",

@@ -26,6 +26,7 @@ _BINS = 12  # of the recording, without steps
 _FEWEST_PARTS = 4
 _FEWEST_IN_PART = 3  # calls that are compared: the time of fewer may be chance
 _MOST = 0.8  # of the slow calls are in the slow parts: then time explains them
+_KINDS = 0.5  # of the kinds of equal calls have slow ones: else it isn't the device, but what these work on
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class KernelTimes:
     @classmethod
     def of(cls, facts: Facts, work: KernelWork) -> KernelTimes:
         """Compare the kernels of the steps that count."""
-        dur, fastest, is_compared = _fastest_equal_calls(facts, work)
+        dur, fastest, is_compared, kind = _fastest_equal_calls(facts, work)
         step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
         part = _parts(facts, step, is_compared)
         time, least = (np.bincount(part[is_compared], values[is_compared]) for values in (dur, fastest))
@@ -55,6 +56,8 @@ class KernelTimes:
         is_slower = dur > _SLOWER * fastest
         in_slow_part = np.append(slow_down, 0)[np.where(is_compared, part, -1)] > _SLOWER
         is_explained = (is_slower & in_slow_part).sum() >= _MOST * max(is_slower.sum(), 1)
+        kinds = np.unique(kind[is_compared]).size
+        is_explained &= np.unique(kind[is_compared & is_slower]).size >= _KINDS * kinds
         has_calls = np.bincount(part[is_compared]) > 0
         is_enough = is_compared.sum() >= _FEWEST_IN_PART * max(has_calls.sum(), _FEWEST_PARTS)
         is_enough &= has_calls.sum() >= _FEWEST_PARTS
@@ -68,8 +71,8 @@ class KernelTimes:
 
 def _fastest_equal_calls(
     facts: Facts, work: KernelWork
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-    """(duration of each kernel, that of its fastest equal calls, whether it has enough of them)."""
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+    """(duration of each kernel, that of its fastest equal calls, whether it has enough of them, who its equals are)."""
     like = ["device", "name", "grid"]
     rows = facts.kernels.select("dur_ns", *like).with_columns(
         group=pl.Series(work.group),
@@ -84,9 +87,10 @@ def _fastest_equal_calls(
         "dur_ns",
         is_compared=pl.col("alone") & (pl.col("alone").sum().over(like) >= _FEWEST) & (pl.col("dur_ns") >= _LEAST_NS),
         fastest=pl.col("dur_ns").filter(pl.col("alone")).quantile(_FASTEST, "lower").over(like).fill_null(0),
+        kind=pl.struct(like).rank("dense").cast(pl.Int64),
     )
-    dur, is_compared, fastest = (frame[name].to_numpy() for name in ("dur_ns", "is_compared", "fastest"))
-    return dur, np.where(is_compared, fastest, dur).astype(np.float64), is_compared
+    dur, is_compared, fastest, kind = (frame[name].to_numpy() for name in frame.columns)
+    return dur, np.where(is_compared, fastest, dur).astype(np.float64), is_compared, kind
 
 
 def _parts(facts: Facts, step: NDArray[np.integer], is_compared: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -21,7 +21,9 @@ from ..measures.recording.contents import has_modules
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from .facts import Facts
+from .host import is_launch_bound
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
+from .kernel_growth import KernelGrowth
 from .kernel_text import inputs_of, largest_groups, limit_in_words
 from .kernel_times import KernelTimes
 from .model import Advice, Candidate, Cleared, Confidence, Unknown
@@ -33,14 +35,13 @@ _FAR_BELOW = 1 / 2
 """Of the roof: tuned kernels for large sizes reach 60 to 90 %, also where they are bound by memory."""
 _BELOW = 3 / 4
 """Of the roof, where the sizes show a cause that the user can change: well tuned matmuls reach that."""
-_MANY_FUSIBLE = 0.2
-"""Of the step: fusing saves at most all of the kernels but the longest of each run, about half."""
 _MUCH_SHARED = 0.1
 """Of the time: kernels that run at the same time take a part of the device, and may explain a low share of the roof."""
 _MOVED = 0.05
 """Of the step: some casts and layout changes are needed everywhere."""
-_ONE_OPERATOR = 1 / 2
-"""Of the time: if one operator with one set of inputs takes more, fusing isn't the matter, but that operator."""
+_MOST = 1 / 2
+"""Of the time: an operator that takes more is named."""
+_LOOP = 50  # calls per step
 
 Mask = NDArray[np.bool_]
 
@@ -95,10 +96,11 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Advice about kernels; each one is claimed once."""
     if facts.kernels.is_empty():
         return
-    work = KernelWork.of(facts.trace, facts.kernels)
+    work = facts.kernel_work
     kernels = _Kernels(facts, work, np.ones(facts.kernels.height, bool), slow_floats(facts))
     yield from _unfused_attention(kernels)
     yield from _unequal_times(kernels)
+    yield from _growth(kernels)
     for family in _MATRICES:
         yield from _below_roof(kernels, family)
     yield from channels_last(facts, kernels.is_free)
@@ -217,6 +219,34 @@ def _unequal_times(kernels: _Kernels) -> Iterator[Advice]:
         "",
         facts.mean(lengths),
         kernels.candidate("what equal kernels take longer than the fastest", slower, less[slower]),
+    )
+
+
+def _growth(kernels: _Kernels) -> Iterator[Advice]:
+    """Operators whose kernels take longer from step to step, while those of others don't."""
+    facts = kernels.facts
+    rise = KernelGrowth.of(facts, kernels.work, kernels.is_free)
+    if facts.has_iterations or not facts.is_worth(rise.more_ns, _LEAST):
+        return
+    chosen, (first, last) = rise.is_growing, rise.rise_ns
+    is_alone = not (kernels.is_free & ~chosen).any()
+    kernels.claim(chosen)
+    others = f" and {text.times(len(rise.names) - 1, 'other')}" if len(rise.names) > 1 else ""
+    yield Advice(
+        "growing_kernels",
+        f"Kernels of `{rise.names[0]}`{others} take longer from step to step: {text.often(last / max(first, 1))} "
+        "times as long at the end as at first.",
+        f"They take {text.time(first)} per step in the first third of the steps, and {text.time(last)} in the last: "
+        f"{facts.part_of(rise.more_ns)} more than at first{facts.recurs(rise.more_ns)}."
+        + ("" if is_alone else " Other kernels don't grow, so it isn't the device's clock."),
+        "Look at what grows: a cache, a list of tensors or a history that is concatenated, longer inputs. Bound its "
+        "size, or write into a buffer of the final size.",
+        None,
+        "medium",
+        "kernel_durations",
+        "",
+        facts.mean(rise.more_ns),
+        kernels.candidate("what these kernels take longer than at first", chosen, rise.less[chosen]),
     )
 
 
@@ -347,7 +377,10 @@ def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
 
 
 def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
-    """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused."""
+    """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused.
+
+    Where the device waits for launches, and most of them are tiny, launching them is what takes time.
+    """
     facts = kernels.facts
     chosen = kernels.is_free & (kernels.family == "elementwise")
     running = kernels.lengths(chosen)
@@ -356,7 +389,10 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     )
     groups = [kernels.work.groups[number] for number in np.flatnonzero(spent)]
     total = float(spent.sum())
-    if not facts.is_worth(running, _MANY_FUSIBLE) or spent.max() > _ONE_OPERATOR * total:
+    if not facts.is_worth(running, _LEAST) or _is_of_one_operator(kernels, spent):
+        return
+    tiny_ns = sum(int(ns) for ns, group in zip(spent, kernels.work.groups, strict=True) if group.call_ns < TINY_NS)
+    if tiny_ns > _MOST * total and is_launch_bound(facts):
         return
     runs, fused_ns = _fused_runs(kernels, chosen)
     less = max(0.0, 1 - fused_ns / total)
@@ -366,7 +402,8 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(chosen.sum())
     yield Advice(
         "elementwise",
-        f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}.",
+        f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}"
+        f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(running)}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
@@ -379,6 +416,27 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         facts.mean(running),
         kernels.fewer("what these kernels take longer than fused ones", chosen, less),
     )
+
+
+def _is_of_one_operator(kernels: _Kernels, spent: NDArray[np.integer]) -> bool:
+    """Whether fusing isn't the matter: one operator takes most of the time of the groups, in few or slow calls."""
+    largest = int(spent.argmax())
+    if spent[largest] <= _MOST * spent.sum():
+        return False
+    is_loop = kernels.work.groups[largest].calls >= _LOOP * kernels.facts.count
+    return not is_loop or largest in _far_below(kernels, "memory")
+
+
+def _largest_operator(groups: Sequence[Group], facts: Facts) -> str:
+    """The operator that takes most of the time, as the end of a sentence; empty if none does."""
+    times: dict[str, int] = {}
+    for group in groups:
+        times[group.name] = times.get(group.name, 0) + group.time_ns
+    name = max(times, key=lambda name: times[name])
+    if not name or times[name] <= _MOST * sum(times.values()):
+        return ""
+    calls = sum(group.calls for group in groups if group.name == name)
+    return f", most of it in `{name}` ({text.often(calls / facts.count)} times {facts.per})"
 
 
 def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:

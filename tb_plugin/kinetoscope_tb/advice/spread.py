@@ -85,7 +85,7 @@ class Spread:
     def trend(self) -> str:
         """How it grows from step to step; empty if it doesn't."""
         first, last = growth(self.cost)
-        if last < _TIMES * max(first, 1):
+        if not rises(first, last):
             return ""
         return f", growing from {text.time(first)} in the first third of them to {text.time(last)} in the last"
 
@@ -102,6 +102,11 @@ def growth(values: NDArray[np.integer] | NDArray[np.floating]) -> tuple[float, f
         return 0.0, 0.0
     third = values.size // 3
     return float(values[:third].mean()), float(values[-third:].mean())
+
+
+def rises(first: float, last: float) -> bool:
+    """Whether what grows from `first` to `last` is worth a word."""
+    return last >= _TIMES * max(first, 1)
 
 
 def warm_up_steps(lengths: Ints, work: Ints) -> int:

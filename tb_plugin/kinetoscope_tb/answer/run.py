@@ -22,6 +22,7 @@ OF_RUN = ("run_advice", "stragglers")
 MOST_RANKS = 8
 _LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "unknown")
+_OF_HOST = ("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
 _CERTAINTY: dict[str, Certainty] = {
@@ -49,7 +50,7 @@ def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: 
         workers: How many the run has.
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_claim(row, rank_rows, views) for row in advice]
+    of_run = [_with_own_cause(_claim(row, rank_rows, views), recording) for row in advice]
     own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -86,6 +87,19 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
         rows=(RowKey("stragglers", {"worker": worker}),) if rank is not None else (),
         question=question_of(views[row["view"]]),
     )
+
+
+def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
+    """A late rank with the code that its own recording names for as much of the host's time."""
+    if claim.id not in _LATE or claim.culprit.worker != recording.worker:
+        return claim
+    least_ns = _MOSTLY * (claim.saving_ns or 0)
+    causes = (own for own in recording.claims if own.id in _OF_HOST and (own.saving_ns or 0) >= least_ns)
+    own = next(causes, None)
+    if own is None:
+        return claim
+    code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
+    return replace(claim, evidence=f"{claim.evidence} Its own recording says: {own.title}", culprit=code)
 
 
 def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], worker: str) -> Iterator[Claim]:

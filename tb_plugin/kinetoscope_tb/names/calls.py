@@ -19,6 +19,11 @@ _ALLOCATES = regex(
     r"|hipMem(?:Create|Release|Map|Unmap|SetAccess)$|urUSM(?:DeviceAlloc|Free)$"
 )
 
+_PINS = regex(
+    r"(?:cuda|hip)Host(?:Alloc|Malloc|Register|Free|Unregister)$|(?:cuda|hip)(?:MallocHost|FreeHost)$|cuMemHost\w+"
+)
+_MAPS = regex(r"(?:cu|hip)Mem(?:Create|Release|Map|Unmap|SetAccess)(?:_v2)?$")
+
 _SETS_UP = regex(
     r"(?:cuda|cu|hip)(?:Stream(?:Create|GetPriority)|DeviceGet|GetDevice|Device(?:Primary)?Ctx|Ctx|Init|Event(?:Create)"
     r"|Func(?:GetAttributes|SetAttribute)|Occupancy|Module|Library|DriverGet|RuntimeGet|PointerGet)"
@@ -40,6 +45,16 @@ def synchronizes(name: str) -> bool:
 def allocates(name: str) -> bool:
     """Whether a call of this name allocates or frees device memory, bypassing any caching allocator."""
     return bool(_ALLOCATES.match(name))
+
+
+def maps_memory(name: str) -> bool:
+    """Whether a call of this name maps device memory into a reserved range, as expandable segments do."""
+    return bool(_MAPS.match(name))
+
+
+def pins_memory(name: str) -> bool:
+    """Whether a call of this name takes pinned memory of the host, or gives it back."""
+    return bool(_PINS.match(name))
 
 
 def copies_memory(name: str) -> bool:

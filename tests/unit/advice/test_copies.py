@@ -68,3 +68,11 @@ def test_copies_within_the_device_are_a_cost_of_their_own():
     assert claim.title.startswith("Copies within the device's memory take 28")
     assert "`aten::copy_` makes most of them" in claim.evidence
     assert claim.saving_ns == pytest.approx(4 * MS, rel=0.02)
+
+
+def test_fills_are_a_cost_of_their_own():
+    claim = first(steps(lambda machine: [machine.fill(MS) for _ in range(4)]))
+    assert claim.rule == "fills"
+    assert claim.title.startswith("Filling memory with a value (memset) takes 28")
+    assert "`aten::zero_` makes most of them" in claim.evidence
+    assert claim.saving_ns == pytest.approx(4 * MS, rel=0.02)

@@ -42,7 +42,7 @@ def test_a_contradicted_claim_is_never_above_cannot_tell(size, view):
 
 
 def test_one_long_step_is_not_all_well():
-    """Its inputs are larger, so its kernels take longer; they aren't more."""
+    """It is one of so many that it costs no 3 % of the average step, and yet it is longer."""
     machine = Machine()
     larger = {**NEAR_ROOF, "shapes": [[14000, 14000], [14000, 14000]]}
 
@@ -50,7 +50,7 @@ def test_one_long_step_is_not_all_well():
         for _ in range(4):
             machine.kernel(20 * MS if number == 3 else 4 * MS, **(larger if number == 3 else NEAR_ROOF))
 
-    last = advice(Facts(machine.steps(step, 12)))[-1]
+    last = advice(Facts(machine.steps(step, 160)))[-1]
     assert last.confidence == "cannot_tell"
     assert "`steps` contradicts this: step 3 lasts 8" in last.evidence
 
