@@ -17,6 +17,7 @@ from browser.traces import (
     backwards,
     chain,
     collectives,
+    deep,
     launches_only,
     many_gaps,
     matmuls,
@@ -92,6 +93,7 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "backwards/rank0.5.pt.trace.json", backwards())
     write(folder, "launches_only/rank0.5.pt.trace.json", launches_only())
     write(folder, "modules/rank0.5.pt.trace.json", modules())
+    write(folder, "deep/rank0.5.pt.trace.json", deep())
     write(folder, "chain/rank0.5.pt.trace.json", chain())
     write(folder, "matmuls/rank0.5.pt.trace.json", matmuls())
     write(folder, "memory/rank0.5.pt.trace.json", memory())

@@ -183,3 +183,17 @@ def test_search_results_are_accessible(app: App, artifacts: Path, scheme: str):
         page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
         results = Axe().run(page)
         assert results.violations_count == 0, results.generate_report()
+
+
+def test_the_timeline_opens_where_the_row_s_slices_are(app: App):
+    page = app.open("timeline", run="deep", worker="rank0", span="5")
+    name = page.locator(".gutter .scrolled li").filter(has_text="thread 2").locator(".name")
+    rests(page)
+    expect(name).not_to_be_in_viewport()
+    app.go(run="deep", worker="rank0", span="5", view="operators")
+    page.locator("tr.row").filter(has_text="aten::far_below").click()
+    page.get_by_role("button", name="Show in the timeline").first.click()
+    expect(count(page)).to_have_text("1 result")
+    expect(name).to_be_in_viewport()
+    rests(page)
+    expect(name).to_be_in_viewport()

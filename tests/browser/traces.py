@@ -80,6 +80,14 @@ def modules() -> str:
     return builder.launch(170_000, 5_000, 2).kernel("relu", 260_000, 40_000, 2).text()
 
 
+def deep() -> str:
+    """A trace of two threads: the first has operators 80 deep, the second one operator below them, late."""
+    builder = TraceBuilder()
+    for depth in range(80):
+        builder.op(f"aten::level_{depth}", depth * 1000, 2_000_000 - depth * 2000)
+    return builder.op("aten::far_below", 1_900_000, 5_000, thread=2).text()
+
+
 def chain() -> str:
     """A trace in which main calls outer, that calls inner, and that calls two functions."""
     builder = TraceBuilder()

@@ -4,11 +4,18 @@ import { effect, signal } from "@preact/signals";
 import type { SearchResults } from "../../api/timeline_types.ts";
 import type { Failed, Query } from "../../api/types.ts";
 import { enqueue } from "../input/command_queue.ts";
-import { type Candidate, type Direction, nearest, positionOf, type SearchResult } from "./search_results.ts";
-import { find, jumpTo, search } from "../state/selection.ts";
+import {
+  type Candidate,
+  type Direction,
+  exactParts,
+  nearest,
+  positionOf,
+  type SearchResult,
+} from "./search_results.ts";
+import { find, jumpTo, search, selection, showSlice } from "../state/selection.ts";
 import { type Source, sources, whole } from "../state/sources.ts";
 import { loadFrom } from "../state/traces.ts";
-import { viewport } from "../state/viewport_state.ts";
+import { scrollTarget, viewport } from "../state/viewport_state.ts";
 
 type Search = NonNullable<typeof search.value>;
 
@@ -67,10 +74,38 @@ async function step(direction: Direction) {
 /** Goes to the next or the previous result; after the last one to the first. */
 export const goToResult = (direction: Direction, isRepeat = false) => enqueue(() => step(direction), isRepeat);
 
-/** Resets the current result when the query changes. */
-export const followSearch = () =>
-  effect(() => {
-    void find.value;
-    currentResult.value = null;
-    searchError.value = "";
-  });
+/** Scrolls to the first visible result; with `moves`, to the next one in time where none is visible. */
+async function reveal(moves: boolean) {
+  const now = search.peek(), { from, to } = viewport.peek();
+  if (!now) return;
+  const visible = nearest(await candidatesFrom(now, "next", from), "next");
+  const isVisible = visible !== null && visible.at < to;
+  const result = isVisible || !moves ? visible : visible ?? nearest(await candidatesFrom(now, "next", -1), "next");
+  if (!result || search.peek()?.text !== now.text) return;
+  if (isVisible) scrollTarget.value = result;
+  else if (moves) showSlice(result.source, result.summary, {}, "replace");
+}
+
+/**
+ * Resets the current result when the query changes, and shows a result of a query for a row or for exact values, which
+ * came from another page or a list: all would be out of sight otherwise. A typed text leaves the picture as it is.
+ */
+export function followSearch(): () => void {
+  let shown = "", isFirst = true;
+  const ends = [
+    effect(() => {
+      void find.value;
+      currentResult.value = null;
+      searchError.value = "";
+    }),
+    effect(() => {
+      const query = find.value, text = JSON.stringify(query);
+      if (!sources.value.length || text === shown) return;
+      shown = text;
+      const moves = isFirst && !selection.peek();
+      isFirst = false;
+      if (query && exactParts(query).length) enqueue(() => reveal(moves));
+    }),
+  ];
+  return () => ends.forEach((end) => end());
+}

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Find, SearchAnswer, SliceAnswer, SliceFacts, SliceSummary } from "../../api/timeline_types.ts";
 import { type ApiRequest, exactResources, resource } from "../../app/resource.ts";
+import type { Address } from "../../app/host.ts";
 import { go } from "../../app/router.ts";
 import { padRange } from "../model/ranges.ts";
 import {
@@ -113,10 +114,16 @@ export async function jumpTo(source: string, slice: number, loaded?: SliceSummar
   if (!from) return;
   const summary = loaded ?? await loadFrom<SliceFacts>(from, "timeline/slice", { slice: String(slice) });
   if ("state" in summary && summary.state === "failed") return select({ source, slice });
-  const { start_ns, dur_ns } = summary as SliceSummary;
-  const start = start_ns + from.shift_ns;
-  scrollTarget.value = { source, summary: summary as SliceSummary };
-  zoomToRange(rangeAround(start, start + dur_ns, viewport.peek()), { slice: numberText(source, slice, main.value) });
+  showSlice(source, summary as SliceSummary, { slice: numberText(source, slice, main.value) }, "push");
+}
+
+/** Scrolls to a slice, along both axes. */
+export function showSlice(source: string, summary: SliceSummary, changes: Address, how: "push" | "replace") {
+  const from = sourceOf(source);
+  if (!from) return;
+  const start = summary.start_ns + from.shift_ns;
+  scrollTarget.value = { source, summary };
+  zoomToRange(rangeAround(start, start + summary.dur_ns, viewport.peek()), changes, how);
 }
 
 /** The range that shows a slice well: unchanged if the slice is visible and legible, else moved, else zoomed. */

@@ -32,13 +32,13 @@ function writeViewport() {
   if (address.peek().from !== from || address.peek().to !== to) go({ from: from!, to: to! });
 }
 
-/** Shows a range, moving there smoothly; "back" returns. */
-export function zoomToRange(range: Range, changes: Address = {}) {
+/** Shows a range, moving there smoothly; "back" returns unless it replaces the address. */
+export function zoomToRange(range: Range, changes: Address = {}, how: "push" | "replace" = "push") {
   writeViewport();
   const next = clampRange(range, whole.value);
   writtenRange = rangeText(next);
   const [from, to] = writtenRange.split(" ");
-  go({ from: from!, to: to!, ...changes }, "push");
+  go({ from: from!, to: to!, ...changes }, how);
   destination.value = next;
 }
 
