@@ -34,6 +34,10 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "property": None,
     "torture": "torture",
     "unit/advice/test_compiled_code.py": "recorder",
+    "unit/diagnostics/test_physics.py": None,
+    "unit/distributed/test_identities.py": None,
+    "unit/distributed/test_pipeline.py": None,
+    "unit/distributed/test_views.py": None,
     "unit/engine": None,
     "unit/producer": "recorder",
     "unit/reader": None,
@@ -41,6 +45,8 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "unit/test_file_kinds.py": None,
     "unit/test_systems.py": None,
     "unit/test_work.py": None,
+    "unit/views/test_advice.py": None,
+    "unit/views/test_kernel_advice.py": None,
     "unit/web": None,
 }
 OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
