@@ -62,6 +62,7 @@ PROMISED = {  # what a command prints beside the rows of a view
     "check": {"gpu": r"rank0", "cpu": r"rank0"},
     "report": {"cpu": r"2 recordings, ", "gpu": r"4 recordings, ", "server": r"1 recording, "},
     "export": {"gpu": r"out\.json\.gz: [\d,]+ slices( of 4 workers)?, [\d.]+ kB\."},
+    "stacks": {"server": r"out\.[a-z.]+: [\d,]+ stacks, [\d.]+ kB\."},
     "merge": {"gpu": r"all\.json\.gz: [\d,]+ events of 4 workers\."},
     "repair": {"gpu": r"fixed\.json\.gz: [\d,]+ events, "},
     "publish": {"gpu": r"rank0"},
@@ -86,8 +87,8 @@ def excuse(command: Command) -> str:
 def kinds_of(command: Command) -> tuple[str, ...]:
     """The kinds of recordings that a command is run on: at least the one that its page is about."""
     line = shlex.join(command.words)
-    if command.page == "inference.md":
-        return ("server",)
+    if command.page == "inference.md" or line.startswith("kinetoscope stacks"):
+        return ("server",)  # the one with Python calls
     if command.page.startswith("recording"):
         return ("cpu",)
     is_first = any(line.startswith(f"kinetoscope {start}") for start in FIRST)

@@ -39,6 +39,8 @@ GROUPS = {
         "report": "Write the page of a recording to OUT.html, which opens in a browser without a server or network.",
         "export": "Write a recording's timeline to OUT.json.gz for Perfetto and chrome://tracing, without losing "
         "slices.",
+        "stacks": "Write call stacks to OUT for flame graph viewers: where in the program host and device time come "
+        "from.",
     },
     "Record": {
         "demo": "Record a real training on two processes and show it in TensorBoard.",
