@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -44,6 +45,7 @@ from .sampling.system_sampler import KINDS, SystemSampler
 from .scheduling.request import Request
 from .scheduling.schedule import WindowLimit, describe_schedule
 from .scheduling.trigger import on_request
+from .session.ending import ending, uncaught_exception
 from .session.memory_recorder import MemoryRecorder
 from .session.recording import Recording, WindowCallbacks
 from .session.results import ProfilerResults
@@ -341,7 +343,7 @@ class Tracer:
             self._counter.begin()
             self._annotations.ranges.begin_step(self._counter.batch)
         except BaseException as error:  # mostly Ctrl-C: the `with` wasn't entered, so __exit__ isn't called
-            self._close(f"exception: {type(error).__name__}")
+            self._close(f"exception: {type(error).__name__}", error=error)
             raise
 
     def __exit__(
@@ -350,7 +352,7 @@ class Tracer:
         if self._enabled and not self._owner.is_forked:
             reason = "end" if kind is None else f"exception: {kind.__name__}"
             try:
-                self._close_anywhere(reason)
+                self._close_anywhere(reason, error=error)
             except UsageError as problem:
                 if kind is None:
                     raise
@@ -383,11 +385,11 @@ class Tracer:
         if self._enabled and self._owner.ids is not None and not self._owner.is_forked:
             self._close_anywhere("end", timeout_s)
 
-    def _close_anywhere(self, reason: str, timeout_s: float | None = None) -> None:
+    def _close_anywhere(self, reason: str, timeout_s: float | None = None, error: BaseException | None = None) -> None:
         if self._owner.ids is None:
             self._owner.check("end")
         elif self._owner.is_here or Tracer._live is not self or self._has_stopped_elsewhere(reason):
-            self._close(reason, timeout_s)
+            self._close(reason, timeout_s, error=error)
         else:
             raise UsageError(
                 f"Only the thread that started this Tracer, at {self._owner.program_line}, can stop torch's profiler. "
@@ -418,22 +420,30 @@ class Tracer:
     def _at_exit(self) -> None:
         """Stop a recording that the program left open: otherwise torch crashes while the interpreter shuts down."""
         if self._owner.is_here or (self._owner.is_alive and self._has_stopped_elsewhere("exit")):
-            self._close("exit")
+            self._close("exit", error=uncaught_exception())
         elif self._owner.is_alive:
             problem = (
                 f"The window is lost: the thread that started the Tracer, at {self._owner.program_line}, didn't stop "
                 "it, and no other thread can stop torch's profiler. schedule=on_request with request() works from any "
                 "thread."
             )
-            self._close("exit", leaves_profiler=problem)
+            self._close("exit", leaves_profiler=problem, error=uncaught_exception())
 
-    def _close(self, reason: str, timeout_s: float | None = None, *, leaves_profiler: str | None = None) -> None:
+    def _close(
+        self,
+        reason: str,
+        timeout_s: float | None = None,
+        *,
+        leaves_profiler: str | None = None,
+        error: BaseException | None = None,
+    ) -> None:
         """Close it, once.
 
         Args:
             reason: Why.
             timeout_s: The maximum wait for the traces.
             leaves_profiler: Why torch's profiler can't be stopped; None if it can.
+            error: The exception that ends the program's block, or the program.
         """
         trace_writer, supervisor = self._trace_writer, self._supervisor
         with supervisor.hold_signals():  # so that a signal can't end the process before everything is reported
@@ -441,6 +451,11 @@ class Tracer:
                 return  # a signal closed it, or the program
             atexit.unregister(self._at_exit)
             trace_writer.reason = supervisor.end_signal or reason
+            facts: dict[str, Any] = {}
+            with self._error_log.catch("How the recording ended is unknown"):  # an exception may be of any kind
+                frame = sys._getframe(1) if reason.startswith("sig") else None
+                facts = ending(error or sys.exc_info()[1], frame, supervisor.signal_ns)
+                supervisor.note("ending", facts)
             if leaves_profiler is None:
                 self._controller.stop()
             else:
@@ -449,7 +464,12 @@ class Tracer:
             self._recording.memory.close()
             supervisor.end(trace_writer.reason)
             no_window_reason = self._no_window_reason()
-            trace_writer.end(reason=trace_writer.reason, problem=no_window_reason, steps_completed=self._counter.batch)
+            trace_writer.end(
+                reason=trace_writer.reason,
+                problem=no_window_reason,
+                steps_completed=self._counter.batch,
+                ending=facts,
+            )
         supervisor.uninstall()
         trace_writer.close(timeout_s)
         with self._error_log.catch("The curves of steps couldn't be closed"):

@@ -72,3 +72,48 @@ def test_a_folder_without_dumps_is_a_failure(kinetoscope, tmp_path):
     status, out, err = kinetoscope("why", str(tmp_path))
     assert (status, out) == (1, "")
     assert "has no dump of torch's flight recorder" in err
+
+
+def journal(run, rank, *news):
+    """Write the journal of a rank that ended, in JSON lines as the recorder does."""
+    header = {"global_rank": rank, "world_size": 2, "host": "node", "pid": 7 + rank}
+    lines = [header, ["s", 4, 1, 2], *(["n", "ending", value, value["ns"]] for value in news), ["e", reason(news), 9]]
+    file = run / ".work" / f"rank{rank}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def reason(news):
+    return f"exception: {news[-1]['exception']['type']}" if news else "end"
+
+
+def test_a_run_that_died_says_who_was_first(kinetoscope, tmp_path):
+    began_ns = 1_795_650_000_000_000_000
+    bad = {"type": "KeyError", "message": "'x'\x1b[2J"}
+    lost = {"type": "RuntimeError", "message": "[gloo/pair.cc:553] Connection closed by peer"}
+    journal(tmp_path, 0, {"ns": began_ns + 10**9, "exception": lost})
+    journal(tmp_path, 1, {"ns": began_ns, "exception": bad, "calls": [["/job/train.py", 88, "__main__.load"]]})
+    status, out, err = kinetoscope("why", str(tmp_path))
+    lines = out.splitlines()
+    assert (status, err) == (2, "")
+    assert lines[0].startswith("Rank 1 raised KeyError: 'x'")
+    assert " in step 5, in load (train.py:88), at 2026-" in lines[0]
+    assert lines[0].endswith("; then rank 0 lost the connection to another rank.")
+    assert lines[1].split()[:2] == ["rank", "host"]
+    assert "\x1b" not in out
+    status, out, _ = kinetoscope("why", str(tmp_path), "--format", "json")
+    answer = json.loads(out)
+    assert (answer["outcome"], answer["kind"], answer["culprits"], answer["suspects"]) == (
+        "culprit",
+        "exception",
+        [1],
+        [],
+    )
+    assert (answer["ranks"][1]["line"], answer["ranks"][1]["steps"]) == ("/job/train.py:88", 5)
+
+
+def test_a_run_that_ended_well_has_no_culprit(kinetoscope, tmp_path):
+    for rank in range(2):
+        journal(tmp_path, rank)
+    status, out, _ = kinetoscope("why", str(tmp_path))
+    assert (status, out.splitlines()[0]) == (0, "The job ended well: all ranks closed their recordings.")

@@ -92,7 +92,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
         ),
     },
     "reader": {"kinetoscope.journal.status"},
-    "distributed": {"kinetoscope.journal.status"},
+    "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status"},
     "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {"kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"},
 }

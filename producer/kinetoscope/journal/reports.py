@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..output.manifest import ENDED, KEPT, PARTIAL, SAVED, SAVING, statuses
 from ..output.scratch import spool_folders
 from ..output.spool import TRACE, Spool, is_count
+from .ending import Ending, ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,6 +39,8 @@ class Report:
         window_first: The first step of its last window that isn't open any more; -1 if there is none.
         saved_steps: How many steps were complete at the end of its last window that is a trace or will be.
         saved_until_ns: When that was, in Unix time; 0 if there is none.
+        ending: How it ended, as far as it or its writer process said.
+        signal: The signal to which it didn't react, in lower case; None for none.
     """
 
     end: str | None = None
@@ -45,6 +48,8 @@ class Report:
     window_first: int = -1
     saved_steps: int = 0
     saved_until_ns: int = 0
+    ending: Ending | None = None
+    signal: str | None = None
 
     def still_open(self, window: int | None) -> int | None:
         """Return the first step of a window that was open by the journal; None if it isn't open any more."""
@@ -99,6 +104,8 @@ def _add(by_process: dict[ProcessId, Report], process: dict[str, Any], windows: 
             [before.saved_steps, *_counts(existing_windows, "steps_completed"), *_counts(existing_windows, "span")]
         ),
         saved_until_ns=max([before.saved_until_ns, *_counts(existing_windows, "ended_ns")]),
+        ending=ending_of(process.get("ending")) or before.ending,
+        signal=reason[:_MOST_TEXT] if isinstance(reason, str) and end is None else before.signal,
     )
 
 

@@ -22,6 +22,7 @@ from ..output.spool import MOST_RANKS, Spool, is_count
 from ..process_id import is_running
 from ..scheduling.consensus import plan_from
 from ..scheduling.request import WORK
+from .ending import Ending, ending_of
 from .journal import (
     MOST_NEWS,
     RECOVERED,
@@ -62,10 +63,13 @@ class RankStatus:
         state: `running`; `silent`: it didn't write for 15 seconds; `dead`: it ended without closing its recording;
             `ended`: it closed it.
         reason: Why it ended.
+        ending: How it ended, as far as that is known; None for a process that runs.
+        ignored_signal: The signal to which it didn't react before it was killed, in lower case; None for none.
         completed: How many steps were complete when it last wrote; None before the first.
         step_s: How long the last step took.
         usual_step_s: How long a step usually takes: the median of the last ones; None before the first.
         current_step_s: How long the current step takes so far; None if none is complete, or the process has ended.
+        saved_steps: How many steps were complete at the end of its last window that is a trace or will be; 0 for none.
         recording_since_step: The first step of the window that is open, or was when the process ended; None if none.
         is_recording: Whether a window is open.
         is_recovered: Whether `recover` has made a trace of its journal.
@@ -73,6 +77,7 @@ class RankStatus:
         records: Whether it is selected to record; False for one that records only if a request names it.
         doubt: Why it isn't certain that it belongs to the job of the other ranks; None if it is.
         age_s: Seconds since it wrote.
+        written_ns: When it last wrote, in Unix time.
         news: The last news: kind, value and Unix time in nanoseconds.
     """
 
@@ -82,10 +87,13 @@ class RankStatus:
     pid: int
     state: State
     reason: str | None
+    ending: Ending | None
+    ignored_signal: str | None
     completed: int | None
     step_s: float | None
     usual_step_s: float | None
     current_step_s: float | None
+    saved_steps: int
     recording_since_step: int | None
     is_recording: bool
     is_recovered: bool
@@ -93,6 +101,7 @@ class RankStatus:
     records: bool
     doubt: str | None
     age_s: float
+    written_ns: int
     news: tuple[tuple[str, Any, int], ...] = field(default=())
 
     @property
@@ -174,8 +183,11 @@ def _status(file: PathBelow, process_reports: Mapping[ProcessId, Report], now_s:
     news = [piece for piece in pieces if is_valid_news(piece[0], piece[1])]
     end_reason = next((str(line[1])[:_MOST_TEXT] for line in reversed(lines) if line[0] == "e" and len(line) > 1), None)
     end, is_recovered = report.end if end_reason is None else end_reason, file.name.endswith(RECOVERED)
-    age_s = max(0.0, now_s - file.stat().st_mtime)
-    state: State = "ended" if end is not None else "dead" if is_recovered else _state(head, age_s)
+    written_ns = file.stat().st_mtime_ns
+    age_s = max(0.0, now_s - written_ns / 1e9)
+    is_dead = is_recovered or report.ending is not None
+    state: State = "ended" if end is not None else "dead" if is_dead else _state(head, age_s)
+    endings = [ending_of(value) for kind, value, _ in news if kind == "ending"]
     since, steps_s = report.still_open(open_window(news)), _step_durations_s(lines, step)
     completed_steps = max(0 if step is None else step[0] + 1, report.completed)
     is_current = step is not None and state in ("running", "silent") and completed_steps == step[0] + 1
@@ -186,10 +198,13 @@ def _status(file: PathBelow, process_reports: Mapping[ProcessId, Report], now_s:
         pid=head["pid"],
         state=state,
         reason=end,
+        ending=(endings[-1] if endings else None) or report.ending,
+        ignored_signal=report.signal if end is None else None,
         completed=completed_steps or None,
         step_s=steps_s[-1] if steps_s else None,
         usual_step_s=statistics.median(steps_s) if steps_s else None,
         current_step_s=max(0.0, now_s - step[2] / 1e9) if step is not None and is_current else None,
+        saved_steps=report.saved_steps,
         recording_since_step=None if end is not None or is_recovered else since,
         is_recording=end is None and not is_recovered and since is not None,
         is_recovered=is_recovered,
@@ -197,7 +212,8 @@ def _status(file: PathBelow, process_reports: Mapping[ProcessId, Report], now_s:
         records=head.get("records") is not False,
         doubt=head["doubt"] if isinstance(head.get("doubt"), str) else None,
         age_s=age_s,
-        news=tuple(news[-MOST_NEWS:]),
+        written_ns=written_ns,
+        news=tuple(piece for piece in news if piece[0] != "ending")[-MOST_NEWS:],
     )
 
 

@@ -41,6 +41,7 @@ _OF_A_RANK = (
     "doubt",
     "recording_since_step",
     "steps_completed",
+    "ending",
     "queue",
     "left_out",
 )

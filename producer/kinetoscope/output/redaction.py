@@ -20,7 +20,7 @@ _WORDS = r"token(?!iz)|key|passw|passphrase|pwd|secret|credential|authorization|
 _SECRET = re.compile(_WORDS, re.I)
 # The bounds keep the time linear for any text: names of secrets are short.
 _ASSIGNED = re.compile(
-    rf"""(?<![\w.$@-])([\w.$@-]{{0,80}}?(?:{_WORDS})[\w.$@-]{{0,80}}["']?\s{{0,9}}[:=]\s{{0,9}})("[^"]*"|'[^']*'|[^,;&}}\])\s]+)""",
+    rf"""(?<![\w.$@-])([\w.$@-]{{0,80}}?(?:{_WORDS})[\w.$@-]{{0,80}}(?<!Error)["']?\s{{0,9}}[:=]\s{{0,9}})("[^"]*"|'[^']*'|[^,;&}}\])\s]+)""",
     re.I,
 )
 _AUTHORIZED = re.compile(r"\b(bearer|basic)(\s{1,9})[^\s\"']+", re.I)

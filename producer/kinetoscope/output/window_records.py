@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,8 +57,29 @@ def kind_of(record: dict[str, Any]) -> str:
     return SNAPSHOT if record.get("kind") == SNAPSHOT else TRACE
 
 
-def death_message(process: dict[str, Any]) -> str:
-    """Describe what a killed process was doing."""
+def death_message(process: dict[str, Any], death: dict[str, Any]) -> str:
+    """Describe what a killed process was doing, and how it ended.
+
+    Args:
+        process: The facts about it.
+        death: From `ProcessWatch.facts`.
+    """
     step = process.get("recording_since_step")
     what = "between two windows" if step is None else f"while it recorded, since step {step}"
-    return f"the process ended without a good-bye {what}: killed, out of memory, or crashed"
+    return f"the process ended without a good-bye {what}: {_how(death)}"
+
+
+def _how(death: dict[str, Any]) -> str:
+    number = death.get("signal")
+    if number == signal.SIGKILL:
+        return "killed by the kernel's out-of-memory killer" if death.get("oom_kills") else "killed by SIGKILL"
+    if number is not None:
+        return f"ended by {signal_name(number)}"
+    if "exit_code" in death:
+        return f"it exited with code {death['exit_code']}"
+    return "killed, out of memory, or crashed"
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGSEGV; of a real-time signal its number."""
+    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"

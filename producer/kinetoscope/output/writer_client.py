@@ -11,6 +11,7 @@ import logging
 import os
 import subprocess
 import time
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +181,7 @@ class WriterClient:
         except (OSError, RuntimeError, ValueError) as error:  # no memory for a process, or the interpreter is ending
             _LOG.debug("The writer process couldn't be started.", exc_info=error)
             return
+        _forks.register(self)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
@@ -189,11 +191,16 @@ class WriterClient:
 
     def _reap(self, process: subprocess.Popen[bytes]) -> None:
         """Reap a writer process that has ended."""
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        self.close_pipes()
         process.wait()
         self._process = None
+
+    def close_pipes(self) -> None:
+        """Close this process's ends of the pipes to the writer process."""
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def close(self, timeout_s: float) -> int:
         """Let the writer process end when all jobs are done; return how many windows are still being written.
@@ -264,3 +271,28 @@ class WriterClient:
 
 def _trace_count(traces: int) -> str:
     return "1 trace" if traces == 1 else f"{traces} traces" if traces else "the run's manifest"
+
+
+class _Forks:
+    """Closes the pipes in forked processes, such as workers of a DataLoader.
+
+    The end of its pipe tells the writer process that the training is done, so it would wait for them.
+    """
+
+    def __init__(self) -> None:
+        self._clients: weakref.WeakSet[WriterClient] = weakref.WeakSet()
+        self._is_registered = False
+
+    def register(self, client: WriterClient) -> None:
+        """Do that at each fork from now on; Python can't take that back."""
+        self._clients.add(client)
+        if not self._is_registered and hasattr(os, "register_at_fork"):
+            self._is_registered = True
+            os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        for client in self._clients:
+            client.close_pipes()
+
+
+_forks = _Forks()

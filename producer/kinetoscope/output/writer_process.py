@@ -32,6 +32,7 @@ from ..process_id import is_running
 from ..untrusted_files import read_json
 from . import manifest
 from .commit import commit_snapshot, commit_trace
+from .process_watch import ProcessWatch
 from .redaction import redacted_urls
 from .scratch import check_private
 from .spool import MAX_PROGRAM_EVENTS_BYTES, SNAPSHOT, STATE, TRACE, Job, Spool, is_count
@@ -68,11 +69,13 @@ class SpoolWriter:
         self._spool, self._notify, self._url_prefixes, self._output = spool, notify, url_prefixes, output
         state = read_json(spool.folder / STATE)
         state = state if isinstance(state, dict) else {}
-        windows, pruned_to = state.get("windows"), state.get("pruned_to")
+        windows, pruned_to, death = state.get("windows"), state.get("pruned_to"), state.get("death")
         valid = (validate_window(window) for window in (windows if isinstance(windows, list) else ()))
         self._windows: dict[int, dict[str, Any]] = {window["window"]: window for window in valid if window}
         self._pruned_to: int = pruned_to if is_count(pruned_to) else -1
         self._attempted: set[int] = set()
+        self.death: dict[str, Any] | None = death if isinstance(death, dict) else None
+        """How the training ended, as far as it is known, if it was killed; see `ProcessWatch.facts`."""
         self.has_listener = True
         """Whether the program still receives outcomes, if it needs them."""
         self._reported: object = None
@@ -253,22 +256,23 @@ class SpoolWriter:
             earlier.remove(trace)
         self._earlier = [*others, *earlier]
 
-    def report(self, *, is_killed: bool = False) -> None:
+    def report(self) -> None:
         """Write the outcomes of the windows, for the training, the run's manifest and the next writer process."""
         process = self._process_facts()
         windows = [self._windows[number] for number in sorted(self._windows)]
-        now = (process, windows, is_killed)
+        now = (process, windows, self.death)
         if now == self._reported and (self._spool.folder / STATE).exists():
             return
         with contextlib.suppress(OSError):
-            write_json(self._spool.folder / STATE, {"windows": windows, "pruned_to": self._pruned_to})
-        self._reported = (process, [dict(window) for window in windows], is_killed)
+            state = {"windows": windows, "pruned_to": self._pruned_to, "death": self.death}
+            write_json(self._spool.folder / STATE, state)
+        self._reported = (process, [dict(window) for window in windows], self.death)
         if process is not None:
-            self._write_status(process, windows, is_killed=is_killed)
+            self._write_status(process, windows)
         if self._notify is not None:
             self._notify()
 
-    def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]], *, is_killed: bool) -> None:
+    def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]]) -> None:
         folder, private = (
             Path(process["folder"]),
             ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep", "writer"),
@@ -280,8 +284,9 @@ class SpoolWriter:
             self._earlier_records = manifest.earlier_records(folder, process["global_rank"], status)
         status |= {"earlier": self._earlier, **self._earlier_records}
         status["pruned_to"] = self._pruned_to
-        if is_killed:
-            status |= {"state": manifest.KILLED, "problem": death_message(process)}
+        if self.death is not None:
+            problem = death_message(process, self.death)
+            status |= {"state": manifest.KILLED, "problem": problem, "ending": self.death}
         status["windows"] = _public_records(window for window in windows if kind_of(window) == TRACE)
         status["snapshots"] = _public_records(window for window in windows if kind_of(window) == SNAPSHOT)
         with contextlib.suppress(OSError):  # the traces can't be written either, which is logged
@@ -304,9 +309,9 @@ class SpoolWriter:
         process = self._process_facts()
         return process is None or process.get("state") == manifest.ENDED
 
-    def close(self, *, is_killed: bool = False) -> list[dict[str, Any]]:
+    def close(self) -> list[dict[str, Any]]:
         """Report the end; return the outcomes of the windows."""
-        self.report(is_killed=is_killed)
+        self.report()
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
 
@@ -342,8 +347,10 @@ def finish_spool(
     try:
         writer, has_died = SpoolWriter(spool, url_prefixes=url_prefixes, output=output), not is_alive(spool)
         writer.has_listener = not has_died
+        if has_died and not writer.has_ended():
+            writer.death = writer.death or {}
         writer.work()
-        windows = writer.close(is_killed=not writer.has_ended() and has_died)
+        windows = writer.close()
     finally:
         os.close(lock)
     if has_died and spool.is_empty():
@@ -383,7 +390,8 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
     lock = spool.lock()
     if lock is None:
         return
-    writer = SpoolWriter(spool, _notify, url_prefixes=url_prefixes)
+    writer, watch = SpoolWriter(spool, _notify, url_prefixes=url_prefixes), ProcessWatch(parent)
+    watch.begin()
     while True:
         lock = _renew_lock(spool, lock)
         writer.work()
@@ -391,8 +399,10 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
             break
     is_alone = (spool.process() or {}).get("is_alone", False)
     writer.has_listener = writer.has_ended() and not is_alone and not _is_gone(parent)
+    if not writer.has_ended():
+        writer.death = watch.facts()
     writer.retry()
-    writer.close(is_killed=not writer.has_ended())
+    writer.close()
     is_alone = (spool.process() or {}).get("is_alone", False)
     # A training that has reported its end waits, and cleans up.
     if (is_alone or not writer.has_ended() or _is_gone(parent)) and spool.is_empty():

@@ -131,7 +131,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
         self._next_metadata: dict[str, str] = {}
         self._is_running = self._is_block = self._is_called_by_torch = False
         self._step_num = 0
-        self._end: type[BaseException] | None = None
+        self._end: BaseException | None = None
         self._earlier_traces: tuple[Path, ...] = ()
         self._saving_handler: object = None
         self._run: ContinuedRun | None = None
@@ -196,7 +196,7 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
-        self._end = exc_type
+        self._end = exc_val
         self.stop()
 
     def start(self) -> None:
@@ -222,10 +222,10 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
     def stop(self) -> None:
         """End the recording, and wait until its traces are written; does nothing if it has ended."""
-        kind, self._end, self._is_block = self._end, None, False
+        error, self._end, self._is_block = self._end, None, False
         if not self._is_running or self.tracer is None:
             return
-        self.tracer.__exit__(kind, None, None)
+        self.tracer.__exit__(None if error is None else type(error), error, None)
         self._note_end()
 
     def _note_end(self) -> None:

@@ -131,7 +131,7 @@ class Supervisor:
                 self._guard = SignalGuard(save, self._set_end_signal)
                 self._guard.begin()
                 self._stuck_signals.begin()
-                tasks.append(Task("Looking for stuck signals", self._stuck_signals.check, 0.5))
+                tasks.append(Task("Looking for stuck signals", self._stuck_signals.check, 0.0))
             if tasks:
                 self._background = BackgroundTasks(tasks)
                 self._background.begin()
@@ -161,6 +161,11 @@ class Supervisor:
 
     def _set_end_signal(self, reason: str) -> None:
         self.end_signal = reason
+
+    @property
+    def signal_ns(self) -> int | None:
+        """When a signal that should end the process came, in Unix time; None if none did, or it was handled at once."""
+        return self._stuck_signals.first_ns
 
     def add_profiled_duration(self, dur_ns: int) -> None:
         """Add the duration of a step with a profiler."""

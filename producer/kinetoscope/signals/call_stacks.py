@@ -37,12 +37,17 @@ def call_stack(frame: FrameType | None) -> list[Call]:
     """Return the calls of a frame and of those that it was called from, the innermost first."""
     calls: list[Call] = []
     while frame is not None and len(calls) < MOST_FRAMES:
-        code = frame.f_code
-        name = getattr(code, "co_qualname", code.co_name)  # Python 3.11
-        function = f"{frame.f_globals.get('__name__')}.{name}"
-        calls.append(Call(code.co_filename[-_LONGEST_TEXT:], frame.f_lineno or 0, function[-_LONGEST_TEXT:]))
+        calls.append(call_of(frame, frame.f_lineno))
         frame = frame.f_back
     return calls
+
+
+def call_of(frame: FrameType, line: int | None) -> Call:
+    """Return the call of a frame that is at a line."""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.11
+    function = f"{frame.f_globals.get('__name__')}.{name}"
+    return Call(code.co_filename[-_LONGEST_TEXT:], line or 0, function[-_LONGEST_TEXT:])
 
 
 def thread_frame(ident: int | None) -> FrameType | None:

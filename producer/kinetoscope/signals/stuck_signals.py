@@ -40,6 +40,8 @@ class StuckSignals:
         self._names = {int(number): name for name, number in numbers.items() if number is not None}
         self._arrivals: dict[int, float] = {}
         self._reported: set[int] = set()
+        self.first_ns: int | None = None
+        """When the first signal came, in Unix time, to a fifth of a second; None if none did."""
         self._pipe: tuple[int, int] | None = None
 
     def begin(self) -> None:
@@ -71,6 +73,7 @@ class StuckSignals:
         with suppress(BlockingIOError):
             for number in os.read(self._pipe[0], _READ_BYTES):
                 if number in self._names:
+                    self.first_ns = self.first_ns or time.time_ns()
                     self._arrivals.setdefault(number, self._clock())
         for number, since in self._arrivals.items():
             if number not in self._reported and self._clock() - since >= PATIENCE_S:

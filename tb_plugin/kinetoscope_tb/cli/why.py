@@ -1,4 +1,4 @@
-"""`kinetoscope why`: which rank holds up a job that stands still, from the dumps of torch's flight recorder."""
+"""`kinetoscope why`: which rank holds up a job that stands still, or ended it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..distributed.hangs.evidence import Row, evidence, rows
-from ..distributed.hangs.sentences import sentence
+from ..distributed.deaths.evidence import EndRow
 from ..distributed.hangs.titles import instant, rank_ranges
-from ..distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, verdict
+from ..distributed.why import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, STOPPED_FROM_OUTSIDE, Answer, answer_why
 from ..names.text import visible
 from ..reader.flight_recorder.files import read_folder
 from ..text_table import MISSING, TextColumn
@@ -21,34 +20,64 @@ from .print_rows import print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..distributed.hangs.verdict import Verdict
+    from ..distributed.hangs.evidence import Row
 
-EXIT_STATUS = {NOTHING_OPEN: 0, SLOW_WORK: 0, CULPRIT: 2, CANNOT_TELL: 3}
+EXIT_STATUS = {NOTHING_OPEN: 0, SLOW_WORK: 0, STOPPED_FROM_OUTSIDE: 0, CULPRIT: 2, CANNOT_TELL: 3}
 
 
 @click.command()
 @click.argument("path", metavar="RUN|FOLDER", shell_complete=complete_path)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def why(path: str, form: str) -> None:
-    """Say why a job stands still: which rank holds up the others, and where it is.
+    """Say why a job stands still or died: which rank holds up the others or ended first, where, and how.
 
-    Of a RUN that Tracer records, by what each rank wrote while its step lasted too long; else by the dumps of torch's
-    flight recorder in FOLDER: pickles or JSON of torch 2.4 or later, such as nccl_trace_rank_0. Nothing is unpickled.
-    Exit status: 2 a culprit, 3 cannot tell, 0 nothing is open or a rank only works for long, 1 failed.
+    Of a RUN that Tracer records, by what each rank wrote while its step lasted too long, and by how it ended; else by
+    the dumps of torch's flight recorder in FOLDER: pickles or JSON of torch 2.4 or later, such as nccl_trace_rank_0.
+    Nothing is unpickled. Exit status: 2 a culprit, 3 cannot tell, 0 nothing is open, a rank only works for long or the
+    job was stopped from outside, 1 failed.
     """
-    answer = verdict(read_folder(path))
+    answer = answer_why(read_folder(path))
     if form == "json":
         click.echo(json_text(_json(answer)))
     else:
-        click.echo(visible(sentence(answer)))
-        print_table(_columns(rows(answer)))
-        for line in evidence(answer):
+        click.echo(visible(answer.sentence))
+        print_table(_columns(answer.rows))
+        for line in answer.evidence:
             click.echo(visible(line))
     raise click.exceptions.Exit(EXIT_STATUS[answer.outcome])
 
 
-def _columns(table: Sequence[Row]) -> list[TextColumn]:
-    values: dict[str, list[str]] = {
+_LONGEST_EXCEPTION = 60
+_NUMBERS = ("rank", "steps", "saved")
+_DISPENSABLE = ("saved", "exception", "in", "line")
+
+
+def _columns(table: Sequence[Row] | Sequence[EndRow]) -> list[TextColumn]:
+    ends, waits = (
+        [row for row in table if isinstance(row, EndRow)],
+        [row for row in table if not isinstance(row, EndRow)],
+    )
+    values = _values_of_ends(ends) if ends else _values_of_waits(waits)
+    columns = [TextColumn(name, list(map(visible, cells)), name in _NUMBERS) for name, cells in values.items()]
+    return [column for column in columns if column.header not in _DISPENSABLE or not column.is_empty]
+
+
+def _values_of_ends(table: Sequence[EndRow]) -> dict[str, list[str]]:
+    return {
+        "rank": [str(row.rank) for row in table],
+        "host": [row.host or MISSING for row in table],
+        "end": [row.end for row in table],
+        "at": [instant(row.ended_ns or 0) or MISSING for row in table],
+        "steps": [MISSING if row.steps is None else str(row.steps) for row in table],
+        "saved": [str(row.saved_steps) if row.saved_steps else MISSING for row in table],
+        "exception": [row.exception[:_LONGEST_EXCEPTION] or MISSING for row in table],
+        "in": [row.function or MISSING for row in table],
+        "line": [row.line or MISSING for row in table],
+    }
+
+
+def _values_of_waits(table: Sequence[Row]) -> dict[str, list[str]]:
+    return {
         "rank": [str(row.rank) for row in table],
         "group": [row.group or MISSING for row in table],
         "last completed": [row.last_completed or MISSING for row in table],
@@ -58,20 +87,18 @@ def _columns(table: Sequence[Row]) -> list[TextColumn]:
         "in": [row.function or MISSING for row in table],
         "line": [row.line or MISSING for row in table],
     }
-    columns = [TextColumn(name, list(map(visible, cells)), name == "rank") for name, cells in values.items()]
-    return [column for column in columns if column.header not in ("in", "line") or not column.is_empty]
 
 
-def _json(answer: Verdict) -> dict[str, Any]:
+def _json(answer: Answer) -> dict[str, Any]:
     return {
         "state": "ready",
         "outcome": answer.outcome,
         "kind": answer.kind,
         "exit_status": EXIT_STATUS[answer.outcome],
         "culprits": list(answer.culprits),
-        "suspects": [] if answer.culprits else list(answer.ranks),
-        "sentence": sentence(answer),
-        "ranks": [asdict(row) for row in rows(answer)],
-        "evidence": evidence(answer),
+        "suspects": list(answer.suspects),
+        "sentence": answer.sentence,
+        "ranks": [asdict(row) for row in answer.rows],
+        "evidence": list(answer.evidence),
         "files": [asdict(problem) for problem in answer.problems],
     }

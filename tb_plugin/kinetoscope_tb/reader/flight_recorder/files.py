@@ -77,10 +77,11 @@ def read_folder(path: str) -> DumpFolder:
     Of a run that `Tracer` records, these are the files that it wrote while a step lasted too long.
 
     Raises:
-        LogdirError: There is no such folder, or no dump in it.
+        LogdirError: There is no such folder, or neither a dump nor a journal of a rank in it.
     """
-    is_run = not is_url(path) and exists(str(Path(path, FOLDER)))
-    files = _files(str(Path(path, FOLDER)) if is_run else path)
+    has_reports = not is_url(path) and exists(str(Path(path, FOLDER)))
+    statuses = () if is_url(path) else states_of_ranks(Path(path))
+    files = [] if statuses and not has_reports else _files(str(Path(path, FOLDER)) if has_reports else path)
     dumps: dict[int, Dump] = {}
     problems = []
     for file in files[:MOST_FILES]:
@@ -100,10 +101,9 @@ def read_folder(path: str) -> DumpFolder:
             problems.append(Problem(file.path, rank, NOT_A_DUMP))
     if len(files) > MOST_FILES:
         problems.append(Problem(path, -1, f"only the first {MOST_FILES} of its {len(files)} files are read"))
-    if not dumps:
+    if not dumps and not statuses:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
         raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
-    statuses = states_of_ranks(Path(path)) if is_run else ()
     return DumpFolder(tuple(dumps[rank] for rank in sorted(dumps)), (*problems, *_notes(dumps)), statuses)
 
 

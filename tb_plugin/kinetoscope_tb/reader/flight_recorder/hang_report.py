@@ -5,7 +5,7 @@ Anyone may have written the file: each value is checked, and one that isn't vali
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,13 +96,18 @@ class HangReport:
     @property
     def activity(self) -> Activity | None:
         """What the program's own code is in; None if the stack has none of its lines."""
-        nth = next((nth for nth, line in enumerate(self.stack) if line.is_user), None)
-        if nth is None:
-            return None
-        own = self.stack[nth]
-        calls = [line.function for line in self.stack[:nth] if not line.is_wrapper]
-        function = calls[-1] if calls else own.function.removeprefix("__main__.")
-        return Activity(function, own.file, own.line, own.seconds)
+        return activity(self.stack)
+
+
+def activity(stack: Sequence[StackLine]) -> Activity | None:
+    """What the program's own code is in; None if the stack, innermost line first, has none of its lines."""
+    nth = next((nth for nth, line in enumerate(stack) if line.is_user), None)
+    if nth is None:
+        return None
+    own = stack[nth]
+    calls = [line.function for line in stack[:nth] if not line.is_wrapper]
+    function = calls[-1] if calls else own.function.removeprefix("__main__.")
+    return Activity(function, own.file, own.line, own.seconds)
 
 
 def hang_report(value: object) -> HangReport | None:

@@ -17,6 +17,7 @@ from kinetoscope.output.destination import Destination
 from kinetoscope.output.scratch import scratch_root, spool_folders
 from kinetoscope.output.trace_writer import TraceWriter
 from kinetoscope.output.writer_process import finish_spool
+from kinetoscope.process_id import is_running
 from support.processes import ENVIRON
 from support.waiting import wait_for
 
@@ -232,6 +233,22 @@ def test_polite_signals_do_not_end_a_writer_process(trace_writer, scratch):
     assert len(each.saved) == 2
     assert each._client._starts == 1
     assert list(scratch.iterdir()) == []
+
+
+def test_a_forked_process_that_outlives_the_training_does_not_keep_the_writer_process(trace_writer, log):
+    each = trace_writer()
+    save(each, 1)
+    writer, (reading, writing) = writer_process_of(each).pid, os.pipe()
+    pid = os.fork()
+    if not pid:  # like a worker of a DataLoader
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    each.close(10)
+    assert not is_running(writer)
+    os.close(writing)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert log() == []
 
 
 def test_a_close_that_may_not_wait_leaves_the_rest_to_the_writer_process(trace_writer, tmp_path, scratch, log):

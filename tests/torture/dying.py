@@ -1,0 +1,187 @@
+"""Three ranks of which some die, one job for each scenario: `torchrun --nproc_per_node=3 dying.py FOLDER NAME…`.
+
+Each process of torchrun forks one process per scenario, so that torch is imported three times in all. They end when the
+file `stop` is there. A scenario's run is `FOLDER/NAME`.
+"""
+
+import ctypes
+import itertools
+import os
+import signal
+import socket
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from kinetoscope import Tracer, on_request
+
+FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
+RANK = int(os.environ["RANK"])
+STEPS, TIMEOUT_S = 5, 4
+TIMEOUTS = ("gives_up", "gives_up_late", "barrier")
+"""Scenarios in which the others wait for rank 1 only so long."""
+
+
+def load_batch():
+    raise KeyError("batch 5")
+
+
+def write_checkpoint():
+    torch.save({"weight": torch.ones(1 << 20)}, "/dev/full")
+
+
+def write_log():
+    with Path("/dev/full").open("w") as file:
+        file.write("loss 0.5")
+
+
+def allocate():
+    torch.empty(1 << 60)
+
+
+def allocate_on_device():
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 512.00 MiB free.")
+
+
+def read_object():
+    raise ConnectionResetError(104, "Connection reset by peer")
+
+
+class Samples(torch.utils.data.Dataset):
+    """Samples whose worker has an end of its own."""
+
+    def __init__(self, end):
+        self.end = end
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, _index):
+        self.end()
+
+
+def kill_worker():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def load_with_worker(end):
+    next(iter(torch.utils.data.DataLoader(Samples(end), num_workers=1)))
+
+
+def send_to_all(name, number):
+    for rank in (0, 2, 1):
+        os.kill(int((FOLDER / f"{name}.{rank}").read_text()), number)
+
+
+def sleep():
+    time.sleep(600)
+
+
+def stop_itself():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+ENDS = {
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "raises": load_batch,
+    "exits": lambda: os._exit(7),
+    "calls_exit": lambda: sys.exit(4),
+    "segfault": lambda: ctypes.string_at(0),
+    "aborts": os.abort,
+    "stopped": stop_itself,
+    "full_disk": write_log,
+    "full_disk_of_checkpoint": write_checkpoint,
+    "host_memory": allocate,
+    "device_memory": allocate_on_device,
+    "object_store": read_object,
+    "worker_killed": lambda: load_with_worker(kill_worker),
+    "worker_raises": lambda: load_with_worker(load_batch),
+    "preempted": lambda: send_to_all("preempted", signal.SIGTERM),
+    "all_killed": lambda: send_to_all("all_killed", signal.SIGKILL),
+    "gives_up": sleep,
+    "gives_up_late": sleep,
+}
+"""How rank 1 ends, or why the others do, while they wait for it in a collective."""
+
+
+def exchange():
+    dist.all_reduce(torch.ones(8))
+
+
+def kill_node(tracer):
+    """All processes of a machine are gone, also those that write."""
+    os.kill(tracer._trace_writer._client._process.pid, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def act(name, tracer):
+    """What the ranks do in the last step."""
+    if RANK == 1 and name in ENDS:
+        ENDS[name]()
+    if name == "all_raise":
+        load_batch()
+    if name == "node" and RANK:
+        kill_node(tracer)
+    if name == "barrier" and RANK == 1:
+        sleep()
+    if name == "barrier":
+        dist.monitored_barrier(timeout=timedelta(seconds=TIMEOUT_S / 2))
+    exchange()
+
+
+def wait_for_journals(name):
+    """Wait for what a training of many steps has long since."""
+    (FOLDER / f"{name}.{RANK}").write_text(str(os.getpid()))
+    files = [FOLDER / name / ".work" / f"rank{rank}.jsonl" for rank in range(3)]
+    while not all(file.exists() and f'["s",{STEPS - 1},' in file.read_text() for file in files):
+        time.sleep(0.02)
+    exchange()
+
+
+def train(name):
+    if name == "node":
+        socket.gethostname = lambda: f"node{min(RANK, 1)}"
+    timeout = timedelta(seconds=TIMEOUT_S if name in TIMEOUTS else 600)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{FOLDER}/{name}.store", rank=RANK, world_size=3, timeout=timeout
+    )
+    after_s = 1.5 if name == "gives_up_late" else 600
+    with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=after_s) as tracer:
+        for step in itertools.count():
+            if step == STEPS:
+                wait_for_journals(name)
+                if name == "leaves" and RANK == 1:
+                    break
+                act(name, tracer)
+            exchange()
+            tracer.step()
+
+
+def end_the_others(name):
+    """Do what a launcher does when a rank ends: the others get SIGTERM."""
+    if name in TIMEOUTS and RANK == 0:
+        os.kill(int((FOLDER / f"{name}.1").read_text()), signal.SIGTERM)
+
+
+def run_in_child(name):
+    pid = os.fork()
+    if not pid:
+        try:
+            train(name)
+        finally:
+            end_the_others(name)
+            os._exit(1)
+    return pid
+
+
+torch.set_num_threads(1)
+children = [run_in_child(name) for name in NAMES]
+while not (FOLDER / "stop").exists():
+    time.sleep(0.1)
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)

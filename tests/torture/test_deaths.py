@@ -1,0 +1,115 @@
+"""Jobs of three ranks that die, and what `why` says: who was first, how, and what the others did."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.processes import ended, started
+from support.waiting import wait_for
+from torture.truth import run_command
+
+JOBS = Path(__file__).with_name("dying.py")
+FAILURES = {
+    "killed": ("killed", "was killed by SIGKILL in step 5"),
+    "raises": ("exception", "raised KeyError: 'batch 5' in step 5, in load_batch (dying.py:"),
+    "exits": ("exit", "ended with exit code 7 in step 5"),
+    "calls_exit": ("exit", "called sys.exit with code 4 in step 5"),
+    "segfault": ("crash", "crashed with SIGSEGV in step 5"),
+    "aborts": ("abort", "crashed with SIGABRT in step 5"),
+    "stopped": ("stopped", "was stopped by SIGTERM in step 5, in stop_itself (dying.py:"),
+    "full_disk": ("disk full", "raised OSError: [Errno 28] No space left on device in step 5, in write_log (dying.py:"),
+    "full_disk_of_checkpoint": ("write failed", "in step 5, in torch.serialization.save (dying.py:"),
+    "host_memory": ("host memory", "DefaultCPUAllocator: can't allocate memory"),
+    "device_memory": ("device memory", "raised torch.OutOfMemoryError: CUDA out of memory."),
+    "object_store": ("exception", "raised ConnectionResetError: [Errno 104] Connection reset by peer in step 5"),
+    "worker_killed": ("loader worker", "raised RuntimeError: DataLoader worker (pid"),
+    "worker_raises": (
+        "exception",
+        "raised KeyError: Caught KeyError in DataLoader worker process 0: KeyError: 'batch 5'",
+    ),
+}
+"""The kind of rank 1's end and a part of the sentence, by scenario; the others lose their connection to it."""
+ABSENCES = ("gives_up", "gives_up_late", "barrier")
+"""Scenarios in which the others wait for rank 1 until a timeout."""
+OTHERS = ("leaves", "preempted", "all_killed", "all_raise", "node")
+ENDS = "; then ranks 0 and 2 lost the connection to another rank."
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of the runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
+    process = started(*torchrun, str(JOBS), str(folder), *FAILURES, *ABSENCES, *OTHERS)
+    try:
+        yield folder, process
+    finally:
+        (folder / "stop").touch()
+        _, _, words = ended(process)
+        sys.stderr.write(words)
+
+
+def why(runs, name, kind):
+    """The exit status of `why` and its answer, once all is known: processes that write it outlive the ranks."""
+    folder, process = runs
+
+    def ask():
+        run = folder / name
+        result = run_command("why", run, "--format", "json") if (run / ".work").exists() else None
+        return (result.status, json.loads(result.out)) if result and result.out else (1, {})
+
+    def is_over(answer):
+        rows = answer[1].get("ranks", [])
+        return (
+            answer[1].get("kind") == kind and len(rows) == 3 and not any(row.get("end") == "is running" for row in rows)
+        )
+
+    return wait_for(ask, is_right=is_over, unless=lambda: process.poll() is not None, pause_s=0.2)
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_why_names_the_rank_that_died_first_and_how(runs, name):
+    kind, words = FAILURES[name]
+    status, answer = why(runs, name, kind)
+    assert (status, answer["outcome"], answer["culprits"]) == (2, "culprit", [1])
+    assert answer["sentence"].startswith("Rank 1 ")
+    assert words in answer["sentence"]
+    assert answer["sentence"].endswith(ENDS)
+    assert [row["steps"] for row in answer["ranks"]] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("name", ABSENCES)
+def test_why_names_the_rank_for_which_others_waited_until_a_timeout(runs, name):
+    status, answer = why(runs, name, "absent")
+    assert (status, answer["culprits"]) == (2, [1])
+    assert " in sleep (dying.py:" in answer["sentence"]
+    if name == "gives_up_late":  # the ranks wrote where they were before
+        assert answer["sentence"].startswith("Rank 1 never came to all_reduce ")
+        assert "ranks 0 and 2 waited for another rank until a timeout" in answer["evidence"][-1]
+
+
+def test_why_names_the_rank_that_left_the_loop_early(runs):
+    status, answer = why(runs, "leaves", "left")
+    assert (status, answer["culprits"]) == (2, [1])
+    assert answer["sentence"].startswith("Rank 1 closed the recording and left the loop, while others went on; ranks 0")
+
+
+def test_a_signal_to_all_ranks_came_from_outside(runs):
+    status, answer = why(runs, "preempted", "stopped")
+    assert (status, answer["outcome"], answer["culprits"]) == (0, "stopped from outside", [])
+    assert answer["sentence"].startswith("The job was stopped from outside: ranks 0–2 were stopped by SIGTERM at ")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("all_killed", "killed"), ("all_raise", "exception")])
+def test_ranks_that_end_alike_at_the_same_time_are_named_together(runs, name, kind):
+    status, answer = why(runs, name, kind)
+    assert (status, answer["culprits"]) == (2, [0, 1, 2])
+
+
+def test_a_machine_of_which_nothing_is_left_is_named(runs):
+    status, answer = why(runs, "node", "gone")
+    assert (status, answer["culprits"]) == (2, [1, 2])
+    assert answer["sentence"].startswith("Ranks 1 and 2 (all of node1) have been silent since ")
+    assert answer["sentence"].endswith("; then rank 0 lost the connection to another rank.")
