@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CODE = ("producer", "tb_plugin", "frontend", "tests", "samples")
 GUIDES = ("CONTRIBUTING.md", "docs/architecture.md")  # pages that speak of the code itself
+TOOLS = "docs/coming-from-other-tools.md"  # the first column of its tables is what other tools have
 EXAMPLES = {"streams.py", "test_streams.py", "run.json"}  # what the guides have the reader write, and what a job writes
 DOCSTRING = re.compile(r'^[ \t]*r?"""(.*?)"""', re.MULTILINE | re.DOTALL)
 COMMENT = {  # by the ending of a file
@@ -29,6 +30,7 @@ FOREIGN = {  # what comments and docs mention of other projects
     *("profile_prefix", "save_dir", "slice_drop_overlapping_complete_event", "stream_sync_overlap"),
     *("stream_wait_corr_id_in_past", "stream_wait_corr_id_populated", "to_arrow", "to_pandas"),
     *("torch_profiler_record_shapes", "torch_profiler_with_stack", "warmup_iterations", "TORCH_FR_DUMP_TEMP_FILE"),
+    *("TraceAnalysis", "TraceFuse", "export_memory_timeline", "tensorboard_trace_handler"),
     *("TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_TRACE_BUFFER_SIZE", "comm_lib_trace_rank_3", "nccl_trace_rank_3"),
 }
 FILE = re.compile(r"(?<![\w/.{}*<-])((?:[\w.-]+/)*[\w.-]+\.(?:py|c|h|tsx?|toml|css))\b(?![\w/{}*(])")
@@ -86,8 +88,10 @@ def is_page(path: str) -> bool:
 
 
 def code_in(page: str) -> list[str]:
-    """What a page has as code within its sentences."""
+    """What a page has as code within its sentences, and in columns that aren't of another tool."""
     text = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    if page == TOOLS:
+        text = re.sub(r"^\|[^|]*\|", "|", text, flags=re.MULTILINE)
     return re.findall(r"`([^`]+)`", text)
 
 
