@@ -155,6 +155,7 @@ OWN = {
     "kinetoscope.composer.json_traces.handler": "what torch wrote for this process, a moment ago",
     "kinetoscope.composer.json_traces.node_file": "what the ranks of this node write, in a folder of the job",
     "kinetoscope.job.job_store": "/proc",
+    "kinetoscope.output.process_watch": "/proc and /sys",
     "kinetoscope.process_id": "/proc",
     "kinetoscope.profiling.memory_picture": "what torch wrote for this process, a moment ago",
     "kinetoscope.sampling.clock_sync": "/proc",
