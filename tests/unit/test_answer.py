@@ -137,7 +137,9 @@ def test_a_late_rank_is_explained_by_its_own_recording():
     assert answer.verdict.evidence.endswith(" Its own recording says: host_bound.")
 
 
-@pytest.mark.parametrize(("rule", "confidence"), [("no_straggler", "high"), ("unknown", "cannot_tell")])
+@pytest.mark.parametrize(
+    ("rule", "confidence"), [("no_straggler", "high"), ("no_last_rank", "low"), ("unknown", "cannot_tell")]
+)
 def test_what_costs_comes_before_that_no_rank_is_slow(rule, confidence):
     rows = run_rows(rule=rule, title="No rank.", saving_ns=None, confidence=confidence, filter=None)
     answer = with_ranks(of_rank("rank0", "copies"), [rows, None], EVERY_VIEW, 2)

@@ -27,6 +27,13 @@ CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loadin
 """Rules about a whole category of slices, and that category."""
 _MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
+_LARGE = 0.1  # of the step: a measured loss comes before an estimate that is larger
+_ESTIMATES = frozenset(
+    (
+        *("mixed_precision", "unfused_attention", "elementwise", "elementwise_below_roof", "matmul_below_roof"),
+        *("convolution_below_roof", "attention_below_roof", "channels_last", "small_kernels"),
+    )
+)
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
@@ -95,8 +102,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
-    ranked = [examine(facts, s) for s in results if isinstance(s, Advice)]
-    ranked.sort(key=lambda a: -a.weight_ns)
+    ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
@@ -104,6 +110,19 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     rest = rest if given else examine(facts, rest)
     rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])
     return [*(_of_usual_step(facts, claim) for claim in given), rest]
+
+
+def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
+    """The claims, the largest part of the step first; no estimate comes before a large loss that was measured."""
+    losses = (claim for claim in claims if claim.confidence in ("high", "medium") and claim.rule not in _ESTIMATES)
+    most_ns = max((claim.weight_ns for claim in losses), default=0)
+    bound_ns = most_ns if facts.share(most_ns) >= _LARGE else facts.step_ns
+
+    def order(claim: Advice) -> tuple[int, bool]:
+        is_estimate = claim.rule in _ESTIMATES
+        return -(min(claim.weight_ns, bound_ns) if is_estimate else claim.weight_ns), is_estimate
+
+    return sorted(claims, key=order)
 
 
 def _of_usual_step(facts: Facts, claim: Advice) -> Advice:

@@ -21,7 +21,7 @@ OF_RUN = ("run_advice", "stragglers")
 
 MOST_RANKS = 8
 _LATE = ("straggler", "slow_at_times")
-_SAYS_NOTHING = ("no_straggler", "unknown")
+_SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
 _OF_HOST = ("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes

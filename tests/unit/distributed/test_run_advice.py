@@ -119,7 +119,7 @@ def test_who_was_last_by_less_than_the_ends_differ_is_not_counted():
 
 def test_a_single_step_without_waits_names_nobody():
     (row,) = advice_of(run_of(simulated(Truth(ranks=4, steps=1, noise=0.0))))
-    assert (row["rule"], row["confidence"], row["filter"]) == ("last_rank", "low", None)
+    assert (row["rule"], row["confidence"], row["filter"]) == ("no_last_rank", "low", None)
     assert row["title"].startswith("No rank held the others up for long: ")
 
 

@@ -80,7 +80,7 @@ def _row(title: str, evidence: str, worker: str | None, ranks: Ranks) -> dict[st
     steps = ranks.steps.filter("is_complete").group_by("member").len()["len"].max() or 0
     recorded = text.times(int(steps), "complete step")  # type: ignore[arg-type]
     return {
-        "rule": "last_rank",
+        "rule": "no_last_rank" if worker is None else "last_rank",
         "title": title,
         "evidence": f"{evidence} Each rank recorded at most {recorded}.",
         "action": _ACTION,

@@ -30,7 +30,7 @@ from ...view import Part, View
 
 MOST_NAMED = 3
 _COLORS = {
-    "no_straggler": "kernel",
+    **dict.fromkeys(("no_straggler", "no_last_rank"), "kernel"),
     **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "pipeline", "unknown"), "communication"),
 }
 
@@ -44,7 +44,9 @@ class RunAdvice(Table):
         colors=_COLORS,
     )
 
-    rule = Column(TEXT, "straggler, slow_link, slow_at_times, pipeline, no_straggler, last_rank, or unknown.")
+    rule = Column(
+        TEXT, "straggler, slow_link, slow_at_times, pipeline, no_straggler, last_rank, no_last_rank, or unknown."
+    )
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
