@@ -130,6 +130,8 @@ PATHS = ["a\0b", "\ud800", "\udcff\udcfe", "x" * 10_000, "a\nb\x1b[31m"]
         ("publish", "{}", "published"),
         ("repair", "{}", "out.json"),
         ("report", "{}", "out.html"),
+        ("stacks", "{}", "out.folded"),
+        ("tables", "{}", "out"),
         ("status", "{}"),
         ("trigger", "{}"),
         ("recover", "{}"),

@@ -34,13 +34,14 @@ GROUPS = {
         "environment.",
         "check": "Check that the traces in PATH are complete: readable, without losses, from every rank, with "
         "consistent clocks.",
-        "why": "Say why a job stands still: which rank holds up the others, and where it is.",
+        "why": "Say why a job stands still or died: which rank holds up the others or ended first, where, and how.",
         "event": "Print one event of a trace with every argument, as recorded in the file.",
         "report": "Write the page of a recording to OUT.html, which opens in a browser without a server or network.",
         "export": "Write a recording's timeline to OUT.json.gz for Perfetto and chrome://tracing, without losing "
         "slices.",
         "stacks": "Write call stacks to OUT for flame graph viewers: where in the program host and device time come "
         "from.",
+        "tables": "Write every table of a recording into the folder OUT as Parquet: one file for each view.",
     },
     "Record": {
         "demo": "Record a real training on two processes and show it in TensorBoard.",

@@ -11,7 +11,7 @@ links         from backward to forward operators, and from waits to the events t
 stack_overlaps  annotations that begin or end in the middle of Python calls
 distributed   the worker's rank, and the metadata of collectives
 recording     the profiler's own code, names that it lost, and options that were off
-writers       files of other programs
+other_files   files of other programs, and memory snapshots with the trace next to them
 captures      what says which operators graphs replay
 
 run           diagnostics of a run of many ranks

@@ -10,12 +10,11 @@ from . import (
     device,
     distributed,
     links,
+    other_files,
     physics,
     recording,
-    snapshots,
     stack_overlaps,
     steps,
-    writers,
 )
 
 LEVELS = ("loss", "warning", "note")
@@ -30,6 +29,6 @@ def diagnose(trace: Trace) -> list[Diagnostic]:
 @once_per_trace
 def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
     # what the other rules say is about torch.profiler, and how to use it
-    rules = _RULES if trace.meta.foreign_writer is None else (writers, snapshots)
+    rules = _RULES if trace.meta.foreign_writer is None else (other_files,)
     diagnostics = [*trace.diagnostics, *(diagnostic for rule in rules for diagnostic in rule.diagnose(trace))]
     return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))

@@ -15,7 +15,7 @@ from ..discovery.filename_patterns import is_time
 from ..errors import KinetoscopeError
 from ..trace import Diagnostic, Trace
 from .diagnose import diagnose
-from .writers import FOREIGN
+from .other_files import FOREIGN
 
 _MOST_LISTED = 8
 _CLOCKS_DIFFER_NS = 10_000_000  # clock error of machines that use a time server

@@ -1,13 +1,15 @@
-"""What the trace next to a memory snapshot says of its allocations, and of how many it can't."""
+"""Files that torch.profiler didn't write: those of other programs, and memory snapshots with the trace next to them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..filesystem import last_part, printable
+from ..measures.recording.contents import has_snapshot
 from ..trace import Diagnostic, Trace
 from ..trace.model import CALL_EVIDENCE
 
+FOREIGN = "foreign_writer"
 _REASONS = {
     "several": "while operators of several threads were open",
     "between": "within 5 µs of the begin or end of an operator",
@@ -16,6 +18,21 @@ _REASONS = {
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
+    """What can be said of the file nevertheless."""
+    return _allocations_with_operators(trace) if has_snapshot(trace) else _other_program(trace)
+
+
+def _other_program(trace: Trace) -> Iterator[Diagnostic]:
+    by_name = " Kernels and copies are recognized by their names and lanes." if trace.device_events.height else ""
+    yield Diagnostic(
+        FOREIGN,
+        trace.meta.events,
+        f"This file was written by {trace.meta.foreign_writer}, not by torch.profiler: it has no operators, modules or "
+        f"memory of PyTorch. The timeline and the busy time of each lane show what it has.{by_name}",
+    )
+
+
+def _allocations_with_operators(trace: Trace) -> Iterator[Diagnostic]:
     """How many operators are known, and why others aren't; nothing without a trace next to the snapshot."""
     of_trace = trace.allocating_calls
     if of_trace is None:
