@@ -9,6 +9,7 @@ import click
 
 from ..engine.answers import Missing, compute
 from ..errors import KinetoscopeError
+from ..filesystem import printable
 from ..names.text import file_size
 from ..view import Detail, column_descriptions
 from ..views import RUN_VIEWS, VIEWS
@@ -73,7 +74,11 @@ def _answers(listing: Listing, file: TraceFile) -> Iterator[tuple[View, pl.DataF
 
 def _metadata(view: View, file: TraceFile) -> dict[str, str]:
     """What a file says of itself: the recording, and the definition of each column."""
-    return {"title": view.title, "recording": file.shown, "columns": json_text(column_descriptions(view.table.columns))}
+    return {
+        "title": view.title,
+        "recording": printable(file.shown),
+        "columns": json_text(column_descriptions(view.table.columns)),
+    }
 
 
 tables = click.Command(
