@@ -194,19 +194,29 @@ EXPORT int64_t sum_from_begin(int64_t begin, int64_t end, int64_t width, IN(int6
     return of_total;
 }
 
-/* Add the posterior of a move that begins at a cell to those of the pairs that it consists of. */
-static void add_posterior(const Model *m, int64_t move, int64_t row, int64_t column, double value, int64_t begin,
-                          OUT(float64_t, posterior)) {
-    for (int64_t i = row; i < row + AT(m->units, move); i++)
+/* Posteriors, which are added up: of each pair, by row, which begin with row `begin`, and of each unit that it is matched. */
+typedef struct {
+    FIELD(float64_t, pairs);
+    FIELD(float64_t, units);
+    FIELD(float64_t, others);
+    int64_t begin;
+} Posteriors;
+
+/* Add the posterior of a move that begins at a cell. */
+static void add_posterior(const Model *m, const Posteriors *p, int64_t move, int64_t row, int64_t column, double value) {
+    for (int64_t j = column; j < column + AT(m->others, move); j++) AT(p->others, j) += value;
+    for (int64_t i = row; i < row + AT(m->units, move); i++) {
+        AT(p->units, i) += value;
         for (int64_t j = column; j < column + AT(m->others, move); j++)
             if (j >= AT(m->base, i) && j < AT(m->base, i) + m->width)
-                AT(posterior, (i - begin) * m->width + j - AT(m->base, i)) += value;
+                AT(p->pairs, (i - p->begin) * m->width + j - AT(m->base, i)) += value;
+    }
 }
 
 /* The posteriors of the matches that begin at the cells of a tile, whose weights are in `cells`. `before`, `factor`: the
    weights of the paths to these cells, as shares of all. */
-static void add_posteriors(const Model *m, int64_t row, int64_t start, int64_t count, IN(float64_t, before),
-                           double factor, int64_t begin, OUT(float64_t, posterior)) {
+static void add_posteriors(const Model *m, const Posteriors *p, int64_t row, int64_t start, int64_t count,
+                           IN(float64_t, before), double factor) {
     for (int64_t k = 0; k < count; k++) {
         double share = AT(before, k) * factor;
         if (AT(m->cells, k) * share < LEAST_POSTERIOR) continue;
@@ -215,7 +225,7 @@ static void add_posteriors(const Model *m, int64_t row, int64_t start, int64_t c
             if (odds < 0 || start + k + b > m->last_column) continue;
             int64_t column = AT(m->columns, move * m->last_column + start + k + b - 1);
             double value = AT(m->table, odds + column) * AT(m->cells, a * ROOM + b + k) * share;
-            add_posterior(m, move, row, start + k, value, begin, posterior, posterior_size);
+            add_posterior(m, p, move, row, start + k, value);
         }
     }
 }
@@ -228,10 +238,11 @@ EXPORT int64_t sum_from_end(int64_t begin, int64_t end, int64_t width, IN(int64_
                             IN(float64_t, probabilities), OUT(float64_t, cells), OUT(float64_t, match),
                             OUT(float64_t, alone), OUT(int64_t, exponents), OUT(float64_t, before),
                             OUT(int64_t, exponents_before), IN(float64_t, total), int64_t of_total,
-                            OUT(float64_t, posterior)) {
+                            OUT(float64_t, of_pairs), OUT(float64_t, of_units), OUT(float64_t, of_others)) {
     Model model = model_of(base, base_size, units, units_size, others, others_size, rows, rows_size, columns,
                            columns_size, table, table_size, probabilities, probabilities_size, cells, cells_size, width);
     Weights weights = {match, match_size, alone, alone_size, exponents, exponents_size, begin};
+    Posteriors posteriors = {of_pairs, of_pairs_size, of_units, of_units_size, of_others, of_others_size, begin};
     Weights begins = {before, before_size, before, before_size, exponents_before, exponents_before_size, begin - REACH};
     const Model *m = &model;
     const Weights *w = &weights;
@@ -247,9 +258,8 @@ EXPORT int64_t sum_from_end(int64_t begin, int64_t end, int64_t width, IN(int64_
             load_rows(m, w, row, start, 1, scale);
             add_matches(m, row, start, count, 1);
             if (is_reached)
-                add_posteriors(m, row, start, count, before + from, before_size - from,
-                               power_of_two(of_begin + scale - of_total) / AT(total, 0), begin, posterior,
-                               posterior_size);
+                add_posteriors(m, &posteriors, row, start, count, before + from, before_size - from,
+                               power_of_two(of_begin + scale - of_total) / AT(total, 0));
             carry *= power_of_two(carry_scale - scale);
             for (int64_t k = count - 1; k >= 0; k--) {
                 double matched = AT(cells, k), below = AT(cells, (REACH + 1) * ROOM + k);

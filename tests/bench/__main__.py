@@ -20,6 +20,7 @@
     make bench ARGS="--versions 2.15.0"             under one; -k and other arguments of pytest follow a --
     make bench ARGS="--history"                     how often a history has a false point, and misses a shift; three minutes
     make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
+    make bench ARGS="--alignment"                   how right steps of different code are aligned, and how fast; three minutes
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
@@ -274,6 +275,7 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure nothing but commands, scanning and a large trace")
     parser.add_argument("--quick", action="store_true", help="all but peers and pages, small")
     parser.add_argument("--gate", action="store_true", help="measure nothing but the gate's rates")
+    parser.add_argument("--alignment", action="store_true", help="measure nothing but the alignment of steps")
     parser.add_argument("--history", action="store_true", help="measure nothing but the rates of histories")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
@@ -305,6 +307,12 @@ def main() -> None:
         from gate import report_gate
 
         report_gate(is_quick=arguments.quick)
+        report_missed()
+        return
+    if arguments.alignment:
+        from alignment import report_alignment
+
+        report_alignment(is_quick=arguments.quick)
         report_missed()
         return
     if arguments.history:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.reader import read
-from support.derived_pairs import CHANGES, Base, by_alignment
+from support.derived_pairs import CHANGES, COMBINATIONS, Base, by_alignment, by_names
 from support.real_traces import FOLDER
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -23,15 +23,36 @@ def bases():
     return [Base.of(read(str(path))) for path in RECORDINGS]
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_most_of_the_time_is_matched_right_and_hardly_any_wrong(bases, change):
-    outcomes = []
+def outcomes_of(bases, change):
+    """How right the variants of all recordings are aligned, whose terms add up."""
     for base in bases:
         rows = list(change(base, base.rows(), np.random.default_rng(0)))
         outcome, is_exact = by_alignment(base, rows)
         assert is_exact
-        outcomes.append(outcome)
+        yield outcome
+
+
+def shares(outcomes):
+    """The mean shares of the time that are matched right, and wrong."""
     right = [outcome.right_ns / outcome.truth_ns for outcome in outcomes]
-    wrong = [outcome.wrong_ns / outcome.total_ns for outcome in outcomes]
-    assert np.mean(right) >= 0.95
-    assert np.mean(wrong) <= 0.01
+    return np.mean(right), np.mean([outcome.wrong_ns / outcome.total_ns for outcome in outcomes])
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_most_of_the_time_is_matched_right_and_hardly_any_wrong(bases, change):
+    right, wrong = shares(list(outcomes_of(bases, change)))
+    assert right >= 0.95
+    assert wrong <= 0.01
+
+
+def test_several_changes_at_once_are_aligned_better_than_by_names(bases):
+    outcomes = [outcome for change in COMBINATIONS for outcome in outcomes_of(bases, change)]
+    right, wrong = shares(outcomes)
+    assert right >= 0.9
+    assert wrong <= 0.01
+    by_name = [
+        by_names(base, list(change(base, base.rows(), np.random.default_rng(0))))
+        for change in COMBINATIONS
+        for base in bases
+    ]
+    assert shares(by_name)[0] <= 0.5

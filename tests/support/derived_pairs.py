@@ -6,6 +6,7 @@ Instances of a layer that is repeated are interchangeable: a match of rows with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,7 @@ class Row:
         has_operator: Whether what launched it is known.
         order: When it was launched, as a place among the rows of the base.
         stream: None: as in the base.
+        has_twice_the_batch: Whether its operator's tensors are twice as large, where they have the batch.
     """
 
     base: int
@@ -45,6 +47,7 @@ class Row:
     name: str | None = None
     has_operator: bool = True
     stream: int | None = None
+    has_twice_the_batch: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,9 +193,30 @@ def add_a_layer(base: Base, rows: list[Row], generator: np.random.Generator) -> 
     return [*rows, *copies]
 
 
+def double_the_batch(base: Base, rows: list[Row], generator: np.random.Generator) -> Iterable[Row]:
+    """Twice the batch, which takes not quite twice the time."""
+    return [replace(row, dur_ns=1 + row.dur_ns * 9 // 5, has_twice_the_batch=True) for row in rows]
+
+
+def write_another_program(base: Base, rows: list[Row], generator: np.random.Generator) -> Iterable[Row]:
+    """Another device and library, pointwise work fused, products split, and a layer less."""
+    for change in (run_on_another_device, fuse, split, drop_a_layer):
+        rows = list(change(base, rows, generator))
+    return rows
+
+
+def rewrite_and_reorder(base: Base, rows: list[Row], generator: np.random.Generator) -> Iterable[Row]:
+    """Other names, casts and copies on a stream of their own, a further kernel in each layer, and a layer more."""
+    for change in (rename, reorder, add_a_kernel_per_layer, add_a_layer):
+        rows = list(change(base, rows, generator))
+    return rows
+
+
 CHANGES: tuple[Change, ...] = (
     rename, run_on_another_device, slow_down, fuse, split, reorder, add_a_kernel_per_layer, drop_a_layer, add_a_layer,
+    double_the_batch,
 )  # fmt: skip
+COMBINATIONS: tuple[Change, ...] = (write_another_program, rewrite_and_reorder)
 
 
 def variant(base: Base, rows: list[Row]) -> tuple[Trace, list[Row]]:
@@ -215,11 +239,39 @@ def variant(base: Base, rows: list[Row]) -> tuple[Trace, list[Row]]:
         launch=pl.lit(NONE, pl.Int32),
         stream=pl.Series([own["stream"][nth] if row.stream is None else row.stream for nth, row in enumerate(rows)]),
     )
+    steps = steps.with_columns(end_ns=pl.lit(end, pl.Int64))
     collectives = base.trace.collectives.with_columns(device_event=_moved(base, places))
-    trace = replace(
-        base.trace, device_events=frame, collectives=collectives, steps=steps.with_columns(end_ns=pl.lit(end, pl.Int64))
+    trace = replace(base.trace, device_events=frame, collectives=collectives, steps=steps)
+    return (_with_twice_the_batch(base, trace) if any(row.has_twice_the_batch for row in rows) else trace), rows
+
+
+def _with_twice_the_batch(base: Base, trace: Trace) -> Trace:
+    """The recording with twice the batch: a size of each tensor that has it, or a multiple of it such as the tokens.
+
+    The batch is the first size that most pointwise work has by time.
+    """
+    host, device = trace.host_events, base.trace.device_events[base.units.rows]
+    shapes = host["input_shapes"].cast(pl.String)
+    is_pointwise = pl.Series([family in POINTWISE for family in base.family])
+    ops = device.filter(is_pointwise & (device["op"] >= 0) & (device["op"] < host.height))
+    first = shapes.gather(ops["op"]).str.extract(r"^\[\[(\d+), ").cast(pl.Int64)
+    times = pl.DataFrame({"first": first, "ns": ops["dur_ns"]}).filter(pl.col("first") > 1)
+    sums = times.group_by("first").agg(pl.col("ns").sum()).sort("ns", "first", descending=True)
+    if not sums.height:
+        return trace
+    batch, least = sums["first"][0], 0.02 * sums["ns"].sum()
+    is_multiple = (pl.col("first") % batch == 0) | (batch % pl.col("first") == 0)
+    sizes = sums.filter(is_multiple & (pl.col("ns") >= least))["first"].to_list()
+    pattern = re.compile(rf"\[((?:\d+, )*?)({'|'.join(map(str, sizes))})((?:, \d+)*)\]")
+    larger = [text and pattern.sub(lambda tensor: _with_larger_size(*tensor.groups()), text) for text in shapes]
+    series = pl.Series(larger, dtype=pl.String)
+    return replace(
+        trace, host_events=host.with_columns(input_shapes=series.cast(pl.Enum(series.unique().drop_nulls())))
     )
-    return trace, rows
+
+
+def _with_larger_size(before: str, size: str, after: str) -> str:
+    return f"[{before}{2 * int(size)}{after}]"
 
 
 def _gaps(base: Base) -> np.ndarray:

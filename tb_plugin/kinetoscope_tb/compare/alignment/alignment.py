@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...errors import BadParameter
 from .anchors import anchors
+from .families import POINTWISE
 from .guess import path_guess
 from .likeness import Likeness
 from .pair_hmm import probable_pairs
@@ -62,8 +63,7 @@ def align(first: Units, second: Units) -> Alignment:
     likeness = Likeness(first, second)
     in_order = Pairs.concat([certain, *_between(certain, first, second, sequences, likeness)])
     others = _pairs_out_of_order(in_order, first, second, numbers)
-    pairs = Pairs.concat([in_order, others])
-    return _matches(pairs, np.isin(pairs.first, others.first), (first.rows.size, second.rows.size), likeness.growth)
+    return _matches(in_order, others, (first.rows.size, second.rows.size), likeness.growth)
 
 
 def _numbers(first: Units, second: Units) -> tuple[Rows, Rows]:
@@ -82,12 +82,14 @@ def _between(
 ) -> Iterator[Pairs]:
     """The probable pairs of each stretch between two anchors; equal stretches are computed once."""
     pairs_of = dict[tuple[bytes, bytes], Pairs]()
+    are_pointwise = [side.signatures["family"].is_in(POINTWISE).to_numpy() for side in (first, second)]
     for stretch, other in certain.stretches((first.codes.size, second.codes.size)):
         codes, others = first.codes[stretch], second.codes[other]
         key = (codes.tobytes(), others.tobytes())
         if key not in pairs_of:
             guess = path_guess(numbers[0][stretch], numbers[1][other])
-            pairs_of[key] = probable_pairs(likeness.odds(codes, others), (codes.size, others.size), guess)
+            sizes, joins = (codes.size, others.size), (are_pointwise[0][codes], are_pointwise[1][others])
+            pairs_of[key] = probable_pairs(likeness.odds(codes, others), sizes, joins, guess)
         yield pairs_of[key].shift(stretch.start, other.start)
 
 
@@ -128,16 +130,15 @@ def _without_pair(side: Units, indices: Rows, numbers: Rows, at: Rows, near: Row
     return left.filter(pl.col("number") != NONE).sort("near")
 
 
-def _matches(pairs: Pairs, is_moved: NDArray[np.bool_], sizes: tuple[int, int], growth: float) -> Alignment:
-    """Pairs as matches: those that share a unit are one."""
-    shares = (np.diff(pairs.first, prepend=-1) == 0) | (np.diff(pairs.second, prepend=-1) == 0)
-    number = np.cumsum(~shares) - 1
+def _matches(in_order: Pairs, others: Pairs, sizes: tuple[int, int], growth: float) -> Alignment:
+    """Pairs as matches: those that share a unit, or lie between such, are one."""
+    furthest = np.maximum.accumulate(np.append(-1, in_order.second))[:-1]
+    is_new = (np.diff(in_order.first, prepend=-1) > 0) & (in_order.second > furthest)
+    numbers = np.append(np.cumsum(is_new) - 1, is_new.sum() + np.arange(others.first.size))
     sides = [np.full(size, NONE, np.int64) for size in sizes]
-    for side, indices in zip(sides, (pairs.first, pairs.second), strict=True):
-        side[indices] = number
-    count = int(number[-1]) + 1 if number.size else 0
+    for side, name in zip(sides, ("first", "second"), strict=True):
+        side[np.append(getattr(in_order, name), getattr(others, name))] = numbers
+    count = int(is_new.sum()) + others.first.size
     posterior = np.ones(count)
-    np.minimum.at(posterior, number, pairs.posterior)
-    out_of_order = np.zeros(count, bool)
-    out_of_order[number] = is_moved
-    return Alignment(sides[0], sides[1], posterior, out_of_order, growth)
+    np.minimum.at(posterior, numbers, np.append(in_order.posterior, others.posterior))
+    return Alignment(sides[0], sides[1], posterior, np.arange(count) >= is_new.sum(), growth)

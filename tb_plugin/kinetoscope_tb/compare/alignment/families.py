@@ -6,7 +6,7 @@ same than that isn't matched.
 
 from __future__ import annotations
 
-_POINTWISE = ("cast", "layout", "elementwise", "other")
+POINTWISE = ("cast", "layout", "elementwise", "other")
 _MATRIX = ("matmul", "convolution", "attention")
 _TRANSFER = ("copy", "fill")
 
@@ -17,10 +17,10 @@ _PIECE, _PIECE_OF_ATTENTION, _OTHER_PIECE = -1.0, -0.5, -6.0
 def odds_of_families(name: str, other: str) -> float:
     """The odds that work of a family is work of another one: fusing makes one pointwise family of another."""
     pair = (name, other)
-    if all(family in _POINTWISE for family in pair):
+    if all(family in POINTWISE for family in pair):
         return _OTHER_POINTWISE
-    computes = all(family in (*_POINTWISE, *_MATRIX) for family in pair)
-    copies = any(family in _TRANSFER for family in pair) and any(family in _POINTWISE for family in pair)
+    computes = all(family in (*POINTWISE, *_MATRIX) for family in pair)
+    copies = any(family in _TRANSFER for family in pair) and any(family in POINTWISE for family in pair)
     return _OTHER_WORK if computes or copies else _OTHER_SERVICE
 
 
@@ -31,6 +31,6 @@ def odds_of_piece(whole: str, piece: str) -> float:
     """
     if piece in _MATRIX and whole == "attention":
         return _PIECE_OF_ATTENTION
-    if piece == whole or (piece in _POINTWISE and whole in (*_POINTWISE, *_MATRIX)):
+    if piece == whole or (piece in POINTWISE and whole in (*POINTWISE, *_MATRIX)):
         return _PIECE
     return _OTHER_PIECE

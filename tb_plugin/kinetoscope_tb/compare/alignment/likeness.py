@@ -39,6 +39,7 @@ _LEAST_OF_PIECES, _MOST_OF_PIECES = 0.1, 1.3  # of the time of the pieces: what 
 _OF_TORCH = "aten::"
 _MOST_CELLS = 1 << 21  # of a table
 _MOST_KINDS = 64  # of units of an operator on a side, by which the growth is found
+_LEAST_GAIN = 0.1  # of units: what a factor between both sides pairs of them
 
 
 @dataclass(frozen=True)
@@ -175,9 +176,9 @@ def _worth(name: str) -> pl.Expr:
 
 
 def _growth(numbers: pl.DataFrame) -> float:
-    """The factor from the amounts of the first side to those of the second that pairs most of the units.
+    """The factor from the amounts of the first side to those of the second that pairs most units which 1 doesn't pair.
 
-    Units of equal operators may be a pair; 1 unless another factor pairs more of them than it.
+    Units of equal operators may be a pair. 1 if no factor pairs a tenth of the units further.
     """
     frequent = pl.col("count").rank("ordinal", descending=True).over("operator", "is_helper", "side") <= _MOST_KINDS
     units = numbers.filter((pl.col("operator") >= 0) & frequent).with_row_index("unit")
@@ -192,9 +193,19 @@ def _growth(numbers: pl.DataFrame) -> float:
     ]
     class_of_ratio = (pl.col("ratio").log() / _NEARLY).round().cast(pl.Int64).alias("class")
     of_units = pl.concat(ratios).group_by("unit", class_of_ratio).agg(pl.col("paired").max(), pl.col("ratio").median())
-    of_classes = of_units.group_by("class").agg(pl.col("paired").sum(), pl.col("ratio").median())
-    largest = of_classes.sort("paired", pl.col("class") == 0, "class", descending=True)
-    return float(largest["ratio"][0]) if largest.height and largest["class"][0] else 1.0
+    without = of_units.filter(pl.col("class") == 0).select("unit", without="paired")
+    gains = (
+        of_units.join(without, on="unit", how="left")
+        .group_by("class")
+        .agg(
+            (pl.col("paired") - pl.col("without").fill_null(0)).clip(lower_bound=0).sum().alias("gain"),
+            pl.col("ratio").median(),
+        )
+    )
+    best = gains.sort(pl.col("gain"), pl.col("class").abs(), descending=[True, False])
+    least = _LEAST_GAIN * int(units.filter(side=0)["count"].sum())
+    is_larger = best.height and best["gain"][0] >= least
+    return float(best["ratio"][0]) if is_larger else 1.0
 
 
 def _kinds(numbers: pl.DataFrame, worth: pl.DataFrame, side: int, growth: float) -> _Kinds:

@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
+import polars as pl
 
 from ...arrays.gather import NONE
 from ...arrays.native import Function
-from .pairs import Floats, Pairs, Rows
+from .pairs import Floats, Mask, Pairs, Rows
 
 Move = tuple[int, int]
 
 BOUND = 0.5  # posterior: pairs above it agree with each other
+_LEAST, _MOST_NEIGHBORS = 0.1, 2  # posterior, and distance, of pairs of which it isn't clear which is the right one
 _ALONE = 0.05  # after a match: that units of one side, or of the other, are left alone
 _STILL_ALONE = 0.75  # after a unit that is left alone: that the next one of its side is, too
 _ALONE_TOO = 0.1  # after it: that units of the other side are
@@ -65,16 +67,21 @@ Odds = Mapping[Move, MoveOdds]
 """The odds of each move: how many units of the first and of the second side it matches."""
 
 
-def probable_pairs(odds: Odds, sizes: tuple[int, int], guess: Floats | None = None) -> Pairs:
-    """The pairs whose posterior exceeds BOUND.
+def probable_pairs(
+    odds: Odds, sizes: tuple[int, int], joins: tuple[Mask, Mask] | None = None, guess: Floats | None = None
+) -> Pairs:
+    """The pairs whose posterior exceeds BOUND, and those of units of which only this isn't clear: which neighbor it is.
 
     Args:
         odds: Of the moves.
         sizes: Of the two sequences.
+        joins: Of each unit of both, whether it may be joined with a neighbor so that their partner is clear; by default
+            none is.
         guess: By the number of units of the first side about how many of the second side belong to them; by default
             both sides are as long.
     """
-    return _Lattice(odds, sizes, np.linspace(0, sizes[1], sizes[0] + 1) if guess is None else guess).pairs()
+    joins = joins or (np.zeros(sizes[0], bool), np.zeros(sizes[1], bool))
+    return _Lattice(odds, sizes, np.linspace(0, sizes[1], sizes[0] + 1) if guess is None else guess).pairs(joins)
 
 
 class _Weights:
@@ -116,14 +123,16 @@ class _Lattice:
             np.zeros(_CELLS),
         )
         self.total, self.of_total = np.zeros(1), 0
+        self.of_units = np.zeros(sizes[0]), np.zeros(sizes[1])
 
-    def pairs(self) -> Pairs:
-        """The pairs above the bound."""
+    def pairs(self, joins: tuple[Mask, Mask]) -> Pairs:
+        """The probable pairs."""
         weights, begins = _Weights(self.block + _REACH, self.width), range(0, self.rows, self.block)
         checkpoints = list(self._checkpoints(weights, begins))
         if not self.total[0]:
             return Pairs.certain(*np.empty((2, 0), np.int64))
-        return Pairs.concat(list(self._pairs_of_blocks(weights, begins, checkpoints)))
+        possible = Pairs.concat(list(self._pairs_of_blocks(weights, begins, checkpoints)))
+        return _probable(possible, self.of_units, joins)
 
     def _checkpoints(self, weights: _Weights, begins: range) -> Iterator[list[Floats]]:
         """Sum up from the beginning; yields what each block begins with."""
@@ -153,13 +162,34 @@ class _Lattice:
                 posterior[: self.block] = 0
             facts = (before.match.reshape(-1), before.exponents.reshape(-1), self.total, of_total)
             arrays = (array.reshape(-1) for array in after.arrays)
-            _sum_from_end(begin, end, self.width, self.model, *arrays, *facts, posterior.reshape(-1))
+            _sum_from_end(begin, end, self.width, self.model, *arrays, *facts, posterior.reshape(-1), self.of_units)
             first = begin and begin + _REACH  # a row before isn't complete
-            yield self._above_bound(first, posterior[first - begin : end - begin + _REACH])
+            yield self._possible(first, posterior[first - begin : end - begin + _REACH])
 
-    def _above_bound(self, first: int, posterior: Floats) -> Pairs:
-        row, index = np.nonzero(posterior > BOUND)
+    def _possible(self, first: int, posterior: Floats) -> Pairs:
+        row, index = np.nonzero(posterior > _LEAST)
         return Pairs(first + row, self.base[first + row] + index, posterior[row, index].clip(max=1.0))
+
+
+def _probable(pairs: Pairs, shares: tuple[Floats, Floats], joins: tuple[Mask, Mask]) -> Pairs:
+    """The pairs above the bound; and those of a unit that is matched, but it isn't clear with which of some neighbors.
+
+    Args:
+        pairs: The possible ones.
+        shares: Of each unit of both sides, how probable it is that it is matched at all.
+        joins: Whether it may join neighbors in this way.
+    """
+    frame = pl.DataFrame({"first": pairs.first, "second": pairs.second, "posterior": pairs.posterior})
+    frame = frame.with_columns(may_join=pl.Series(joins[0][pairs.first] & joins[1][pairs.second]))
+    is_clear, posteriors = pl.col("posterior") > BOUND, [pl.when(pl.col("posterior") > BOUND).then("posterior")]
+    for unit, other, of_units in (("first", "second", shares[0]), ("second", "first", shares[1])):
+        are_neighbors = pl.col("may_join").all() & (pl.col(other).max() - pl.col(other).min() <= _MOST_NEIGHBORS)
+        is_unclear = ~is_clear.any() & (pl.col(f"of_{unit}").max() > BOUND) & are_neighbors
+        frame = frame.with_columns(pl.Series(f"of_{unit}", of_units[frame[unit].to_numpy()]))
+        posteriors.append(pl.when(is_unclear.over(unit)).then(f"of_{unit}"))
+    frame = frame.with_columns(posterior=pl.max_horizontal(posteriors)).drop_nulls()
+    first, second, posterior = (frame[name].to_numpy() for name in ("first", "second", "posterior"))
+    return Pairs(first, second, posterior.clip(max=1.0))
 
 
 def _in_tiles(size: int) -> int:

@@ -55,6 +55,7 @@ def posteriors_of_all_paths(odds, first, second):
 @pytest.mark.parametrize("moves", [[(1, 1)], [(1, 1), (1, 2), (2, 1), (1, 3), (3, 1)]])
 def test_posteriors_are_those_of_all_paths(monkeypatch, seed, moves):
     monkeypatch.setattr(pair_hmm, "BOUND", 0.0)
+    monkeypatch.setattr(pair_hmm, "_LEAST", 0.0)
     generator = np.random.default_rng(seed)
     first, second = generator.integers(1, 5, 2).tolist()
     odds = random_odds(generator, first, second, moves)
@@ -110,3 +111,17 @@ def test_the_band_follows_a_guess_and_reaches_the_end():
     assert (np.diff(base) >= 0).all()
     assert np.diff(base).max() <= 1024
     assert (np.abs(guess - base)[600:] < 2048).all()
+
+
+@pytest.mark.parametrize("may_join", [True, False])
+def test_a_unit_that_belongs_to_either_neighbor_joins_both(may_join):
+    table = np.full((4, 3), 1e-6)
+    table[0, 0] = table[2, 1] = 50.0
+    fused = np.full((3, 4), 1e-6)  # the run of units 0 and 1 is unit 0 of the other side, as well as 1 and 2 are unit 1
+    fused[1, 0] = fused[2, 1] = 50.0
+    units, others, runs = np.array([0, 1, 2]), np.array([0, 1]), np.array([-1, 1, 2])
+    moves = {(1, 1): MoveOdds.of(units, others, table), (2, 1): MoveOdds.of(runs, others, fused)}
+    joins = np.full(3, may_join), np.full(2, may_join)
+    pairs = probable_pairs(moves, (3, 2), joins)
+    found = list(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+    assert found == ([(0, 0), (1, 0), (1, 1), (2, 1)] if may_join else [(0, 0), (2, 1)])
