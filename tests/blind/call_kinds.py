@@ -146,7 +146,7 @@ def function_gets_slower_behind_device(chance: Random) -> Case:
     """A Python function whose list grows: hidden at first, then longer than the device's work."""
     job = large(chance, has_stacks=True, steps=18, reads_loss=False)
     frame, usual = f"buffer.py({chance.randint(20, 200)}): append_history", healthy_ns(job)
-    slope = chance.uniform(0.1, 0.16)
+    slope = chance.uniform(0.16, 0.22)
     return Case(
         "host_function", job.with_hook("end", act.python(frame, lambda rank, step: usual * slope * step)), job,
         rest=(place_name(frame), r"grow|longer|slower|trend|increas|from step"), never=(EVERY_STEP,), truth=f"{frame} takes longer from step to step, hidden at first",
@@ -221,4 +221,66 @@ def short_kernels_behind_long(chance: Random) -> Case:
     loop = act.times(chance.randint(700, 1_000), lambda place: pointwise(place, "aten::where", dv.MULTIPLY, 2_000_000))
     return Case(
         "elementwise", job.with_hook("forward_end", loop), job, rest=(r"aten::where|where",), truth="hundreds of elementwise aten::where, one after the other",
+    )  # fmt: skip
+
+
+@kind
+def function_in_backward(chance: Random) -> Case:
+    """A hook on gradients computes on the host, on autograd's thread."""
+    job = large(chance, has_stacks=True)
+    frame = f"hooks.py({chance.randint(20, 200)}): record_gradient"
+    length = healthy_ns(job) * chance.uniform(0.5, 1.2) / job.layers
+    read_and_work = [act.item, act.python(frame, act.always(length))]
+
+    def hook(place: Place) -> None:
+        for work in read_and_work:
+            work(place)
+
+    return Case(
+        "host_function", job.with_hook("backward_layer", hook), job, rest=(place_name(frame),), truth=f"{frame} in the backward pass",
+    )  # fmt: skip
+
+
+@kind
+def workers_start_in_one_step(chance: Random) -> Case:
+    """An epoch begins within the recording: the loader starts its workers again."""
+    job = large(chance, has_stacks=True, steps=14)
+    step, usual = chance.randrange(3, 12), healthy_ns(job)
+    length = act.in_steps(usual * chance.uniform(6, 12), [step])
+
+    def start(place: Place) -> None:
+        duration = length(place.rank, place.step)
+        if duration:
+            with (
+                place.host.range("torch/utils/data/dataloader.py(491): __iter__", "python_function"),
+                place.host.range("torch/utils/data/dataloader.py(427): _get_iterator", "python_function"),
+                place.host.range("torch/utils/data/dataloader.py(1118): __init__", "python_function"),
+                place.host.range("multiprocessing/process.py(110): start", "python_function"),
+            ):
+                place.host.spend(duration)
+
+    return Case(
+        "loader", job.with_hook("start", start), job, rest=(r"worker|dataloader\.py",), never=(EVERY_STEP,),
+        truth=f"step {job.first_step + step} starts the loader's workers",
+    )  # fmt: skip
+
+
+@kind
+def unaligned_products(chance: Random) -> Case:
+    """A product whose sizes are no multiples of 8: the library has only a slow kernel for it."""
+    job = large(chance, layers=3)
+    odd, kernel = 50_257, "ampere_bf16_s16816gemm_bf16_64x64_ldg1_f2f_tn_align1"
+
+    def multiply(roof_frac: float) -> Hook:
+        def head(place: Place) -> None:
+            t, h = place.job.tokens // 4, place.job.hidden
+            with place.host.operator("aten::mm", [(t, h), (h, odd)], [BF16] * 2):
+                place.launch(replace(dv.matmul(place.job.device, t, odd, h, roof_frac=roof_frac), name=kernel))
+
+        return head
+
+    slow = chance.uniform(0.1, 0.25)
+    return Case(
+        "poor_kernel", job.with_hook("forward_end", multiply(slow)), job.with_hook("forward_end", multiply(0.85)),
+        rest=(r"50257|aten::mm",), truth="a product with 50257 columns runs far below its roof",
     )  # fmt: skip

@@ -282,3 +282,66 @@ def small_broadcasts(chance: Random) -> Case:
     return Case(
         "small_collectives", job.with_hook("start", send_buffers), job, rest=(r"broadcast",), truth="a broadcast for each small buffer",
     )  # fmt: skip
+
+
+@kind
+def all_ranks_wait_for_data(chance: Random) -> Case:
+    """The loaders of all ranks are too slow, alike."""
+    job = ranks_job(chance)
+    length = healthy_ns(job) * chance.uniform(1.3, 2) * 2
+    loader = act.Loader(act.always(length))
+    return Case("loader", job.with_hook("data", loader), job, truth="each rank waits for its loader in each step")
+
+
+@kind
+def function_on_all_ranks(chance: Random) -> Case:
+    """All ranks run a Python function in each step."""
+    job = ranks_job(chance, has_stacks=True)
+    frame = f"ema.py({chance.randint(20, 200)}): update_average"
+    work = act.python(frame, act.always(healthy_ns(job) * chance.uniform(0.4, 1)))
+    return Case(
+        "host_function", job.with_hook("end", work), job, rest=(place_name(frame),), truth=f"{frame} on each rank"
+    )
+
+
+@kind
+def straggler_by_copies(chance: Random) -> Case:
+    """A rank's batches come through a slower link."""
+    job = ranks_job(chance)
+    rank = chance.randrange(job.ranks)
+    count = int(healthy_ns(job) * chance.uniform(0.4, 0.8) * job.device.link_rate * 0.85)
+    copy = act.only_on(rank, act.copy_to_device(count, is_pinned=True))
+    return Case(
+        "straggler", job.with_hook("start", copy), job, title=(rf"\brank {rank}\b",), rest=(r"cop(y|ies)",), never=(NO_NOTHING,),
+        truth=f"rank {rank} of {job.ranks} copies more in each step",
+    )  # fmt: skip
+
+
+@kind
+def straggler_by_reads(chance: Random) -> Case:
+    """Rank 0 reads metrics from its device and writes them in each step."""
+    job = ranks_job(chance, has_stacks=True)
+    frame = f"trainer.py({chance.randint(20, 300)}): log_metrics"
+    write = act.python("json/encoder.py(183): encode", act.always(healthy_ns(job) * chance.uniform(0.3, 0.8)))
+
+    def log(place: act.Place) -> None:
+        act.times(8, act.item)(place)
+        write(place)
+
+    return Case(
+        "straggler", job.with_hook("end", act.only_on(0, act.framed(frame, log))), job, title=(r"\brank 0\b",),
+        rest=(place_name(frame) + r"|host",), never=(NO_NOTHING,), truth=f"rank 0 of {job.ranks} runs {frame} in each step",
+    )  # fmt: skip
+
+
+@kind
+def uneven_stages(chance: Random) -> Case:
+    """One stage of a pipeline has twice the layers of the others."""
+    ranks = 4
+    job = large(chance, ranks=ranks, layers=1, tokens=4096, hidden=3072, steps=6)
+    slow, factor = chance.randrange(ranks), chance.uniform(1.8, 2.4)
+    program = programs.pipeline(16, lambda link: 100)
+    return Case(
+        "bubble", replace(job, program=program, slowdown=lambda on, step, kernel: factor if on == slow else 1), replace(job, program=program),
+        rest=(rf"\b(rank|stage) {slow}\b",), truth=f"stage {slow} of {ranks} computes {factor:.1f} times as long as the others",
+    )  # fmt: skip

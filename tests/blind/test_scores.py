@@ -16,15 +16,18 @@ SAMPLE = (
     "float_products", "poor_product", "casts", "falling_clocks", "two_speeds", "devices_take_turns", "idle_second_device",
     "straggler_by_loader", "slow_link", "healthy_training", "healthy_ranks", "healthy_two_devices", "unnamed_device",
     "unknown_kernel", "kernels_lost", "clocks_apart",
+    "unfused_attention", "elementwise_chain", "slow_kernel_kind_gets_slower", "mapped_memory", "allocator_retries", "gradients_zeroed",
+    "operator_on_host", "pinning_in_loop", "inputs_of_some_steps_are_longer", "copies_awaited_on_own_stream", "idle_device_of_four",
+    "checkpoint_on_one_rank", "workers_start_in_one_step", "healthy_lengths", "host_rows_alone",
 )  # fmt: skip
 """Kinds that are cheap to simulate, of each family."""
 
 REACHED = {  # on 2026-11-26
-    "first answer right": 14 / 16,
-    "right among three": 14 / 16,
-    "withheld where it must be": 3 / 4,
+    "first answer right": 28 / 29,
+    "right among three": 28 / 29,
+    "withheld where it must be": 4 / 5,
 }
-NOT_ABOVE = {"sure and wrong": 2 / 23, "healthy misjudged": 0.0}  # on 2026-11-26
+NOT_ABOVE = {"sure and wrong": 1 / 38, "healthy misjudged": 0.0}  # on 2026-11-26
 
 
 def test_first_answers_are_as_good_as_they_were():
@@ -39,9 +42,9 @@ def test_there_are_kinds_of_every_sort():
     causes = [drawn(name, 1).cause for name in KINDS]
     assert set(causes) <= {*CAUSES, HEALTHY, UNKNOWN}
     assert set(CAUSES) <= set(causes)
-    assert sum(cause in CAUSES for cause in causes) >= 40
-    assert causes.count(HEALTHY) >= 8
-    assert causes.count(UNKNOWN) >= 5
+    assert sum(cause in CAUSES for cause in causes) >= 85
+    assert causes.count(HEALTHY) >= 13
+    assert causes.count(UNKNOWN) >= 8
 
 
 def test_each_cause_of_the_sample_costs_what_a_person_would_mend():

@@ -41,11 +41,13 @@ class HostCulprit(NamedTuple):
 def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     """The innermost function of the program that most of the time lies in; without stacks an operator or annotation.
 
-    Without any of these, code that wasn't recorded, by the operator that it follows. None if there is no such.
+    Without any of these, the function of a library, which the training loop itself calls; or code that wasn't recorded,
+    by the operator that it follows. None if there is no such.
     """
     frames = _candidates(facts, facts.trace.python_calls, spans, is_of_library)
     ranges = _candidates(facts, facts.trace.host_events, spans, lambda name: step_number(name) is not None)
-    return next(frames, None) or next(ranges, None) or _code_after(facts, spans)
+    of_libraries = _candidates(facts, facts.trace.python_calls, spans, lambda name: not is_of_library(name))
+    return next(frames, None) or next(ranges, None) or next(of_libraries, None) or _code_after(facts, spans)
 
 
 def _candidates(

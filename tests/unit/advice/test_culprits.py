@@ -38,6 +38,11 @@ def logging(function=None, steps=10, logs=lambda number: True):
     return machine.steps(step, steps)
 
 
+def test_a_function_of_a_library_is_named_if_the_loop_itself_calls_it():
+    claim = first(logging("/usr/lib/python3.11/site-packages/wandb/run.py(9): log"))
+    assert claim.title.endswith("most of it in `/usr/lib/python3.11/site-packages/wandb/run.py(9): log`.")
+
+
 def test_what_the_host_does_after_a_wait_is_not_the_waits():
     claim = first(logging("logger.py(31): write_scalars"))
     assert claim.rule == "host_bound"
