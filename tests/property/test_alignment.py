@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kinetoscope_tb.compare.step_difference import step_difference
 from kinetoscope_tb.reader import read
 from support.derived_pairs import CHANGES, COMBINATIONS, Base, by_alignment, by_names
 from support.real_traces import FOLDER
@@ -56,3 +57,17 @@ def test_several_changes_at_once_are_aligned_better_than_by_names(bases):
         for base in bases
     ]
     assert shares(by_name)[0] <= 0.5
+
+
+def test_eager_and_compiled_twins_are_mostly_the_same_work():
+    eager, compiled = (
+        read(str(SAMPLES / "h100" / name / "rank0.25.pt.trace.json.gz")) for name in ("training", "compiled")
+    )
+    difference = step_difference(eager, compiled)
+    assert min(difference.matched_frac) > 0.85
+    names = difference.frame.filter(kind="same work").select("base", "new").rows()
+    assert [new for base, new in names if base == "aten::gelu_backward"] == [
+        "triton_poi_fused_gelu_gelu_backward_view_7"
+    ]
+    attention = "aten::_scaled_dot_product_cudnn_attention"
+    assert all("attention" in new or "sdpa" in new for base, new in names if base == attention)

@@ -51,6 +51,18 @@ def test_fused_work_is_the_same_work():
     assert found["same work", "aten::add + aten::gelu", "triton_poi_fused_add_gelu_0"] == -150
 
 
+def test_what_the_compiler_says_it_fused_decides_between_neighbors():
+    base = step([MM, ADD, GELU, MM])
+    of_add, of_gelu = "triton_poi_fused_add_0", "triton_poi_fused_gelu_1"
+    new = step([MM, ("", of_add, 300, []), ("", of_gelu, 200, []), MM])
+    found = terms(step_difference(base, new))
+    assert found["same work", "aten::add", of_add] == 100
+    assert found["same work", "aten::gelu", of_gelu] == -100
+    swapped = terms(step_difference(base, step([MM, ("", of_gelu, 300, []), MM])))
+    assert swapped["same work", "aten::gelu", of_gelu] == 0
+    assert swapped["only in base", "aten::add", ""] == -200
+
+
 def test_exposed_communication_is_a_term_of_its_own():
     difference = step_difference(step([MM], communication=500), step([MM], communication=900))
     assert terms(difference)["exposed communication", "all_reduce", "all_reduce"] == 400

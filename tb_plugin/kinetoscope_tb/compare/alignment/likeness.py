@@ -3,7 +3,7 @@
 Evidence is worth what chance makes of it: equal FLOPs that all units have say little, equal ones that two units have
 say a lot. What a side doesn't know is no evidence. Operators and sizes count half, since families and FLOPs say in part
 the same. Other FLOPs or another size are other work, unless they differ by the one factor by which most of the work
-does: then the batches do.
+does: then the batches do. Where a compiler says which operators it fused, these are evidence, too.
 
 A unit that fuses several does their FLOPs together, reads the largest of their tensors, and takes no longer than they
 do. So does one that is split, the other way round.
@@ -15,12 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from .families import odds_of_families, odds_of_piece
 from .pair_hmm import Move, MoveOdds, Odds
-from .pairs import Floats, Rows
-from .units import UNKNOWN, Units
+from .pairs import Floats, Mask, Rows
+from .units import UNKNOWN, Units, base_operator
 
 MOST_FUSED = 6  # units: unfused attention has about as many
 
@@ -34,6 +33,7 @@ _OTHER_PIECE, _UNKNOWN_PIECE = (
     -6.0,
     -3.5,
 )  # a piece of another operator, or of an unknown one where that of the whole is known
+_SAID, _DENIED, _PIECE_SAID, _PIECE_DENIED = 2.5, -3.0, 0.5, -4.5  # what the compiler says that it fused
 _SIMILAR_TIME, _OTHER_TIME, _SPREAD = 0.5, -2.0, 0.7
 _LEAST_OF_PIECES, _MOST_OF_PIECES = 0.1, 1.3  # of the time of the pieces: what the unit that fuses them takes
 _OF_TORCH = "aten::"
@@ -54,6 +54,7 @@ class _Kinds:
         is_vague: Whether the operator may be a fused one, so that another one is no evidence.
         worth: Of family, operator, flop and size: the evidence that an equal value is.
         growth: How much larger FLOPs and sizes are on the other side, where they depend on the batch.
+        base_operators, fused_operators: A column per operator: whether it is the unit's, and whether it is fused there.
     """
 
     family: Rows
@@ -61,10 +62,12 @@ class _Kinds:
     flop: Floats
     size: Floats
     ns: Floats
-    is_helper: NDArray[np.bool_]
-    is_vague: NDArray[np.bool_]
+    is_helper: Mask
+    is_vague: Mask
     worth: pl.DataFrame
     growth: float
+    base_operators: Mask
+    fused_operators: Mask
 
 
 class Likeness:
@@ -83,7 +86,10 @@ class Likeness:
         )
         worth = numbers.select(_worth(name) for name in ("family", "operator", "flop", "size"))
         self.growth = _growth(numbers)
-        self._kinds = _kinds(numbers, worth, 0, self.growth), _kinds(numbers, worth, 1, 1 / self.growth)
+        words = _words(both)
+        self._kinds = tuple(
+            _kinds(numbers, worth, side, growth, words) for side, growth in ((0, self.growth), (1, 1 / self.growth))
+        )
 
     def odds(self, first: Rows, second: Rows) -> Odds:
         """The odds for two sequences of signatures; of long ones without the longest fusions."""
@@ -133,14 +139,23 @@ class Likeness:
         is_known = (own.operator[:, None] >= 0) & (other.operator >= 0)
         is_same = is_known & (own.operator[:, None] == other.operator)
         odds += np.where(is_same, own.worth["operator"].to_numpy()[:, None] / 2, 0.0)
-        return odds + np.where(self._is_other(side), _OTHER_OPERATOR, 0.0)
+        odds += np.where(self._is_other(side), _OTHER_OPERATOR, 0.0)
+        is_said, is_denied = self._compiler_says(side)
+        return odds + np.where(is_said, _SAID, np.where(is_denied, _DENIED, 0.0))
 
-    def _is_other(self, side: int) -> NDArray[np.bool_]:
+    def _compiler_says(self, side: int) -> tuple[Mask, Mask]:
+        """Where the compiler says what it fused: whether units of both sides have an operator in common, or none."""
+        own, other = self._kinds[side], self._kinds[1 - side]
+        words, other_words = own.fused_operators | own.base_operators, other.fused_operators | other.base_operators
+        is_said = np.add.outer(own.fused_operators.any(axis=1), other.fused_operators.any(axis=1))
+        is_said &= np.multiply.outer(words.any(axis=1), other_words.any(axis=1))
+        is_common = words.astype(np.float32) @ other_words.T.astype(np.float32) > 0
+        return is_said & is_common, is_said & ~is_common
+
+    def _is_other(self, side: int) -> Mask:
         """Whether the operators of kinds of units of a side and of the other one are known to differ."""
         own, other = self._kinds[side], self._kinds[1 - side]
-        differs: NDArray[np.bool_] = (
-            (own.operator[:, None] >= 0) & (other.operator >= 0) & (own.operator[:, None] != other.operator)
-        )
+        differs: Mask = (own.operator[:, None] >= 0) & (other.operator >= 0) & (own.operator[:, None] != other.operator)
         differs &= ~(own.is_vague[:, None] | other.is_vague)
         return differs
 
@@ -151,7 +166,9 @@ class Likeness:
         costs = table[own.family[:, None], other.family]
         costs = np.where(self._is_other(side), np.minimum(costs, _OTHER_PIECE), costs)
         is_unknown = (own.operator[:, None] >= 0) & (other.operator < 0)
-        return np.where(is_unknown, np.minimum(costs, _UNKNOWN_PIECE), costs)
+        costs = np.where(is_unknown, np.minimum(costs, _UNKNOWN_PIECE), costs)
+        is_said, is_denied = self._compiler_says(side)
+        return np.where(is_said, _PIECE_SAID, np.where(is_denied, np.minimum(costs, _PIECE_DENIED), costs))
 
     def _of_amounts(self, side: int, flop: Floats, size: Floats) -> Floats:
         """The evidence of FLOPs, or where they aren't known of sizes."""
@@ -208,13 +225,28 @@ def _growth(numbers: pl.DataFrame) -> float:
     return float(best["ratio"][0]) if is_larger else 1.0
 
 
-def _kinds(numbers: pl.DataFrame, worth: pl.DataFrame, side: int, growth: float) -> _Kinds:
+def _words(signatures: pl.DataFrame) -> tuple[Mask, Mask]:
+    """A column per operator: whether it is that of a signature, where torch says it, and whether it is fused there."""
+    operators = [
+        {base_operator(name)} if name.startswith(_OF_TORCH) else set[str]() for name in signatures["operator"].to_list()
+    ]
+    of_compiler = [set(names.split("+")) - {""} for names in signatures["fused"].to_list()]
+    columns = sorted(set().union(*operators, *of_compiler))
+    of_operators, of_fused = (
+        np.array([[word in words for word in columns] for words in part], bool).reshape(len(part), len(columns))
+        for part in (operators, of_compiler)
+    )
+    return of_operators, of_fused
+
+
+def _kinds(numbers: pl.DataFrame, worth: pl.DataFrame, side: int, growth: float, words: tuple[Mask, Mask]) -> _Kinds:
     is_own = numbers["side"] == side
     own = numbers.filter(is_own)
     family, operator = (own[name].cast(pl.Int64).to_numpy() for name in ("family", "operator"))
     flop, size, ns = (own[name].cast(pl.Float64).to_numpy() for name in ("flop", "size", "ns"))
     is_helper, is_vague = (own[name].to_numpy() for name in ("is_helper", "is_vague"))
-    return _Kinds(family, operator, flop, size, ns, is_helper, is_vague, worth.filter(is_own), growth)
+    of_side = (part[is_own.to_numpy()] for part in words)
+    return _Kinds(family, operator, flop, size, ns, is_helper, is_vague, worth.filter(is_own), growth, *of_side)
 
 
 def _evidence(own: Floats, worth: pl.Series, other: Floats, growth: float, otherwise: float) -> Floats:
@@ -224,8 +256,8 @@ def _evidence(own: Floats, worth: pl.Series, other: Floats, growth: float, other
     return np.where(is_known, np.where(is_equal, worth.to_numpy()[:, None], otherwise), 0.0)
 
 
-def _nearly_equal(own: Floats, other: Floats) -> NDArray[np.bool_]:
-    is_equal: NDArray[np.bool_] = np.abs(own - other) <= _NEARLY * np.maximum(own, other)
+def _nearly_equal(own: Floats, other: Floats) -> Mask:
+    is_equal: Mask = np.abs(own - other) <= _NEARLY * np.maximum(own, other)
     return is_equal
 
 

@@ -2,7 +2,8 @@
 
 A unit is a row of device_events: a kernel, a copy or a fill. Its signature says what work it is: its family, the
 operator, the FLOPs, the size of the largest tensor; of communication the collective and its bytes. Names of kernels
-aren't part of it: another library names the same work differently. Where the operator isn't known, as in a graph
+aren't part of it: another library names the same work differently; but where Inductor wrote a kernel, the operators
+that it says it fused are. Where the operator isn't known, as in a graph
 without its capture, the family by the kernel's name and the duration are all there is.
 
 Units are in the order in which they were launched, so streams that run by turns in another way don't change it.
@@ -26,6 +27,7 @@ from ...measures.calls.matrix_work import FORMULAS, Unknown, matrix_work, parse_
 from ...names.calls import launches_graph
 from ...names.collectives import element_bytes, kind_of, message_bytes
 from ...names.compiled_code import is_compiled_graph, is_compiled_region
+from ...names.kernel_labels.pytorch import fused_operators
 from ...names.kernels import operator_of
 from ...trace.model import Trace
 from .pairs import Rows
@@ -37,9 +39,11 @@ SIGNATURE = {
     "flop": pl.Int64,  # of the call; UNKNOWN
     "size": pl.Int64,  # elements of its largest tensor; bytes of a copy, a fill or a message; UNKNOWN
     "is_helper": pl.Boolean,  # a shorter kernel of a call that launched several
+    "fused": pl.String,  # operators that the compiler says it fused, joined by +
     "duration_class": pl.Int64,  # where the operator is unknown: its duration, a few classes per doubling; else 0
 }
 _CLASSES_PER_DOUBLING = 3
+_SYNONYMS = {"to_copy": "copy", "clone": "copy", "stack": "cat"}
 _TRANSFERS = {"memcpy": "copy", "memset": "fill"}
 
 
@@ -104,6 +108,7 @@ def _of_kernels(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
             kernels.select("index"),
             descriptions[work.group],
             pl.DataFrame({"is_helper": _are_helpers(trace, kernels)}, schema={"is_helper": pl.Boolean}),
+            _operators_of_compiler(kernels["name"]).to_frame("fused"),
             duration.alias("duration_class").to_frame(),
         ],
         how="horizontal",
@@ -114,6 +119,19 @@ def _of_kernels(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
         is_helper=pl.col("is_helper") & ~is_unknown,
         duration_class=pl.when(is_unknown).then("duration_class").otherwise(0),
     )
+
+
+def _operators_of_compiler(names: pl.Series) -> pl.Series:
+    """The operators that the compiler says it fused in kernels of these names."""
+    distinct = names.unique().cast(pl.String)
+    operators = {name: "+".join(sorted({base_operator(part) for part in fused_operators(name)})) for name in distinct}
+    return names.cast(pl.String).replace_strict(operators, return_dtype=pl.String)
+
+
+def base_operator(name: str) -> str:
+    """An operator by what it computes: add for aten::add_; copy for each that copies or casts."""
+    base = name.removeprefix("aten::").strip("_")
+    return _SYNONYMS.get(base, base)
 
 
 def _without_operator(trace: Trace, kernels: pl.DataFrame, work: KernelWork) -> NDArray[np.bool_]:
@@ -172,6 +190,7 @@ def _of_transfers(transfers: pl.DataFrame) -> pl.DataFrame:
         flop=pl.lit(UNKNOWN, pl.Int64),
         size=pl.col("bytes"),
         is_helper=pl.lit(value=False),
+        fused=pl.lit(""),
         duration_class=pl.lit(0, pl.Int64),
     )
 
@@ -189,6 +208,7 @@ def _of_messages(trace: Trace, rows: Rows, messages: pl.DataFrame) -> pl.DataFra
         flop=pl.lit(UNKNOWN, pl.Int64),
         size=pl.Series(size, dtype=pl.Int64),
         is_helper=pl.lit(value=False),
+        fused=pl.lit(""),
         duration_class=pl.lit(0, pl.Int64),
     )
 

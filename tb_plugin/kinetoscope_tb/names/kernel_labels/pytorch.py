@@ -130,14 +130,19 @@ def _nccl(name: str) -> Label | None:
     return Label(f"{library} {words[0]}", (dtype, *order), more=(name,))
 
 
+def fused_operators(name: str) -> list[str]:
+    """The operators of which Inductor says that a kernel fuses them: to_copy, add; none of other kernels."""
+    hit = _TRITON.match(name)
+    names = _OPERATOR.findall(hit[2]) if hit else []
+    return [op.lstrip("_") for op in names if op not in _VIEWS] or [op.lstrip("_") for op in names]
+
+
 def _triton(name: str) -> Label | None:
     hit = _TRITON.match(name)
     if not hit:
         return None
-    kind, operators, number = hit.groups()
-    names = _OPERATOR.findall(operators)
-    operations = [op.lstrip("_") for op in names if op not in _VIEWS] or [op.lstrip("_") for op in names]
-    text = "+".join(operations)
+    kind, _, number = hit.groups()
+    text = "+".join(fused_operators(name))
     while len(text) > _MOST_OPERATORS:
         text = text.removesuffix("+…").rpartition("+")[0] + "+…"
     return Label(f"triton {kind}", (text,), last=f"#{number}" if number else "", more=(name,))
