@@ -52,7 +52,7 @@ PACKAGES = {
     "kinetoscope": Package(
         "producer/kinetoscope",
         layers=[
-            {"__main__", "demo", "integrations"},
+            {"demo", "integrations"},
             {"__init__", "composer", "profiler"},
             {"tracer"},
             {"handler", "session"},
@@ -62,6 +62,7 @@ PACKAGES = {
             {"argument_checks", "atomic_write", "untrusted_files"},
             {"_version", "child_process", "errors", "events", "naming", "path_below", "process_id"},
         ],
+        entry_points={"__main__": {"integrations"}},
     ),
     "kinetoscope.composer": Package(
         "producer/kinetoscope/composer",
@@ -94,7 +95,10 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
     "reader": {"kinetoscope.journal.status"},
     "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status"},
     "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
-    "cli": {"kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"},
+    "cli": {
+        *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),
+        "kinetoscope.integrations.program",
+    },
 }
 WITHOUT_TORCH = [
     "naming",

@@ -44,6 +44,7 @@ GROUPS = {
         "tables": "Write every table of a recording into the folder OUT as Parquet: one file for each view.",
     },
     "Record": {
+        "run": "Run a training that has no Tracer, and record it.",
         "demo": "Record a real training on two processes and show it in TensorBoard.",
         "status": "Show what each rank of the job that records into the folder RUN is doing, or did last.",
         "trigger": "Request that the job which records into the folder RUN record its next steps, the same ones on all "
