@@ -12,7 +12,7 @@ TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 CODE := producer tb_plugin tests hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test quick golden fuzz torture lint style types page fix bench docs pictures watch wheels clean
+.PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -34,6 +34,9 @@ quick: $(VENV)/develop.installed
 golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those that changed
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
 	git status --short tests/golden
+
+crawl: $(VENV)/develop.installed  ## look for faults on every page of all recordings, in Chromium; make test does a tenth of them
+	KINETOSCOPE_CRAWL_EVERY=1 $(BIN)/python -m pytest tests/browser/test_crawl.py $(ARGS)
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the same numbers in all answers; CASES=… and FIRST=… choose others
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)

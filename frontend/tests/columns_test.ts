@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table, ViewEntry } from "../src/api/types.ts";
-import { addKernelLabels } from "../src/format/kernel_labels.ts";
+import { addKernelLabels } from "../src/format/readable_names.ts";
 import { csv, prepareTable, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 

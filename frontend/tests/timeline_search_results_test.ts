@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { addKernelLabels } from "../src/format/kernel_labels.ts";
+import { addKernelLabels } from "../src/format/readable_names.ts";
 import type { SearchAnswer } from "../src/api/timeline_types.ts";
 import {
   failures,

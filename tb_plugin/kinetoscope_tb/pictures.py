@@ -32,14 +32,16 @@ class Sentence:
     Args:
         colors: The color of each rule, by its name in the page's theme; without one, the rule is the name.
         amounts: The columns with what could be saved, as a time and as a share of a step, if there are any.
-        texts: The columns with the rule, the sentence, the evidence, what to do, the confidence (high, medium, low or
-            cannot_tell), and the id of the view that shows more.
+        action: The column with what to do, if the sentence says that.
+        texts: The columns with the rule, the sentence, the evidence, the confidence (high, medium, low or cannot_tell),
+            and the id of the view that shows more.
     """
 
     kind: ClassVar = "sentence"
     colors: Mapping[str, str]
     amounts: tuple[str, str] | None = None
-    texts: tuple[str, str, str, str, str, str] = ("rule", "title", "evidence", "action", "confidence", "view")
+    action: str | None = "action"
+    texts: tuple[str, str, str, str, str] = ("rule", "title", "evidence", "confidence", "view")
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,14 @@ _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
-ShownAs = Literal["shapes", "place", "name", "hash", "offset", "own unit"]
+ShownAs = Literal["shapes", "place", "name", "hash", "id", "offset", "own unit"]
 """What the page draws some texts and numbers as, where their kind alone doesn't say it.
 
 shapes    the shapes of inputs, without the empty ones at the end, which are of arguments that are no tensors
 place     a place in the program, which keeps its file and its function where it is cut
 name      names the row, though it isn't in the key
 hash      tells rows of several traces apart, and names nothing
+id        of a rule or a view: written in words where it is a table's first column, hidden at first where it isn't
 offset    the byte of the file at which the row's event begins
 own unit  much smaller than the other times of the row, such as a time per token: it has a unit of its own
 """
@@ -172,8 +173,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (area,), (name, group)
         case Bands(begin, end, height, name, series):
             return (begin, end, height), (name, series)
-        case Sentence(_, amounts, texts):
-            return amounts or (), texts
+        case Sentence(_, amounts, action, texts):
+            return amounts or (), (*texts, *([action] if action else ()))
         case PartBars(bar, part, length, name, count, source):
             return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))
         case Stacked(whole, parts, only):

@@ -6,7 +6,6 @@ time of the page's main thread, and of the server where one is asked, which othe
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import sys
@@ -41,7 +40,6 @@ WARM_S = 600  # to read a trace and to compute a view of it
 VIEWPORT = {"width": 1440, "height": 900}
 MILLION, WIDE, SNAPSHOT_FOLDER = "million", "wide", "snapshot"
 SNAPSHOT = f"{SNAPSHOT_FOLDER}/memory"  # the run of the snapshots in that folder
-SECOND = os.sysconf("SC_CLK_TCK")
 
 CONTENT = """main :is([role=treegrid] tr.row, svg, canvas, .card, .strip, .sentence, .notice):not(.skeleton *)"""
 OPEN = """([title, content]) => new Promise(done => {
@@ -158,8 +156,7 @@ class Clock:
 
     def _now(self) -> tuple[float, float]:
         metrics = {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
-        fields = Path(f"/proc/{self._server.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return metrics["ThreadTime"] * 1e3, (int(fields[11]) + int(fields[12])) / SECOND * 1e3
+        return metrics["ThreadTime"] * 1e3, self._server.cpu_seconds() * 1e3
 
     def spent(self) -> tuple[float, float]:
         """(of the page, of the server)."""

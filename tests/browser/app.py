@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
 COLUMN_TIMEOUT_S = 30
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
+FAULTS = (Path(__file__).parent / "faults.js").read_text()  # asks the page what is wrong with it
 
 
 def address(**place: str) -> str:

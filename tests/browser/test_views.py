@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from browser.app import App
+from browser.app import FAULTS, App
 from browser.traces import sources
 
 if TYPE_CHECKING:
@@ -50,24 +49,6 @@ def is_drawn(page: Page, view: dict) -> None:
 SOURCES = [source.name for source in sources()]
 
 
-def test_there_are_traces_to_look_at():
-    if os.environ.get("CI"):
-        assert len(SOURCES) > 1
-
-
-@pytest.mark.parametrize("source", ["made", "cpu_only", *SOURCES])
-def test_every_view_of_a_run_draws(app: App, base_url: str, source: str):
-    where = place(base_url, source)
-    page = app.open(**where)
-    schemes = ("dark", "light") if source == "made" else ("light",)  # inks don't depend on the trace
-    for view in tabs(base_url):
-        app.go(view=view["id"], **where)
-        for scheme in schemes:
-            page.emulate_media(color_scheme=scheme)
-            expect(page.locator("html")).to_have_css("color-scheme", scheme)
-            is_drawn(page, view)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_is_accessible(app: App, base_url: str, artifacts: Path, scheme: str):
     where = place(base_url, "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made")
@@ -99,27 +80,6 @@ def test_cards_and_sheets_are_accessible(app: App, artifacts: Path, scheme: str)
     assert results.violations_count == 0, results.generate_report()
 
 
-WITHIN_SIGHT = """() => {
-    const main = document.querySelector("main");
-    const title = document.querySelector("h1").getBoundingClientRect();
-    const problems = [];
-    if (main.scrollWidth > main.clientWidth) problems.push(`main is ${main.scrollWidth} wide`);
-    if (document.documentElement.scrollWidth > innerWidth) problems.push("the page scrolls sideways");
-    if (title.right > innerWidth || title.bottom > innerHeight) problems.push("the title is out of sight");
-    for (const box of main.querySelectorAll(".scroll, .card, .tools")) {
-        const { left, right } = box.getBoundingClientRect();
-        if (left < 0 || right > innerWidth + 1) problems.push(`${box.className} ends at ${right}`);
-    }
-    for (const table of main.querySelectorAll(".scroll")) {
-        const [first, second] = table.querySelectorAll("th");
-        if (second && second.getBoundingClientRect().left > table.getBoundingClientRect().right - 40) {
-            problems.push("the first column leaves no room for the others");
-        }
-    }
-    return problems;
-}"""
-
-
 @pytest.mark.parametrize(("width", "zoom"), [(900, 1), (680, 2)], ids=["900 pixels", "200 percent"])
 def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifacts: Path, width: int, zoom: int):
     source = "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made"
@@ -135,7 +95,7 @@ def test_every_view_fits_a_narrow_page(browser: Browser, base_url: str, artifact
                 app.go(view=view["id"], **place(base_url, run))
                 is_drawn(page, view)
                 page.screenshot(path=artifacts / f"{view['id']}-{width}.png")
-                if problems := page.evaluate(WITHIN_SIGHT):
+                if problems := page.evaluate(FAULTS, False):
                     violations[view["id"], run] = problems
         assert not violations
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -43,6 +44,11 @@ class Server:
 
     base: str
     process: subprocess.Popen[str]
+
+    def cpu_seconds(self) -> float:
+        """What its process has taken since it began."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
         """End it as the system does: without a moment to tidy up."""

@@ -44,7 +44,7 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "offset" | "own unit";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "own unit";
 }
 export interface Parameter {
   name: string;
@@ -82,7 +82,13 @@ export type Picture =
   | { kind: "heatmap"; down: string; across: string; parts: string[]; mark: string | null }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
-  | { kind: "sentence"; amounts: string[] | null; texts: string[]; colors: Record<string, string> }
+  | {
+    kind: "sentence";
+    amounts: string[] | null;
+    action: string | null;
+    texts: string[];
+    colors: Record<string, string>;
+  }
   | { kind: "treemap"; area: string; name: string; group: string; groups: string[] }
   | {
     kind: "bands";
@@ -265,6 +271,8 @@ export interface Summary {
   state: "ready";
   verdict: Claim;
   also: Claim[];
+  /** How many steps averages are over; 0 if none is marked. */
+  steps: number;
   /** How long a step takes without the profiler, if recording slows steps. */
   usual_step_ns: number | null;
   rows: { top?: Record<string, Value>[] };

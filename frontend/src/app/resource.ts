@@ -162,7 +162,12 @@ const cacheVersion = signal(0);
 /** The answer to a request if the page has it already. */
 export function cachedAnswer(request: ApiRequest): Answer | null {
   void cacheVersion.value;
-  return cachedAnswers.get(keyOf(request)) ?? null;
+  const key = keyOf(request), answer = cachedAnswers.get(key) ?? null;
+  if (answer) { // What is looked at stays: the badge doesn't forget after many other answers.
+    cachedAnswers.delete(key);
+    cachedAnswers.set(key, answer);
+  }
+  return answer;
 }
 
 function cacheAnswer(answer: Answer, request: ApiRequest) {

@@ -17,7 +17,7 @@ import {
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 import { type ApiRequest, attempt, isAnswered, resources, retryFailed } from "./resource.ts";
 import { editDistance } from "../format/edit_distance.ts";
-import { addKernelLabels } from "../format/kernel_labels.ts";
+import { addKernelLabels } from "../format/readable_names.ts";
 import { matrixUnits, TENSOR_CORES } from "../format/vendor_words.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";

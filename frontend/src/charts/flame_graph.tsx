@@ -33,7 +33,6 @@ import {
 const TALLEST = 22; // lines before the box scrolls
 const MOST_FUNCTIONS = 200; // in the list next to a sandwich
 const MOST_CRUMBS = 6;
-const BUILT_IN = /^<built-in (?:function|method) (.*)>$/;
 
 /** Boxes of one kind have one color; the program's own functions and its operators stand out. */
 const COLORS: Record<string, [color: string, percent: number]> = {
@@ -193,7 +192,7 @@ function Functions({ flame, isMatch }: { flame: Flame; isMatch: ((row: number) =
       >
         {shown.map((one) => (
           <option key={one.name} value={one.row} selected={one.name === name} title={placeOf(ready, one.row)}>
-            {quantity(one.self, chosen.kind)} {ready.nameOf(one.row).replace(BUILT_IN, "$1")}
+            {quantity(one.self, chosen.kind)} {ready.nameOf(one.row)}
           </option>
         ))}
       </select>

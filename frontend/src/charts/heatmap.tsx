@@ -2,12 +2,12 @@ import { h } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
-import { cell, exact, label, scaleFor } from "../format/numbers.ts";
+import { cell, cutApart, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { Legend } from "./stacked_bar.tsx";
 import { timePart } from "./time_parts.ts";
 import { useTableScope } from "../table/table_scope.tsx";
-import { fitText, textWidth, useWidth } from "../ui/measure.ts";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { useMarks } from "./marks.ts";
 import { type LineBar, LineBars, lineBars } from "./line_bars.tsx";
 import type { DrawnTable } from "../table/rows.ts";
@@ -80,10 +80,13 @@ function Names({ names, at, room, vertical }: {
   });
 }
 
+const cutLabel = (name: string) => cutText(name, LABEL - 12, 12);
+
 function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
   const { matrix, column, bars, parts, barsAt, left, inner, width, lineHeight } = chart, { lines, columns } = matrix;
   const address = useMemo(() => paintCells(matrix, column.values as Numbers), [matrix, column]);
   const height = lineHeight * lines.length;
+  const names = lines.map(nameOf), labels = names.map((name) => cutApart(name, names, cutLabel));
   const pitch = inner / columns.length;
   return (
     <svg viewBox={`0 0 ${width} ${TOP + height + FOOT}`} height={TOP + height + FOOT}>
@@ -100,7 +103,7 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
       <rect class="frame" x={left} y={TOP} width={inner} height={height} />
       <Names
         vertical
-        names={lines.map((line) => fitText(nameOf(line), LABEL - 12, 12))}
+        names={labels}
         at={(i) => [barsAt - 8, TOP + lineHeight * (i + 0.5)]}
         room={() => 15}
       />

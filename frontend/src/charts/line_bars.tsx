@@ -53,7 +53,8 @@ export function LineBars({ bars, parts, x, y, width, lineHeight }: Drawn) {
               />
               {isTall && length >= 34 && (
                 <text
-                  class={i < 2 ? "dark" : "value"}
+                  class="inside"
+                  style={{ "--fill": drawn[i]!.color }}
                   x={from + length / 2}
                   y={y + (line + 0.5) * lineHeight + 4}
                   text-anchor="middle"

@@ -3,7 +3,7 @@
 import { Fragment, h } from "preact";
 import type { PictureOf, Table } from "../api/types.ts";
 import { stepWord } from "../app/router.ts";
-import { readableName } from "../format/kernel_labels.ts";
+import { readableName } from "../format/readable_names.ts";
 import { exact, percent, plural, quantity, scaled, scaleFor } from "../format/numbers.ts";
 import { capitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
@@ -46,7 +46,6 @@ function pieceOf(data: Table["data"], picture: PictureOfParts, row: number, tint
     name: `${name && WAITS.includes(cause) ? "before " : ""}${readableName(name)}` ||
       (isAlone ? part.name : plural(count, "other")),
     color: tint === 100 ? part.color : `color-mix(in srgb, ${part.color} ${tint}%, #fff)`,
-    isDark: tint === 100 && part.color === "var(--kernel)",
     value: Number(data[picture.length]![row] ?? 0),
     notes: name ? [part.name, source].filter(Boolean) : [],
   };

@@ -1,7 +1,9 @@
 /** A bar of parts that add up to its whole, and what its colors mean: the one way to draw both. */
 
 import { type ComponentChildren, h } from "preact";
+import { useRef } from "preact/hooks";
 import { exact, percent, type Scale, scaled } from "../format/numbers.ts";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 
 export interface BarPart {
   name: string;
@@ -11,11 +13,10 @@ export interface BarPart {
   row?: number;
   /** Lines below its name and time, on hover. */
   notes?: string[];
-  isDark?: boolean;
 }
 
-const LABELED = 0.14; // of the bar: a smaller part has no room for its name and its share
-const NAMED = 0.07; // the same of a name alone, which may be cut
+const AROUND = 14; // pixels at both sides of a label
+const LEAST_ROOM = 90; // for a name without its end
 
 export const Swatch = ({ color }: { color: string }) => <i class="swatch" style={{ background: color }} />;
 
@@ -53,23 +54,31 @@ interface Props {
 export function StackedBar(
   { parts, whole, scale = whole, label, isNamed = false, onOpen, onPick, units, children }: Props,
 ) {
+  const box = useRef<HTMLDivElement & HTMLButtonElement>(null), width = useWidth(box);
   const shown = parts.filter(({ value }) => value > 0);
   const drawn = shown.map((part, i) => {
-    const { name, color, value, row, isDark = name === "Kernel" } = part;
+    const { name, color, value, row } = part;
     const look = {
-      class: isDark ? "dark" : "",
-      style: { background: color, width: `${100 * value / scale}%` },
+      style: { "--fill": color, width: `${100 * value / scale}%` },
       "data-tip": partText(part, whole),
     };
+    const room = width * value / scale - AROUND;
+    /** The name with what belongs to it, as far as there is room. */
+    const fitting = (text: string) => {
+      if (textWidth(text, 13, 650) <= room) return text;
+      return room < LEAST_ROOM ? "" : cutText(name, room, 13, 650);
+    };
     if (!onPick || row === undefined) {
-      return <i key={i} {...look}>{isNamed && value >= LABELED * whole && `${name} ${percent(value / whole)} %`}</i>;
+      return <i key={i} {...look}>{isNamed && fitting(`${name} ${percent(value / whole)} %`)}</i>;
     }
     return (
       <button key={i} type="button" {...look} aria-label={partText(part, whole)} onClick={() => onPick(row)}>
-        {value >= NAMED * whole && `${name} · ${scaled(value, units!)}`}
+        {fitting(`${name} · ${scaled(value, units!)}`)}
       </button>
     );
   });
-  if (onOpen) return <button type="button" class="stacked" aria-label={label} onClick={onOpen}>{drawn}</button>;
-  return <div class="stacked" role={onPick ? "group" : "img"} aria-label={label}>{drawn}{children}</div>;
+  if (onOpen) {
+    return <button ref={box} type="button" class="stacked" aria-label={label} onClick={onOpen}>{drawn}</button>;
+  }
+  return <div ref={box} class="stacked" role={onPick ? "group" : "img"} aria-label={label}>{drawn}{children}</div>;
 }

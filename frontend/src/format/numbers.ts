@@ -84,11 +84,11 @@ export function decimal(value: number, decimals = 0): string {
   return `${value < 0 ? "−" : ""}${grouped}${rest ? `.${rest}` : ""}`;
 }
 
-/** The number in the scale, without its unit; "<0.1" or "−<0.1" for a value that rounds to zero but isn't. */
+/** The number in the scale, without its unit; "<0.1" for an amount that rounds to zero but isn't, "≈0" for less than none. */
 export function scaled(value: number, { divisor, decimals }: Scale): string {
   const smallest = 10 ** -decimals;
   const shown = value / divisor;
-  if (value && Math.abs(shown) < smallest / 2) return `${value < 0 ? "−" : ""}<${decimal(smallest, decimals)}`;
+  if (value && Math.abs(shown) < smallest / 2) return value < 0 ? "≈0" : `<${decimal(smallest, decimals)}`;
   return decimal(shown, decimals);
 }
 

@@ -1,10 +1,11 @@
 import { h } from "preact";
 import { isReport } from "../api/report.ts";
-import { cachedTable } from "../app/answers.ts";
+import { cachedTable, useAnswer } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import {
   address,
   entries,
+  findingViews,
   firstTab,
   go,
   isFindingViews,
@@ -87,9 +88,20 @@ function Entries() {
         </ul>
       ))}
       <Absent />
+      <Findings />
     </nav>
   );
 }
+
+/** Asks for a view before a visit. */
+function Prefetch({ view }: { view: string }) {
+  useAnswer(view);
+  return null;
+}
+
+/** Asks for all findings, more than the state of the trace counts at first, so that all pages count the same. */
+const Findings = () =>
+  traceState.value?.state === "ready" && findingViews.value.map(({ id }) => <Prefetch key={id} view={id} />);
 
 /** Sentences that are folded, each about something. */
 const Notes = ({ title, notes }: { title: string; notes: [about: string, text: string][] }) => (

@@ -3,7 +3,7 @@
 import type { Column, Table, ViewEntry } from "../api/types.ts";
 import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
 import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
-import { hasLabel, labelsVersion, readableName } from "../format/kernel_labels.ts";
+import { idInWords, isReadableOtherwise, labelsVersion, readableName } from "../format/readable_names.ts";
 import { sharedColumns } from "../api/pictures.ts";
 import { inVendorWords, matrixUnits } from "../format/vendor_words.ts";
 import { ranks } from "./order.ts";
@@ -115,7 +115,10 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     isSummed: column.adds_up !== false && rowsAddUp(column, table, tree) && picture?.kind !== "heatmap" &&
       (isShare || (!tree && COUNTED.has(column.name))),
     ...(isEdge && edges(column, values)),
-    ...(column.kind === "text" && values.some(hasLabel) && { shown: (row: number) => readable(values[row]) }),
+    ...(column.kind === "text" && values.some(isReadableOtherwise) &&
+      { shown: (row: number) => readable(values[row]) }),
+    ...(column.shown_as === "id" && column.name === entry.key[0] &&
+      { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }
@@ -153,7 +156,8 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
   const rankCache = new Map<string, Int32Array>();
   return {
-    columns: all.filter((column) => !isEmpty(column) && !isPlace(column)),
+    // Sentences come last: beside numbers they would push these out of sight.
+    columns: all.filter((column) => !isEmpty(column) && !isPlace(column)).sort((a, b) => +isProse(a) - +isProse(b)),
     emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
     count,
     texts,

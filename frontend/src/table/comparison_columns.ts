@@ -1,7 +1,7 @@
 /** A comparison prepared for drawing: signs and colors of differences, one scale for base and new. */
 
 import type { Comparison, ViewEntry } from "../api/types.ts";
-import { addKernelLabels } from "../format/kernel_labels.ts";
+import { addKernelLabels } from "../format/readable_names.ts";
 import { type DrawnColumn, prepareTable, type Ready } from "./columns.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { cell, decimal, label, type Scale, scaleFor, type Value } from "../format/numbers.ts";
@@ -12,8 +12,8 @@ const MISSING = "–";
 /** The number with its sign, also where it is a plus. */
 export function formatSigned(value: Value | undefined, scale: Scale): string {
   if (typeof value !== "number") return MISSING;
-  const text = cell(value, "duration", scale);
-  return value > 0 ? `+${text}` : text;
+  if (value > 0) return formatSigned(-value, scale).replace("−", "+"); // a tiny change is "≈0" in both directions
+  return cell(value, "duration", scale);
 }
 
 const MANIFOLD = 10; // a larger ratio is no percentage

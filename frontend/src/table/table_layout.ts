@@ -7,8 +7,8 @@ import { textWidth } from "../ui/measure.ts";
 export const HEAD = 45;
 const PADDING = 34;
 const BAR = 44; // next to the number
-const LEAST_PROSE = 80;
-const FADE = 40; // at the edge of a table that goes on
+const LEAST_PROSE = 160;
+const WIDEST_PROSE = 900; // where one has to scroll to see it
 /** A good width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const goodProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
 
@@ -24,7 +24,7 @@ function headingWidth({ title, scale }: DrawnColumn): number {
 
 /**
  * Pixels of each column: enough for its longest number. Cut texts share the remaining width, the first column first;
- * columns of sentences share it by the square root of their length, and stay in sight if not all columns can.
+ * columns of sentences share it by the square root of their length.
  */
 export function widths(columns: DrawnColumn[], available: number, indented: number): number[] {
   const main = columns.findIndex(isText);
@@ -45,7 +45,11 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   let left = roomAfter(columns.length);
   if (left < 0 && columns.some(isProse)) {
     columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
-    left = roomAfter(columns.findLastIndex(isProse) + 1) - FADE;
+    // What is out of sight anyway takes few lines.
+    columns.forEach((column, i) => {
+      if (isProse(column) && roomAfter(i) < LEAST_PROSE) result[i] = Math.min(natural[i]!, WIDEST_PROSE);
+    });
+    left = roomAfter(columns.length);
   }
   const deficits = result.map((width, i) => (isProse(columns[i]!) ? Math.sqrt(natural[i]! - width) : 0));
   const totalDeficit = deficits.reduce((sum, deficit) => sum + deficit, 0);

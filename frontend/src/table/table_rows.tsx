@@ -2,7 +2,7 @@ import { Component, h } from "preact";
 import { type DrawnColumn, isProse, isText } from "./columns.ts";
 import { cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
-import { cutPlace, cutText, fitText } from "../ui/measure.ts";
+import { cutName } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
 import { indent, INSET } from "./table_layout.ts";
 
@@ -22,9 +22,6 @@ const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean 
 
 const textOf = (column: DrawnColumn, row: number) =>
   column.shown?.(row) ?? cell(column.values[row], column.kind, column.scale);
-
-/** How a text that doesn't fit is cut. */
-const cutOf = ({ shown_as, shown }: DrawnColumn) => shown ? cutText : shown_as === "place" ? cutPlace : fitText;
 
 /** A cell's tooltip: the exact number, or the text that was cut. */
 export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {
@@ -84,7 +81,7 @@ export class Row extends Component<RowProps> {
         style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
-        {isProse(column) ? prose(text) : isText(column) ? cutOf(column)(text, room) : text}
+        {isProse(column) ? prose(text) : isText(column) ? cutName(text, room) : text}
       </td>
     );
   }

@@ -29,8 +29,8 @@ export function textWidth(text: string, size = 13, weight = 400): number {
 }
 
 /** How many characters of a text fit. */
-function fitting(text: string, room: number, size: number): number {
-  const width = textWidth(text, size);
+function fitting(text: string, room: number, size: number, weight?: number): number {
+  const width = textWidth(text, size, weight);
   const each = width / Math.min(text.length, MEASURED);
   return width <= room ? text.length : Math.max(6, Math.floor(room / each) - 1);
 }
@@ -42,15 +42,17 @@ export function fitText(text: string, room: number, size = 13): string {
   return short;
 }
 
-/** The text without its end, so that it fits: for readable names, which begin with what matters. */
-export function cutText(text: string, room: number, size = 13): string {
-  const length = fitting(text, room, size);
-  return length < text.length ? `${text.slice(0, length - 1)}…` : text;
+/** The text without its end, so that it fits: names begin with what matters. */
+export function cutText(text: string, room: number, size = 13, weight = 400): string {
+  let length = fitting(text, room, size, weight);
+  if (length === text.length) return text;
+  while (length > 6 && textWidth(`${text.slice(0, length - 1)}…`, size, weight) > room) length--;
+  return `${text.slice(0, length - 1)}…`;
 }
 
-/** A place in the code so that it fits: without its folders, then without its end, so that file and line stay. */
-export const cutPlace = (text: string, room: number): string =>
-  cutText(textWidth(text, 13) > room ? text.replace(/^.*[/\\](?=.+:\d)/s, "…/") : text, room);
+/** A name so that it fits: a place in the code without its folders, so that file and line stay; then without its end. */
+export const cutName = (text: string, room: number): string =>
+  cutText(textWidth(text, 13) > room ? text.replace(/^.*[/\\](?=.+[:(]\d)/s, "…/") : text, room);
 
 /** The size of an element's inside, kept current. */
 export function useSize(element: RefObject<HTMLElement | null>): { width: number; height: number } {

@@ -76,8 +76,9 @@ export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolea
   const rows = data[picture.texts[0]!]?.length;
   if (!rows) return null;
   const [saving, share] = (picture.amounts ?? []).map((name) => data[name]![0]);
-  const texts = picture.texts.map((name) => unbroken(String(data[name]![0] ?? "")));
-  const [rule, title, evidence, action, confidence, moreIn] = texts;
+  const textIn = (name: string) => unbroken(String(data[name]![0] ?? ""));
+  const [rule, title, evidence, confidence, moreIn] = picture.texts.map(textIn);
+  const action = picture.action ? textIn(picture.action) : "";
   if (confidence === "cannot_tell" && !isOwn) return null;
   const others = rows - 1;
   const more = others > 0 ? ` ${others} more ${others === 1 ? "rank is" : "ranks are"} slow.` : "";

@@ -52,7 +52,8 @@ _LIBRARY = regex(
 )
 _SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
-_BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w+)(?: of (?P<owner>[\w.]+) object)?>$")
+_BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w*)(?: of (?P<owner>[\w.]+) object)?>$")
+_NO_CLASS = regex(r"(?:type|module|PyCapsule|pybind11_\w+)?$")  # the latter two hold functions that pybind11 binds
 _ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
 
 
@@ -106,7 +107,7 @@ def function_name(frame: str) -> str:
     if not match:
         return frame
     owner = (match["owner"] or "").rpartition(".")[2]
-    return match["name"] if owner in ("", "type", "module") else f"{owner}.{match['name']}"
+    return match["name"] or "C++ function" if _NO_CLASS.match(owner) else f"{owner}.{match['name']}"
 
 
 def without_address(frame: str) -> str:

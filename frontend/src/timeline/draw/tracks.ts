@@ -2,7 +2,7 @@
 
 import { type Geometry, visibleLines } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import type { TextFitter } from "../model/text_fit.ts";
 import { css, type LabelColors, mixed, type Palette, pixel } from "./colors.ts";
 import { paint, type Target } from "./raster.ts";

@@ -1,7 +1,7 @@
 /** The names of slices, loaded page by page when one is first drawn. */
 
 import type { LabelPage } from "../../api/timeline_types.ts";
-import { addKernelLabels } from "../../format/kernel_labels.ts";
+import { addKernelLabels } from "../../format/readable_names.ts";
 
 export const LABELS_PER_PAGE = 16384;
 

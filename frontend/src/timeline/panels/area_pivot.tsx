@@ -7,7 +7,7 @@ import type { Picture, Table, ViewEntry } from "../../api/types.ts";
 import { useShown } from "../../app/answers.ts";
 import { address, go } from "../../app/router.ts";
 import { FlameGraph } from "../../charts/flame_graph.tsx";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { plural, quantity } from "../../format/numbers.ts";
 import { prepareTable } from "../../table/columns.ts";
 import { useRows } from "../../table/rows.ts";

@@ -6,7 +6,7 @@ import type { SearchResults, SliceFacts, Step } from "../../api/timeline_types.t
 import { openView, viewTitle } from "../../app/router.ts";
 import { decimal, exact, percent, quantity, shorten } from "../../format/numbers.ts";
 import { stepNoun } from "../../format/steps.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { colorOf } from "../draw/colors.ts";
 import { currentFlow } from "../input/flow_navigation.ts";
 import { findOfCollective } from "../model/collective_peers.ts";

@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Table, ViewEntry } from "../../api/types.ts";
 import { useAnswer } from "../../app/answers.ts";
 import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../app/router.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapText } from "../model/idle_gaps.ts";

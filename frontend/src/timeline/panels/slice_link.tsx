@@ -4,7 +4,7 @@ import { type ComponentChildren, createContext, Fragment, h } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { SliceSummary } from "../../api/timeline_types.ts";
 import { decimal, exact, quantity, shorten } from "../../format/numbers.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { colorOf } from "../draw/colors.ts";
 
 /** Jumps to a slice of the trace. */

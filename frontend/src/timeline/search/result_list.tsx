@@ -3,7 +3,7 @@
 import { Fragment, h } from "preact";
 import { viewTitle } from "../../app/router.ts";
 import { decimal, percent, quantity, shorten } from "../../format/numbers.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { failures, queryText, resultCount, resultNames } from "./search_results.ts";
 import { search, setFind } from "../state/selection.ts";
 import { sources } from "../state/sources.ts";

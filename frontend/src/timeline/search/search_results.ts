@@ -1,7 +1,7 @@
 /** Merges the search results of several traces. */
 
 import type { Find, SearchAnswer, SearchResults, SliceSummary } from "../../api/timeline_types.ts";
-import { readableName } from "../../format/kernel_labels.ts";
+import { readableName } from "../../format/readable_names.ts";
 import { label } from "../../format/numbers.ts";
 import { uncapitalized } from "../../format/steps.ts";
 

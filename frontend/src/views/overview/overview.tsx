@@ -4,6 +4,7 @@ import type { PartialRead, Table } from "../../api/types.ts";
 import { deviceNoun, tableOf, useAnswer, useSummary } from "../../app/answers.ts";
 import { foreignWriter, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
+import { idInWords } from "../../format/readable_names.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";
@@ -33,7 +34,7 @@ function Findings({ data }: Table) {
         <li key={i}>
           <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
           <div>
-            {String(rule).replace("device_rows", "GPU events").replaceAll("_", " ")}
+            {idInWords(String(rule))}
             {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
             <p>{data.consequence![i]}</p>
           </div>

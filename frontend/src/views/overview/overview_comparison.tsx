@@ -4,7 +4,7 @@ import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
 import { capitalized } from "../../format/steps.ts";
 import { CATEGORIES } from "./step_categories.ts";
 import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
-import { addKernelLabels, readableName } from "../../format/kernel_labels.ts";
+import { addKernelLabels, readableName } from "../../format/readable_names.ts";
 import { cell, quantity, scaleFor } from "../../format/numbers.ts";
 import { viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";

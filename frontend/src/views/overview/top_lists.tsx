@@ -2,8 +2,8 @@ import { h } from "preact";
 import type { Summary } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
 import { openView } from "../../app/router.ts";
-import { labelsVersion, readableName } from "../../format/kernel_labels.ts";
-import { exact, percent, plural, quantity, scaled, scaleFor, sharedStart, type Value } from "../../format/numbers.ts";
+import { labelsVersion, readableName } from "../../format/readable_names.ts";
+import { decimal, exact, percent, quantity, scaled, scaleFor, type Value } from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { LinkTo } from "../../ui/link.tsx";
 import type { Unit } from "./step_unit.ts";
@@ -13,10 +13,11 @@ interface ListProps {
   kind: "kernel" | "operator";
   /** " per step", or empty. */
   per: string;
+  /** How many steps averages are over; 0 without any. */
+  steps: number;
 }
 
-/** Names that share as many characters may be cut to the same text, so they take the lines that they need. */
-const ALIKE = 24;
+const often = (calls: number) => `${decimal(calls, calls % 1 && 1)} call${calls === 1 ? "" : "s"}`;
 
 const LISTS = {
   kernel: { title: "Top kernels", view: "kernels", head: "Kernel · launched by" },
@@ -24,13 +25,13 @@ const LISTS = {
 };
 
 /** A name with what launches it below, its time, and its share as a bar. */
-function List({ top, kind, per }: ListProps) {
+function List({ top, kind, per, steps }: ListProps) {
   const rows = top.filter((row) => row.kind === kind), [first] = rows;
   if (!first) return null;
   const { title, view, head } = LISTS[kind];
   const scale = scaleFor("duration", rows.map(({ mean_ns }) => mean_ns!));
   const names = rows.map(({ name }) => readableName(String(name)));
-  const isAlike = (name: string) => names.some((other) => other !== name && sharedStart(other, name) > ALIKE);
+  const ofStep = per.replace(" per ", "/");
   const hasOwner = rows.some(({ owner }) => owner !== null);
   return (
     <section class="card top" aria-label={title}>
@@ -42,8 +43,8 @@ function List({ top, kind, per }: ListProps) {
       <table>
         <thead>
           <tr>
-            <th scope="col">{hasOwner ? head : head.split(" · ")[0]}</th>
-            <th scope="col">{scale.unit}{per.replace(" per ", "/")}</th>
+            <th scope="col">{hasOwner ? head : head.split(" · ")[0]}{ofStep && ` · calls${ofStep}`}</th>
+            <th scope="col">{scale.unit}{ofStep}</th>
             <th scope="col">%</th>
           </tr>
         </thead>
@@ -57,7 +58,7 @@ function List({ top, kind, per }: ListProps) {
                 <th scope="row">
                   <button
                     type="button"
-                    class={isAlike(shown) ? "plain whole" : "plain"}
+                    class="plain"
                     data-tip={name}
                     onClick={() => openView(view, shown)}
                   >
@@ -65,8 +66,7 @@ function List({ top, kind, per }: ListProps) {
                   </button>
                   <small>
                     {owner && `${owner}${others ? ` +${others}` : ""} · `}
-                    {plural(row.calls as number, "call")}
-                    {per && " in all"}
+                    {often(Number(row.calls) / (steps || 1))}
                   </small>
                 </th>
                 <td data-tip={exact(mean_ns, "duration")}>{scaled(mean_ns as number, scale)}</td>
@@ -86,10 +86,10 @@ export function TopLists({ shown, unit }: { shown: ShownAnswer<Summary>; unit: U
   const per = unit.counted && ` per ${unit.noun}`;
   return (
     <AnswerView shown={shown} title="Top kernels and operators">
-      {({ rows: { top = [] } }) => (
+      {({ steps, rows: { top = [] } }) => (
         <div class="tops">
-          <List top={top} kind="kernel" per={per} />
-          <List top={top} kind="operator" per={per} />
+          <List top={top} kind="kernel" per={per} steps={steps} />
+          <List top={top} kind="operator" per={per} steps={steps} />
         </div>
       )}
     </AnswerView>

@@ -1,6 +1,5 @@
 import { h } from "preact";
 import type { Summary } from "../../api/types.ts";
-import { useAnswer } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
 import { percent, quantity } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
@@ -32,13 +31,5 @@ export function Verdict({ summary, unit }: { summary: Summary; unit: Unit }) {
   );
 }
 
-/** Asks for the run's health too, for the badge. */
-function SlowRanks() {
-  useAnswer("run_health");
-  return <Sentence view="run_advice" />;
-}
-
 /** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
-export function RunVerdict() {
-  return workersOf(trace.value.run).length < 2 ? null : <SlowRanks />;
-}
+export const RunVerdict = () => workersOf(trace.value.run).length < 2 ? null : <Sentence view="run_advice" />;

@@ -25,12 +25,12 @@ class PathAcrossRanksSummary(Table):
     key, weight = ("rule",), None
     picture = Sentence(
         colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
+        action=None,
     )
 
     rule = Column(TEXT, "What takes most of it: `rank`, `transfer`, or `collective` (with unknown waits).")
     title = Column(PROSE, "The rank with most of the path, or the share of collectives.")
     evidence = Column(PROSE, "The largest part of that, the share of collectives, and the other ranks.")
-    action = Column(PROSE, "Always missing: the view of slow ranks says what to do.")
     confidence = Column(TEXT, "low: of one step; else high.")
     view = Column(TEXT, "Id of the view of slow ranks.")
 
@@ -65,7 +65,7 @@ def _row(ranks: Ranks, segments: pl.DataFrame, steps: int) -> tuple[object, ...]
         rule, title = PARTS[call], f"{_share(call_ns, whole)} of the critical path is {_WORDS[call]}."
         evidence = [f"That is {_time(call_ns, steps)}: no single rank has more of it."]
     evidence += _of_others(others, whole, "Other ranks" if rule == "rank" else "Ranks")
-    return rule, title, " ".join(evidence), None, "low" if steps < 2 else "high", "stragglers"
+    return rule, title, " ".join(evidence), "low" if steps < 2 else "high", "stragglers"
 
 
 _WORDS = {

@@ -45,7 +45,9 @@ class RunAdvice(Table):
     )
 
     rule = Column(
-        TEXT, "straggler, slow_link, slow_at_times, pipeline, no_straggler, last_rank, no_last_rank, or unknown."
+        TEXT,
+        "straggler, slow_link, slow_at_times, pipeline, no_straggler, last_rank, no_last_rank, or unknown.",
+        shown_as="id",
     )
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
@@ -64,8 +66,8 @@ class RunAdvice(Table):
         "few steps to tell a slow rank from a one-off; "
         "cannot_tell: too little was recorded, or steps vary too much.",
     )
-    view = Column(TEXT, "Id of the view with the evidence.")
-    filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
+    view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
+    filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")
 
 
 def run_advice(ranks: Ranks) -> pl.DataFrame:

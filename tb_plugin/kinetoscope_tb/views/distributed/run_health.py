@@ -15,7 +15,7 @@ class RunHealth(Table):
 
     key = ("rule",)
 
-    rule = Column(TEXT, "Its id.")
+    rule = Column(TEXT, "Its id.", shown_as="id")
     level = Column(TEXT, "note: good to know; warning: some numbers are off or missing; loss: data is gone.")
     count = Column(COUNT, "Number of affected ranks, traces or calls.", adds_up=False)
     consequence = Column(PROSE, "Consequence, and what to do if anything helps.")

@@ -27,7 +27,7 @@ class Advice(Table):
 
     key, weight = ("rule",), "saving_ns"
 
-    rule = Column(TEXT, "Id of the rule.")
+    rule = Column(TEXT, "Id of the rule.", shown_as="id")
     title = Column(PROSE, "What the trace shows.")
     evidence = Column(PROSE, "The numbers that show it.")
     action = Column(PROSE, "What to do.")
@@ -43,8 +43,8 @@ class Advice(Table):
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
         "show it.",
     )
-    view = Column(TEXT, "Id of the view with the evidence.")
-    filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.")
+    view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
+    filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")
 
 
 def advice(trace: Trace) -> pl.DataFrame:

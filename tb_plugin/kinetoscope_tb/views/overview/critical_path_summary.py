@@ -50,12 +50,12 @@ class CriticalPathSummary(Table):
     key, weight = ("rule",), None
     picture = Sentence(
         colors={cause: color for cause, (_, color) in _CAUSES.items()},
+        action=None,
     )
 
     rule = Column(TEXT, "The cause of the largest part, as in the critical path by culprit.")
     title = Column(PROSE, "The largest part of the path, or its culprit if that is a quarter of the path or more.")
     evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
-    action = Column(PROSE, "Always missing: advice says what to do.")
     confidence = Column(TEXT, "low: most of the path is waits that the trace doesn't explain; else high.")
     view = Column(TEXT, "Id of the view that says what to do.")
 
@@ -94,7 +94,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     if trace.device_events.height and pieces["is_host"].any():
         sentences.append(_longest_on_host(trace, pieces))
     confidence = "low" if cause == "unexplained" else "high"
-    return cause, title, " ".join(sentences), None, confidence, "advice"
+    return cause, title, " ".join(sentences), confidence, "advice"
 
 
 def _largest(trace: Trace, culprit: dict[str, Any], spent: int, steps: int) -> str:

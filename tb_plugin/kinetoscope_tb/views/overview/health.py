@@ -19,7 +19,7 @@ class Health(Table):
 
     key, weight = ("rule",), "count"
 
-    rule = Column(TEXT, "Id of the rule.")
+    rule = Column(TEXT, "Id of the rule.", shown_as="id")
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
     count = Column(COUNT, "Number of affected events or places.", adds_up=False)
     consequence = Column(PROSE, "Consequence for the numbers, and what to do.")

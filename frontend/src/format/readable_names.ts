@@ -1,0 +1,35 @@
+/** Readable names: those of kernels, which the server sends with a trace's state, and those of Python's own functions. */
+
+import { signal } from "@preact/signals";
+
+const labels = new Map<string, string>();
+
+/** Counts the answers that brought new labels. */
+export const labelsVersion = signal(0);
+
+/** Keeps the labels of an answer: others name the same kernels. */
+export function addKernelLabels(added: Record<string, string>) {
+  const known = labels.size;
+  for (const name in added) labels.set(name, added[name]!);
+  if (labels.size > known) labelsVersion.value++;
+}
+
+// torch's name of a function without a file; `names/python_frames.py` has the same rule.
+const BUILT_IN = /^<built-in (?:function|method) (\w*)(?: of (?:[\w.]*\.)?(\w+) object(?: at 0x\w+)?)?>$/;
+const NO_CLASS = /^(type|module|PyCapsule|pybind11_\w+)$/; // the latter two hold functions that pybind11 binds
+
+/** A function as its callers write it: `astype` of a `numpy.ndarray object` is `ndarray.astype`. */
+export function functionName(frame: string): string {
+  const [, name, owner = "type"] = BUILT_IN.exec(frame) ?? [];
+  if (name === undefined) return frame;
+  return NO_CLASS.test(owner) ? name || "C++ function" : `${owner}.${name}`;
+}
+
+export const isReadableOtherwise = (name: unknown): boolean =>
+  typeof name === "string" && (labels.has(name) || BUILT_IN.test(name));
+
+/** The label of a kernel, or of another name; what shows it is drawn again when labels arrive. */
+export const readableName = (name: string): string => (labelsVersion.value, labels.get(name) ?? functionName(name));
+
+/** The id of a rule in words: "missing_ranks" is "missing ranks". */
+export const idInWords = (id: string): string => id.replace("device_rows", "GPU events").replaceAll("_", " ");

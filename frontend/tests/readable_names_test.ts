@@ -1,0 +1,17 @@
+import { strictEqual as is } from "node:assert/strict";
+import { functionName, idInWords } from "../src/format/readable_names.ts";
+
+Deno.test("a function without a file is called as its callers write it", () => {
+  is(functionName("<built-in function zoom_shift>"), "zoom_shift");
+  is(functionName("<built-in method astype of numpy.ndarray object at 0x7f12>"), "ndarray.astype");
+  is(functionName("<built-in method randn of type object>"), "randn");
+  is(functionName("<built-in method _get_tracing_state of PyCapsule object>"), "_get_tracing_state");
+  is(functionName("<built-in method  of PyCapsule object at 0x7f12>"), "C++ function");
+  is(functionName("<built-in method f of pybind11_builtins.pybind11_detail_function_record_v1 object>"), "f");
+  is(functionName("<built-in method weird name>"), "<built-in method weird name>");
+  is(functionName("train.py(3): step"), "train.py(3): step");
+});
+
+Deno.test("the id of a rule is words", () => {
+  is(idInWords("device_rows_without_launch"), "GPU events without launch");
+});
