@@ -80,6 +80,8 @@ def _extra_computation(facts: Facts) -> Ints:
     usual, usual_computation = (float(np.median(values[counts])) for values in (facts.length, facts.computation))
     more = facts.computation - usual_computation
     is_longer = counts & (facts.length >= _LONGER * usual) & (more >= _MOST * (facts.length - usual))
+    if not is_longer.any():
+        return np.zeros(facts.length.size, np.int64)
     has_more_kernels = kernels >= _MORE_KERNELS * np.median(kernels[counts])
     is_longer &= has_more_kernels | (_only_in(facts, is_longer) >= _MOST * more)
     is_exception = is_longer.sum() < _MOST * counts.sum()

@@ -26,6 +26,7 @@ _BINS = 12  # of the recording, without steps
 _FEWEST_PARTS = 4
 _FEWEST_IN_PART = 3  # calls that are compared: the time of fewer may be chance
 _MOST = 0.8  # of the slow calls are in the slow parts: then time explains them
+_LIKE = ("device", "name", "grid", "group", "occurrence")  # what equal calls have in common
 _KINDS = 0.5  # of the kinds of equal calls have slow ones: else it isn't the device, but what these work on
 
 
@@ -48,7 +49,8 @@ class KernelTimes:
     @classmethod
     def of(cls, facts: Facts, work: KernelWork) -> KernelTimes:
         """Compare the kernels of the steps that count."""
-        dur, fastest, is_compared, kind = _fastest_equal_calls(facts, work)
+        calls = _equal_calls(facts, work)
+        dur, is_compared, fastest = (calls[name].to_numpy() for name in ("dur_ns", "is_compared", "fastest"))
         step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
         part = _parts(facts, step, is_compared)
         time, least = (np.bincount(part[is_compared], values[is_compared]) for values in (dur, fastest))
@@ -56,8 +58,7 @@ class KernelTimes:
         is_slower = dur > _SLOWER * fastest
         in_slow_part = np.append(slow_down, 0)[np.where(is_compared, part, -1)] > _SLOWER
         is_explained = (is_slower & in_slow_part).sum() >= _MOST * max(is_slower.sum(), 1)
-        kinds = np.unique(kind[is_compared]).size
-        is_explained &= np.unique(kind[is_compared & is_slower]).size >= _KINDS * kinds
+        is_explained = bool(is_explained and _are_most_kinds(calls, is_slower))
         has_calls = np.bincount(part[is_compared]) > 0
         is_enough = is_compared.sum() >= _FEWEST_IN_PART * max(has_calls.sum(), _FEWEST_PARTS)
         is_enough &= has_calls.sum() >= _FEWEST_PARTS
@@ -69,28 +70,32 @@ class KernelTimes:
         return growth(self.slow_down)
 
 
-def _fastest_equal_calls(
-    facts: Facts, work: KernelWork
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
-    """(duration of each kernel, that of its fastest equal calls, whether it has enough of them, who its equals are)."""
-    like = ["device", "name", "grid"]
-    rows = facts.kernels.select("dur_ns", *like).with_columns(
+def _equal_calls(facts: Facts, work: KernelWork) -> pl.DataFrame:
+    """For each kernel: dur_ns, fastest (that of its fastest equal calls), is_compared (it has enough), and _LIKE."""
+    kernel = ("device", "name", "grid")
+    rows = facts.kernels.select("dur_ns", *kernel).with_columns(
         group=pl.Series(work.group),
         is_known=np.array([group.shapes is not None for group in work.groups], bool)[work.group],
         step=facts.trace.device_events["step"].gather(facts.kernel_rows),
         alone=pl.Series(_alone(facts)),
     )
-    occurrence = pl.int_range(pl.len()).over("step", *like)
+    occurrence = pl.int_range(pl.len()).over("step", *kernel)
     rows = rows.with_columns(occurrence=pl.when("is_known").then(pl.lit(-1)).otherwise(occurrence))
-    like += ["group", "occurrence"]
-    frame = rows.select(
+    fastest = pl.col("dur_ns").filter(pl.col("alone")).quantile(_FASTEST, "lower").over(_LIKE).fill_null(0)
+    is_compared = pl.col("alone") & (pl.col("alone").sum().over(_LIKE) >= _FEWEST) & (pl.col("dur_ns") >= _LEAST_NS)
+    rows = rows.with_columns(fastest=fastest, is_compared=is_compared)
+    return rows.select(
         "dur_ns",
-        is_compared=pl.col("alone") & (pl.col("alone").sum().over(like) >= _FEWEST) & (pl.col("dur_ns") >= _LEAST_NS),
-        fastest=pl.col("dur_ns").filter(pl.col("alone")).quantile(_FASTEST, "lower").over(like).fill_null(0),
-        kind=pl.struct(like).rank("dense").cast(pl.Int64),
+        "is_compared",
+        *_LIKE,
+        fastest=pl.when("is_compared").then("fastest").otherwise("dur_ns").cast(pl.Float64),
     )
-    dur, is_compared, fastest, kind = (frame[name].to_numpy() for name in frame.columns)
-    return dur, np.where(is_compared, fastest, dur).astype(np.float64), is_compared, kind
+
+
+def _are_most_kinds(calls: pl.DataFrame, is_slower: NDArray[np.bool_]) -> bool:
+    """Whether most kinds of equal calls have slow ones; else it is a matter of what some of them work on."""
+    kinds = calls.with_columns(is_slower=pl.Series(is_slower)).filter("is_compared").group_by(_LIKE)
+    return float(kinds.agg(pl.col("is_slower").any())["is_slower"].mean() or 0) >= _KINDS  # type: ignore[arg-type]
 
 
 def _parts(facts: Facts, step: NDArray[np.integer], is_compared: NDArray[np.bool_]) -> NDArray[np.int64]:

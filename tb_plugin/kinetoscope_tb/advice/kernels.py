@@ -31,6 +31,8 @@ from .precision import FASTER, channels_last, image_layouts, mixed_precision, sl
 
 _LEAST = 0.10
 """Of the step: less of it isn't worth changing a model for."""
+_LEAST_SAVED = 0.05
+"""Of the step, at the roof: as much as the least time saves at half of it."""
 _FAR_BELOW = 1 / 2
 """Of the roof: tuned kernels for large sizes reach 60 to 90 %, also where they are bound by memory."""
 _BELOW = 3 / 4
@@ -274,13 +276,14 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     numbers = _far_below(kernels, family)
     chosen = kernels.of_groups(numbers)
     running = kernels.lengths(chosen)
-    if not numbers or not facts.is_worth(running, _LEAST):
-        return
-    kernels.claim(chosen)
     named = [groups[number] for number in numbers]
     time_ns = sum(group.time_ns for group in named)
     roof_ns = sum(group.roof_ns or 0.0 for group in named)
-    fraction = roof_ns / time_ns
+    fraction = roof_ns / max(time_ns, 1)
+    saved = (running * (1 - min(1.0, fraction))).astype(np.int64)
+    if not numbers or not (facts.is_worth(running, _LEAST) or facts.is_worth(saved, _LEAST_SAVED)):
+        return
+    kernels.claim(chosen)
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.uncapitalized(_SUBJECTS[family])}"
