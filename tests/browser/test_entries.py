@@ -212,3 +212,12 @@ def test_a_long_name_wraps_where_the_page_is_narrow(app: App):
     name = page.locator(".selector span").first
     expect(name).to_have_text("launches_only")
     assert name.evaluate("span => span.scrollWidth <= span.clientWidth")
+
+
+def test_without_a_job_capture_shows_the_lines_that_a_training_needs(app: App):
+    page = app.open("kernels")
+    page.get_by_role("button", name="Capture…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("pre")).to_contain_text("with Tracer(")
+    assert dialog.locator("pre").evaluate("lines => lines.scrollWidth <= lines.clientWidth")
+    assert Axe().run(page).violations_count == 0

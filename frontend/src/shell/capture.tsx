@@ -66,11 +66,21 @@ function CaptureDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
+const LISTENING = `from kinetoscope import Tracer, on_request
+
+with Tracer("LOGDIR", schedule=on_request) as tracer:
+    for batch in tracer.steps(loader):
+        train(batch)`;
+
+/** What a training needs to be listed here. */
 const NoJobs = () => (
-  <p class="quiet">
-    No running job has a Tracer that writes to this logdir. A training accepts requests while its{" "}
-    <code>kinetoscope.Tracer</code> is open; with <code>schedule=on_request</code> it records only on request.
-  </p>
+  <>
+    <p class="quiet">
+      No running job has a Tracer that writes to this logdir. With these lines in its training loop, a job is listed
+      here and records on request:
+    </p>
+    <pre>{LISTENING}</pre>
+  </>
 );
 
 function Form({ jobs, token, refusal, sent }: Jobs & { sent: Signal<SentRequest | null> }) {
