@@ -462,7 +462,8 @@ class Tracer:
                 self._controller.leave(leaves_profiler)
             Tracer._live = None  # not before: no other Tracer may start in a callback
             self._recording.memory.close()
-            supervisor.end(trace_writer.reason)
+            is_good = "exception" not in facts and not trace_writer.reason.startswith("sig")
+            supervisor.end(trace_writer.reason, is_good=is_good)
             no_window_reason = self._no_window_reason()
             trace_writer.end(
                 reason=trace_writer.reason,
@@ -472,6 +473,7 @@ class Tracer:
             )
         supervisor.uninstall()
         trace_writer.close(timeout_s)
+        supervisor.release()
         with self._error_log.catch("The curves of steps couldn't be closed"):
             self._curves.close()
         self._probe.close()  # last: it may wait, and a signal may come meanwhile

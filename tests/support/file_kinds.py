@@ -135,6 +135,7 @@ KINDS = {
         _readers("kinetoscope.journal.journal", "kinetoscope.journal.recover"),
         frozenset({"test_jobs.py", "test_run_folder.py"}),
     ),
+    "last minutes": FileKind(_readers("kinetoscope.output.ring"), frozenset({"test_last_minutes.py"})),
     "request": FileKind(_readers("kinetoscope.scheduling.request"), frozenset({"test_jobs.py", "test_run_folder.py"})),
     "plan": FileKind(_readers("kinetoscope.scheduling.consensus"), _RUN_FOLDER),
     "attempt of a job": FileKind(_readers("kinetoscope.job.run_attempts"), _RUN_FOLDER),

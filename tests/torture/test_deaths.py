@@ -78,6 +78,7 @@ def test_why_names_the_rank_that_died_first_and_how(runs, name):
     assert words in answer["sentence"]
     assert answer["sentence"].endswith(ENDS)
     assert [row["steps"] for row in answer["ranks"]] == [5, 5, 5]
+    assert [(row["rank"], row["last_step"]) for row in answer["last_minutes"]] == [(0, 4), (1, 4), (2, 4)]
 
 
 @pytest.mark.parametrize("name", ABSENCES)

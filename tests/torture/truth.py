@@ -30,6 +30,7 @@ ALLOWED = re.compile(  # what may be below a run's folder, next to its traces
     r"run\.json"
     r"|\.work(/status|/plans|/done)?"
     r"|\.work/attempt"
+    r"|\.work/rank[0-9]+\.ring"
     r"|\.work/status/rank[0-9]+\.json"
     r"|\.work/plans/.*"
     r"|\.work/rank[0-9]+(\.left-[0-9]+)?(\.1)?\.(jsonl|recovered)"

@@ -92,8 +92,8 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
             "kinetoscope.path_below",
         ),
     },
-    "reader": {"kinetoscope.journal.status"},
-    "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status"},
+    "reader": {"kinetoscope.journal.status", "kinetoscope.output.ring"},
+    "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status", "kinetoscope.output.ring"},
     "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {
         *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),

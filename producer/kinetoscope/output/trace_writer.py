@@ -229,6 +229,10 @@ class TraceWriter:
         """Whether the window began before this rank turned out not to be selected, and no request names it."""
         return self._window_ranks is None and not self.selection.is_selected
 
+    def share(self, descriptor: int | None) -> None:
+        """Let the writer process read the ring of this process's last minutes, if there is one; see `output.ring`."""
+        self._client.ring = descriptor
+
     def note_end_signal(self, signal: str) -> None:
         """Report that the process doesn't react to a signal that should end it. Any thread may call it."""
         if self._rank_and_folder is not None:

@@ -58,6 +58,8 @@ class WriterClient:
         self._reported: dict[int, tuple[str, str | None]] = {}
         self._facts: dict[str, Any] = {} if keep < 0 else {"heard_to": -1, "keep": keep}
         self._last_number = -1
+        self.ring: int | None = None
+        """The descriptor of the ring of this process's last minutes; None for none."""
         self._pid = os.getpid()
 
     @property
@@ -176,6 +178,7 @@ class WriterClient:
                     stderr=log,
                     cwd=self.spool.folder,
                     start_new_session=True,
+                    pass_fds=() if self.ring is None else (self.ring,),
                     bufsize=0,
                 )
         except (OSError, RuntimeError, ValueError) as error:  # no memory for a process, or the interpreter is ending
@@ -185,7 +188,7 @@ class WriterClient:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
-        self._facts["writer"] = self._process.pid
+        self._facts |= {"writer": self._process.pid, "ring": self.ring}
         with suppress(OSError):  # only `kinetoscope status` needs it
             write_json(self.spool.folder / PROCESS, self._facts)
 

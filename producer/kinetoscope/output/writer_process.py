@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..atomic_write import partial_name, write_json
+from ..atomic_write import partial_name, replace_file, write_json
 from ..errors import SaveError
 from ..path_below import LeadsOutside, PathBelow
 from ..process_id import is_running
@@ -34,6 +34,7 @@ from . import manifest
 from .commit import commit_snapshot, commit_trace
 from .process_watch import ProcessWatch
 from .redaction import redacted_urls
+from .ring import content_of, ring_file
 from .scratch import check_private
 from .spool import MAX_PROGRAM_EVENTS_BYTES, SNAPSHOT, STATE, TRACE, Job, Spool, is_count
 from .upload import is_allowed, upload
@@ -275,7 +276,7 @@ class SpoolWriter:
     def _write_status(self, process: dict[str, Any], windows: list[dict[str, Any]]) -> None:
         folder, private = (
             Path(process["folder"]),
-            ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep", "writer"),
+            ("folder", "folder_problem", "remote", "is_alone", "heard_to", "keep", "writer", "ring"),
         )
         facts = {key: value for key, value in process.items() if key not in private}
         status = {**facts, "queue": str(self._spool.folder), "updated_ns": time.time_ns()}
@@ -401,12 +402,20 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
     writer.has_listener = writer.has_ended() and not is_alone and not _is_gone(parent)
     if not writer.has_ended():
         writer.death = watch.facts()
+        _save_last_minutes(spool.process() or {})
     writer.retry()
     writer.close()
     is_alone = (spool.process() or {}).get("is_alone", False)
     # A training that has reported its end waits, and cleans up.
     if (is_alone or not writer.has_ended() or _is_gone(parent)) and spool.is_empty():
         spool.discard()
+
+
+def _save_last_minutes(process: dict[str, Any]) -> None:
+    """Write the last minutes of a training that was killed, which this process holds, too."""
+    if is_count(process.get("ring")):
+        with contextlib.suppress(OSError):
+            replace_file(ring_file(Path(process["folder"]), process["global_rank"]), content_of(process["ring"]))
 
 
 def _is_gone(parent: int) -> bool:

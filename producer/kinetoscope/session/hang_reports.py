@@ -47,12 +47,17 @@ class HangReports:
         recording: The recording.
         usual_ns: Returns the usual duration of a step; None in the first one.
         note: Adds a piece of news to the journal.
+        save_minutes: Writes the last minutes of this rank.
     """
 
     def __init__(
-        self, recording: Recording, usual_ns: Callable[[], int | None], note: Callable[[str, object], None]
+        self,
+        recording: Recording,
+        usual_ns: Callable[[], int | None],
+        note: Callable[[str, object], None],
+        save_minutes: Callable[[], None],
     ) -> None:
-        self._recording, self._usual_ns, self._note = recording, usual_ns, note
+        self._recording, self._usual_ns, self._note, self._save_minutes = recording, usual_ns, note, save_minutes
         self._call_times = CallTimes()
         self._watched_step: int | None = None
         self._files: dict[int, PathBelow] = {}  # by step, the oldest first
@@ -89,6 +94,7 @@ class HangReports:
         self._files[step] = file
         if len(self._files) > _MOST_FILES:
             self._files.pop(min(self._files)).unlink()
+        self._save_minutes()
 
     @property
     def _training_thread(self) -> int | None:

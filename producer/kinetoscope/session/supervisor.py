@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from torch.profiler import ProfilerAction
 
 from .._version import __version__
+from ..atomic_write import replace_file
 from ..errors import UsageError
 from ..job.job_store import default_store
 from ..job.rank_info import is_distributed
 from ..journal.journal import JournalWriter
+from ..output.ring import Ring, ring_file
 from ..path_below import PathBelow
 from ..scheduling.consensus import FolderLog, StoreLog, log_key
 from ..scheduling.request import WORK, take_request
@@ -27,6 +29,7 @@ from ..signals.hang_detector import HangDetector
 from ..signals.signal_guard import SignalGuard, SignalHandler, request_signal
 from ..signals.stuck_signals import StuckSignals
 from .hang_reports import HangReports
+from .minutes_sampler import MinutesSampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 _LOG = logging.getLogger("kinetoscope")
+
+_SAMPLE_S = 2.0
 
 _count = itertools.count()
 
@@ -84,7 +89,8 @@ class Supervisor:
         """The requests for windows."""
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
-        hang_reports = HangReports(recording, self._usual_ns, self._journal.note)
+        self._ring = Ring()
+        hang_reports = HangReports(recording, self._usual_ns, self._journal.note, self._save_ring)
         self._hang_detector = HangDetector(hang_reports, current_step, self._usual_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
@@ -92,8 +98,11 @@ class Supervisor:
         """When the current step began, in Unix time."""
         self.add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
         """Adds the duration of a step without a profiler; preferably implemented in C."""
-        self.step_consumers: list[Callable[[Step], None]] = [self._journal.take] if self._has_journal else []
+        self.step_consumers: list[Callable[[Step], None]] = []
         """The functions that get each complete step; preferably implemented in C, for less overhead."""
+        if self._has_journal:
+            self.step_consumers += [self._journal.take, self._ring.add]
+            recording.trace_writer.share(self._ring.descriptor)
         self.end_signal: str | None = None
         """The signal after which nothing more is recorded; the program decides when it ends."""
 
@@ -119,6 +128,7 @@ class Supervisor:
             tasks = []
             if self._has_journal:
                 tasks.append(Task("Writing the journal", self._journal.write, 0.0))
+                tasks.append(Task("Sampling the machine", MinutesSampler(self._ring).sample, _SAMPLE_S))
                 if self._hang_detector.is_on:
                     tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))
             if self._accepts_requests:
@@ -137,8 +147,13 @@ class Supervisor:
                 self._background.begin()
         self._open_journal()
 
-    def end(self, reason: str) -> None:
-        """End the recording; signals are guarded until `uninstall`."""
+    def end(self, reason: str, *, is_good: bool) -> None:
+        """End the recording; signals are guarded until `uninstall`.
+
+        Args:
+            reason: Why it ends.
+            is_good: Whether its last minutes are of no interest.
+        """
         self._signal.remove()
         answers = self._background is None or self._background.end()
         self._stuck_signals.end()
@@ -147,8 +162,24 @@ class Supervisor:
         try:
             self.open_journal()  # also for a training that ends in its first step
             self._journal.close(reason)
+            if not is_good:
+                self._save_ring()
         except OSError as error:
             _LOG.debug("The journal couldn't be closed: %s", error)
+
+    def release(self) -> None:
+        """Give back what its threads and the writer process used, once both have ended."""
+        self._ring.close()
+
+    def _save_ring(self) -> None:
+        """Write the last minutes next to the journal.
+
+        Raises:
+            OSError: The run's folder doesn't allow it.
+        """
+        rank_and_folder, content = self._trace_writer.known_rank_and_folder, self._ring.content()
+        if content and rank_and_folder is not None:
+            replace_file(ring_file(rank_and_folder[1], rank_and_folder[0].global_rank), content)
 
     def uninstall(self) -> None:
         """Restore the signals' earlier handlers."""

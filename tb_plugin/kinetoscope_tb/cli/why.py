@@ -10,7 +10,7 @@ import click
 from ..distributed.deaths.evidence import EndRow
 from ..distributed.hangs.titles import instant, rank_ranges
 from ..distributed.why import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, STOPPED_FROM_OUTSIDE, Answer, answer_why
-from ..names.text import visible
+from ..names.text import memory_size, percent, time, visible
 from ..reader.flight_recorder.files import read_folder
 from ..text_table import MISSING, TextColumn
 from ..web.json_text import json_text
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..distributed.hangs.evidence import Row
+    from ..distributed.last_minutes import MinutesRow
 
 EXIT_STATUS = {NOTHING_OPEN: 0, SLOW_WORK: 0, STOPPED_FROM_OUTSIDE: 0, CULPRIT: 2, CANNOT_TELL: 3}
 
@@ -44,7 +45,33 @@ def why(path: str, form: str) -> None:
         print_table(_columns(answer.rows))
         for line in answer.evidence:
             click.echo(visible(line))
+        if answer.minutes:
+            end_ns = max(row.ended_ns for row in answer.minutes)
+            click.echo(f"Last minutes, until {instant(end_ns)}:")
+            print_table(_columns_of_minutes(answer.minutes, end_ns))
     raise click.exceptions.Exit(EXIT_STATUS[answer.outcome])
+
+
+def _columns_of_minutes(table: Sequence[MinutesRow], end_ns: int) -> list[TextColumn]:
+    values: dict[str, list[str]] = {
+        "rank": [str(row.rank) for row in table],
+        "last step": [str(row.last_step) for row in table],
+        "ended": [f"{(row.ended_ns - end_ns) / 1e9:.3f} s" for row in table],
+        "usual": [time(row.usual_ns) for row in table],
+        "last steps": [", ".join(map(time, row.last_steps_ns)) for row in table],
+        "memory": [_size(row.memory_bytes) for row in table],
+        "grown": [_size(row.grown_bytes) for row in table],
+        "available": [_size(row.available_bytes) for row in table],
+        "cores": [MISSING if row.cores is None else f"{row.cores:.1f}" for row in table],
+        "busy": [MISSING if row.busy_share is None else percent(row.busy_share) for row in table],
+    }
+    return [TextColumn(name, cells, name != "last steps") for name, cells in values.items()]
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return MISSING
+    return f"-{memory_size(-count)}" if count < 0 else memory_size(count)
 
 
 _LONGEST_EXCEPTION = 60
@@ -100,5 +127,6 @@ def _json(answer: Answer) -> dict[str, Any]:
         "sentence": answer.sentence,
         "ranks": [asdict(row) for row in answer.rows],
         "evidence": list(answer.evidence),
+        "last_minutes": [asdict(row) for row in answer.minutes],
         "files": [asdict(problem) for problem in answer.problems],
     }

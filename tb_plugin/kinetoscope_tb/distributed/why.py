@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kinetoscope.journal.status import RankStatus
 
@@ -18,6 +18,7 @@ from .hangs import sentences as hang_sentences
 from .hangs.evidence import Row
 from .hangs.titles import ranks_title
 from .hangs.verdict import NOTHING_OPEN, SLOW_WORK, Verdict, verdict
+from .last_minutes import MinutesRow, minutes_rows
 
 __all__ = ["CANNOT_TELL", "CULPRIT", "NOTHING_OPEN", "SLOW_WORK", "STOPPED_FROM_OUTSIDE", "Answer", "answer_why"]
 
@@ -35,6 +36,7 @@ class Answer:
         rows: A row per rank.
         evidence: What it rests on, and what to do.
         problems: Files that aren't used.
+        minutes: The last minutes of the ranks that left them.
     """
 
     outcome: str
@@ -45,10 +47,15 @@ class Answer:
     rows: Sequence[Row] | Sequence[EndRow]
     evidence: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
+    minutes: tuple[MinutesRow, ...] = ()
 
 
 def answer_why(folder: DumpFolder) -> Answer:
     """The answer for the dumps of a folder, or for a run."""
+    return replace(_answer(folder), minutes=tuple(minutes_rows(folder.minutes)))
+
+
+def _answer(folder: DumpFolder) -> Answer:
     deaths, hang = death_verdict(folder.statuses), verdict(folder) if folder.dumps else None
     if deaths is not None and (hang is None or not _was_first(hang, folder, deaths)):
         return _of_deaths(deaths, folder.problems)

@@ -1,7 +1,5 @@
 """Who ended first: rules for what clocks, journals and messages tell."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from kinetoscope.journal.ending import Ending, ErrorText
@@ -9,6 +7,7 @@ from kinetoscope.journal.status import RankStatus
 from kinetoscope_tb.distributed.deaths.exceptions import kind_of_exception
 from kinetoscope_tb.distributed.deaths.verdict import CANNOT_TELL, CULPRIT, STOPPED_FROM_OUTSIDE, death_verdict
 from kinetoscope_tb.distributed.why import NOTHING_OPEN, answer_why
+from kinetoscope_tb.reader.flight_recorder.files import DumpFolder
 
 SECOND = 1_000_000_000
 BEGAN_NS = 1_795_650_000 * SECOND
@@ -177,7 +176,7 @@ def test_a_good_end_is_none():
     good = [rank(0, state="ended", reason="end"), rank(1, {"exception": ErrorText("SystemExit", "0"), "exit_code": 0})]
     handled = rank(2, raised("stop", "StopTraining"), state="ended", reason="end")
     assert death_verdict([*good, handled]) is None
-    answer = answer_why(SimpleNamespace(statuses=(*good, handled), dumps=(), problems=()))
+    answer = answer_why(DumpFolder((), (), (*good, handled)))
     assert (answer.outcome, answer.kind, answer.sentence) == (
         NOTHING_OPEN,
         "ended",

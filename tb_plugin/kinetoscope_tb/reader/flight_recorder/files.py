@@ -7,12 +7,13 @@ add the host: nccl_trace_rank_HOST_RANK.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from kinetoscope.journal.status import RankStatus
+from kinetoscope.output.ring import LastMinutes, last_minutes
 
 from ...discovery.jobs import states_of_ranks
 from ...errors import LogdirError, TraceError
@@ -58,11 +59,13 @@ class DumpFolder:
         dumps: By rank.
         problems: What isn't used.
         statuses: The state of each rank, if it is a run that `Tracer` records.
+        minutes: The last minutes of each rank that left them.
     """
 
     dumps: tuple[Dump, ...]
     problems: tuple[Problem, ...] = ()
     statuses: tuple[RankStatus, ...] = ()
+    minutes: Mapping[int, LastMinutes] = field(default_factory=dict)
 
 
 def rank_in_name(name: str) -> int | None:
@@ -104,7 +107,22 @@ def read_folder(path: str) -> DumpFolder:
     if not dumps and not statuses:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
         raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
-    return DumpFolder(tuple(dumps[rank] for rank in sorted(dumps)), (*problems, *_notes(dumps)), statuses)
+    minutes = _minutes(path, statuses)
+    statuses = tuple(_with_last_step(status, minutes.get(status.rank)) for status in statuses)
+    in_order = tuple(dumps[rank] for rank in sorted(dumps))
+    return DumpFolder(in_order, (*problems, *_notes(dumps)), statuses, minutes)
+
+
+def _minutes(path: str, statuses: Sequence[RankStatus]) -> dict[int, LastMinutes]:
+    by_rank = ((status.rank, last_minutes(Path(path), status.rank)) for status in statuses)
+    return {rank: minutes for rank, minutes in by_rank if minutes is not None}
+
+
+def _with_last_step(status: RankStatus, minutes: LastMinutes | None) -> RankStatus:
+    """The status of a rank that completed more steps than its journal, which lags by a fifth of a second."""
+    if minutes is None or not minutes.steps:
+        return status
+    return replace(status, completed=max(status.completed or 0, minutes.steps[-1][0] + 1))
 
 
 def _files(path: str) -> list[File]:

@@ -35,6 +35,7 @@ class Training:
             ),
             lambda: 100_000_000,
             lambda kind, value: self.news.append((kind, value)),
+            lambda: None,
         )
 
     def stand(self, seconds, *, step=5):

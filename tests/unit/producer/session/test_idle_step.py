@@ -15,7 +15,13 @@ from kinetoscope.progress import ProgressCounter
 from kinetoscope.scheduling.schedule import WindowLimit
 from kinetoscope.session.window_controller import StepActions
 
-STEP = ["Tracer.step", "StepLoop.end_step", "ProgressCounter.end_batch", "Triggers.is_quiet"]
+STEP = [
+    "Tracer.step",
+    "StepLoop.end_step",
+    "ProgressCounter.end_batch",
+    "Ring.add",
+    "Triggers.is_quiet",
+]
 """Each function costs some microseconds in a training, whose own data has driven it from the caches."""
 
 
@@ -51,7 +57,7 @@ def test_a_schedule_that_may_count_is_called_once_a_step(tmp_path):
     with Tracer(tmp_path, run="run", schedule=schedule) as tracer:
         names = min((calls(tracer.step) for _ in range(20)), key=len)
     assert steps == list(range(21))
-    assert len(names) <= 10, names
+    assert len(names) <= 11, names
 
 
 class Quiet:

@@ -1,0 +1,136 @@
+"""The last minutes of a process: its last steps, and what the machine did, readable after a kill at any instant.
+
+A ring of records of fixed size, in memory without a file (memfd_create(2)). The writer process holds it too, so it
+outlives the training. When a rank ends badly or a step hangs, its content becomes `{run}/.work/rank{r}.ring`.
+
+A record has 40 bytes, little-endian: the CRC-32 of the rest, its kind, its number, and three signed integers:
+
+    1 step       its number, start and end in Unix ns
+    2 memory     Unix ns, bytes of this process, bytes of the machine that are available
+    3 processor  Unix ns, ns that this process has used, and how many of a million parts of the machine's were busy
+
+Record n is in slot n modulo their number. One whose sum is wrong, as that which a kill interrupts, is skipped. Anyone
+who can write to the run's folder can write the file: each value is checked. This module imports nothing but the
+standard library.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import struct
+import weakref
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..path_below import PathBelow
+from ..untrusted_files import read_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STEP, MEMORY, PROCESSOR = "s", "m", "p"
+_NUMBER_OF_KIND = {STEP: 1, MEMORY: 2, PROCESSOR: 3}
+SLOTS = 1 << 14
+BYTES = 40 * SLOTS
+_SUM, _BODY = struct.Struct("<I"), struct.Struct("<IQqqq")
+_RECORD_BYTES = _SUM.size + _BODY.size
+
+
+class Ring:
+    """The records of this process. Any thread may add one."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._memory: mmap.mmap | None = None
+        self.descriptor: int | None = None
+        """What the writer process reads it by; None if this system has no memory without a file."""
+        with suppress(OSError, AttributeError):
+            self.descriptor = os.memfd_create("kinetoscope-ring")
+            self._finalizer = weakref.finalize(self, os.close, self.descriptor)
+            os.ftruncate(self.descriptor, BYTES)
+            self._memory = mmap.mmap(self.descriptor, BYTES)
+
+    def add(self, record: Any) -> None:
+        """Add a record; costs less than a microsecond.
+
+        Args:
+            record: Its kind and three integers; the rest is ignored, as of a step, which has more.
+        """
+        if self._memory is not None:
+            number = next(self._numbers)
+            body = _BODY.pack(_NUMBER_OF_KIND[record[0]], number, record[1], record[2], record[3])
+            start = number % SLOTS * _RECORD_BYTES
+            self._memory[start : start + _RECORD_BYTES] = _SUM.pack(zlib.crc32(body)) + body
+
+    def content(self) -> bytes:
+        """Return all records; empty if this system has none."""
+        return b"" if self._memory is None else _without_empty_slots(self._memory[:])
+
+    def close(self) -> None:
+        """Give the memory back; later records are ignored."""
+        self._memory = None
+        if self.descriptor is not None:
+            self.descriptor = None
+            self._finalizer()
+
+
+def content_of(descriptor: int) -> bytes:
+    """Return all records of another process's ring.
+
+    Raises:
+        OSError: It isn't one.
+    """
+    return _without_empty_slots(os.pread(descriptor, BYTES, 0))
+
+
+def _without_empty_slots(content: bytes) -> bytes:
+    """Return the content up to the last slot that was used, if not all were."""
+    return content[: -(-len(content.rstrip(b"\0")) // _RECORD_BYTES) * _RECORD_BYTES]
+
+
+def ring_file(run: Path, rank: int) -> PathBelow:
+    """The file of a rank's last minutes."""
+    return PathBelow(run, ".work", f"rank{rank}.ring")
+
+
+@dataclass(frozen=True)
+class LastMinutes:
+    """The last steps and samples of a rank, in order.
+
+    Args:
+        steps: Number, start and end in Unix ns of each.
+        memory: Unix ns, bytes of the process and available bytes of the machine, of each sample.
+        processor: Unix ns, ns that the process has used, and millionths of the machine that were busy, of each sample.
+    """
+
+    steps: tuple[tuple[int, int, int], ...] = ()
+    memory: tuple[tuple[int, int, int], ...] = ()
+    processor: tuple[tuple[int, int, int], ...] = ()
+
+
+def last_minutes(run: Path, rank: int) -> LastMinutes | None:
+    """Return the last minutes of a rank of a run; None if there is no file of them."""
+    try:
+        content = read_plain(ring_file(run, rank), BYTES)
+    except OSError:
+        return None
+    by_kind: dict[int, list[tuple[int, int, int]]] = {number: [] for number in _NUMBER_OF_KIND.values()}
+    for _, kind, values in sorted(records(content)):
+        if kind in by_kind and min(values) >= 0:
+            by_kind[kind].append(values)
+    return LastMinutes(*map(tuple, by_kind.values()))
+
+
+def records(content: bytes) -> Iterator[tuple[int, int, tuple[int, int, int]]]:
+    """Yield number, kind and values of each whole record, in any order."""
+    for start in range(0, len(content) - _RECORD_BYTES + 1, _RECORD_BYTES):
+        body = content[start + _SUM.size : start + _RECORD_BYTES]
+        if _SUM.unpack_from(content, start)[0] == zlib.crc32(body):
+            kind, number, *values = _BODY.unpack(body)
+            if number % SLOTS * _RECORD_BYTES == start:  # an empty slot's sum isn't that of zeros
+                yield number, kind, (values[0], values[1], values[2])

@@ -1,0 +1,96 @@
+"""The ring of a process's last minutes."""
+
+import os
+
+import pytest
+
+from kinetoscope import Tracer, on_request
+from kinetoscope.output.ring import (
+    BYTES,
+    MEMORY,
+    PROCESSOR,
+    SLOTS,
+    STEP,
+    LastMinutes,
+    Ring,
+    content_of,
+    last_minutes,
+    records,
+    ring_file,
+)
+from kinetoscope.session.minutes_sampler import MinutesSampler
+from support.waiting import wait_for
+
+
+@pytest.fixture
+def ring():
+    ring = Ring()
+    yield ring
+    ring.close()
+
+
+def saved(run, content):
+    file = ring_file(run, 3).path
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(content)
+    return last_minutes(run, 3)
+
+
+def test_steps_and_samples_are_read_in_their_order(ring, tmp_path):
+    for number in range(3):
+        ring.add(("s", number, 10 * number, 10 * number + 9, 9, None, None))
+    MinutesSampler(ring).sample()
+    content = ring.content()
+    assert content == content_of(ring.descriptor)
+    assert len(content) == 5 * 40
+    minutes = saved(tmp_path, content)
+    assert minutes.steps == ((0, 0, 9), (1, 10, 19), (2, 20, 29))
+    ((_, resident, available),), ((_, used_ns, millionths),) = minutes.memory, minutes.processor
+    assert resident > 1 << 20
+    assert available > 0
+    assert used_ns > 0
+    assert 0 <= millionths <= 1_000_000
+
+
+def test_the_newest_records_replace_the_oldest(ring, tmp_path):
+    for number in range(SLOTS + 5):
+        ring.add((STEP, number, 0, 0))
+    assert len(ring.content()) == BYTES <= 1 << 20
+    numbers = [step[0] for step in saved(tmp_path, ring.content()).steps]
+    assert numbers == list(range(5, SLOTS + 5))
+
+
+def test_a_record_that_is_torn_or_was_never_written_is_skipped(ring, tmp_path):
+    for number in range(4):
+        ring.add((STEP, number, 0, 0))
+    content = bytearray(ring.content() + bytes(80))
+    content[40 + 30] ^= 1
+    assert [step[0] for step in saved(tmp_path, content[:-7]).steps] == [0, 2, 3]
+    moved = content[80:120] + content[:40]  # in the slots of others
+    assert list(records(bytes(moved))) == []
+
+
+def test_values_that_no_recorder_writes_are_left_out(ring, tmp_path):
+    ring.add((STEP, -1, 0, 0))
+    ring.add((MEMORY, 1, 2, 3))
+    ring.add((PROCESSOR, 1, -2, 3))
+    assert saved(tmp_path, ring.content()) == LastMinutes(memory=((1, 2, 3),))
+    assert saved(tmp_path, bytes(BYTES + 1)) is None
+    assert last_minutes(tmp_path, 4) is None
+
+
+def test_a_recording_that_ends_well_leaves_none_and_holds_none(tmp_path):
+    with Tracer(tmp_path, run="job", schedule=on_request, system=()) as tracer:
+        tracer.step()
+        descriptor = tracer._supervisor._ring.descriptor
+    assert last_minutes(tmp_path / "job", 0) is None
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_step_that_hangs_leaves_them(tmp_path):
+    with Tracer(tmp_path, run="job", schedule=on_request, system=(), hang_after_s=1.0) as tracer:
+        for _ in range(3):
+            tracer.step()
+        wait_for(lambda: last_minutes(tmp_path / "job", 0))
+    assert [step[0] for step in last_minutes(tmp_path / "job", 0).steps] == [0, 1, 2]
