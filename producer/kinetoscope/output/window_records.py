@@ -71,15 +71,22 @@ def death_message(process: dict[str, Any], death: dict[str, Any]) -> str:
 
 def _how(death: dict[str, Any]) -> str:
     number = death.get("signal")
-    if number == signal.SIGKILL:
+    name = "" if number is None else signal_name(number)
+    if name == "SIGKILL":
         return "killed by the kernel's out-of-memory killer" if death.get("oom_kills") else "killed by SIGKILL"
-    if number is not None:
-        return f"ended by {signal_name(number)}"
+    if name:
+        return f"ended by {name}"
     if "exit_code" in death:
         return f"it exited with code {death['exit_code']}"
     return "killed, out of memory, or crashed"
 
 
+_SIGNALS = {1: "SIGHUP", 2: "SIGINT", 6: "SIGABRT", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+"""The same on Linux and macOS, where trainings run; Windows, where somebody may read of them, lacks some."""
+
+
 def signal_name(number: int) -> str:
     """Return the name of a signal, such as SIGSEGV; of a real-time signal its number."""
+    if number in _SIGNALS:
+        return _SIGNALS[number]
     return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"

@@ -280,8 +280,8 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     time_ns = sum(group.time_ns for group in named)
     roof_ns = sum(group.roof_ns or 0.0 for group in named)
     fraction = roof_ns / max(time_ns, 1)
-    saved = (running * (1 - min(1.0, fraction))).astype(np.int64)
-    if not numbers or not (facts.is_worth(running, _LEAST) or facts.is_worth(saved, _LEAST_SAVED)):
+    saved_ns = (running * (1 - min(1.0, fraction))).astype(np.int64)
+    if not numbers or not (facts.is_worth(running, _LEAST) or facts.is_worth(saved_ns, _LEAST_SAVED)):
         return
     kernels.claim(chosen)
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"

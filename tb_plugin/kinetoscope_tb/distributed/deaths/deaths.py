@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -111,8 +110,8 @@ def _kind_of_kill(ending: Ending) -> str:
     """The kind of an end that the process could not write."""
     if ending.signal is None:
         return UNKNOWN if ending.exit_code is None else EXIT
-    if ending.signal == signal.SIGKILL:
+    if ending.signal_name == "SIGKILL":
         return OUT_OF_MEMORY if ending.oom_kills else KILLED
-    if ending.signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    if ending.signal_name in ("SIGTERM", "SIGINT", "SIGHUP"):
         return STOPPED
-    return ABORT if ending.signal == signal.SIGABRT else CRASH
+    return ABORT if ending.signal_name == "SIGABRT" else CRASH
