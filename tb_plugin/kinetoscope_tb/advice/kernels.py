@@ -382,7 +382,7 @@ def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
 def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused.
 
-    Where the device waits for launches, and most of them are tiny, launching them is what takes time.
+    Where most of them are tiny, and the device waits longer for launches than these run, launching is what takes time.
     """
     facts = kernels.facts
     chosen = kernels.is_free & (kernels.family == "elementwise")
@@ -395,7 +395,8 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     if not facts.is_worth(running, _LEAST) or _is_of_one_operator(kernels, spent):
         return
     tiny_ns = sum(int(ns) for ns, group in zip(spent, kernels.work.groups, strict=True) if group.call_ns < TINY_NS)
-    if tiny_ns > _MOST * total and is_launch_bound(facts):
+    waiting_ns = facts.mean(facts.late.host + facts.late.latency)
+    if tiny_ns > _MOST * total and is_launch_bound(facts) and waiting_ns > facts.mean(running):
         return
     runs, fused_ns = _fused_runs(kernels, chosen)
     less = max(0.0, 1 - fused_ns / total)
