@@ -56,7 +56,7 @@ class Ring:
             self._memory = mmap.mmap(self.descriptor, BYTES)
 
     def add(self, record: Any) -> None:
-        """Add a record; costs less than a microsecond.
+        """Add a record; costs one or two microseconds.
 
         Args:
             record: Its kind and three integers; the rest is ignored, as of a step, which has more.
