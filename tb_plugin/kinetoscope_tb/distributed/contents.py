@@ -41,3 +41,7 @@ def has_traffic(ranks: Ranks) -> bool:
 def has_stages(ranks: Ranks) -> bool:
     """Whether there is any stage of a pipeline."""
     return not ranks.stages.is_empty()
+
+
+OF_COMMUNICATION = (has_calls, has_matches, has_traffic, has_stages)
+"""What no run has whose ranks recorded no communication."""

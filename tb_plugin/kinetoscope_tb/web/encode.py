@@ -118,12 +118,13 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
     """The message for a view that has nothing to show; None if it has something."""
     if view.scope == "recording":
         return view.hint_for(trace) if _is_missing(view, trace) else None
+    # of a run of many ranks
+    from ..distributed.contents import OF_COMMUNICATION, has_several_times, has_several_workers
+
     if not is_alone:
-        return None
+        return view.hint if view.needs in OF_COMMUNICATION and not has_communication(trace) else None
     if trace.meta.world_size == 1:
         return _ONLY_RANK
-    from ..distributed.contents import has_several_times, has_several_workers  # of a run of many ranks
-
     if view.needs in (has_several_workers, has_several_times):
         return view.hint
     return None if has_communication(trace) else _ONE_RANK

@@ -73,9 +73,11 @@ def test_views_of_ranks_are_missing_where_there_is_one_rank():
     quiet = TraceBuilder().op("aten::add", 0, 5).build()
     assert "Record several ranks" in missing(quiet, is_alone=True)["rank_steps"]
     assert missing(quiet, is_alone=True)["stragglers"] == EVERY_VIEW["stragglers"].hint
-    assert not set(RUN_VIEWS) & set(missing(quiet, is_alone=False))
+    of_communication = {"communication", "collectives", "links", "traffic", "rank_waits", "pipeline"}
+    assert set(RUN_VIEWS) & set(missing(quiet, is_alone=False)) == of_communication
     config = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Process Group Name": "0"}
     talking = TraceBuilder().op("record_param_comms", 0, 5, **config).build()
+    assert not set(RUN_VIEWS) & set(missing(talking, is_alone=False))
     assert "communication" not in missing(talking, is_alone=True)
     assert "path_across_ranks" in missing(talking, is_alone=True)
     only = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1}).op("record_param_comms", 0, 5, **config).build()
