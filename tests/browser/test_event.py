@@ -32,7 +32,7 @@ def screenshot(page: Page, path: Path) -> None:
 def test_a_diagnostic_shows_its_event(app: App, clipboard: Callable[[], str], artifacts: Path, scheme: str):
     app.page.emulate_media(color_scheme=scheme)
     page = app.open("health", **PLACE)
-    page.locator("tr.row", has_text="negative_duration").click()
+    page.locator("tr.row", has_text="negative duration").click()
     page.get_by_role("button", name=f"Show the event at byte {START}").focus()
     page.keyboard.press("Enter")
     event = page.get_by_role("region", name=f"Event at byte {START}")
@@ -56,7 +56,7 @@ def test_a_diagnostic_shows_its_event(app: App, clipboard: Callable[[], str], ar
 
 def test_the_address_keeps_the_event_open(app: App):
     page = app.open("health", **PLACE)
-    page.locator("tr.row", has_text="negative_duration").click()
+    page.locator("tr.row", has_text="negative duration").click()
     page.get_by_role("button", name="Show the event").click()
     page.wait_for_function("location.hash.includes('open=event')")
     page.reload()
@@ -108,7 +108,7 @@ def test_the_wait_for_an_event_ends_in_words(
 
     app.page.route("**/event?*", reply)
     page = app.open("health", **PLACE)
-    page.locator("tr.row", has_text="negative_duration").click()
+    page.locator("tr.row", has_text="negative duration").click()
     page.get_by_role("button", name="Show the event").click()
     event = page.get_by_role("region", name="Event at byte")
     expect(event.get_by_role("status")).to_contain_text("Searching")

@@ -40,7 +40,7 @@ def test_a_row_leads_to_the_advice_that_it_belongs_to(app: App):
     page = app.open("idle", run="resnet50_num_workers_0", **{"idle_culprits.row": "0", "idle_culprits.open": "1"})
     finding = drawer(page).get_by_role("region", name="Part of a finding")
     finding.get_by_role("button", name=re.compile("waits for data")).click()
-    expect(page.locator("tr.row").first).to_contain_text("data_loading")
+    expect(page.locator("tr.row").first).to_contain_text("data loading")
 
 
 def test_a_gap_opens_to_what_the_host_was_doing(app: App):

@@ -21,9 +21,9 @@ from kinetoscope import Tracer, on_request
 
 FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
 RANK = int(os.environ["RANK"])
-STEPS, TIMEOUT_S = 5, 4
-TIMEOUTS = ("gives_up", "gives_up_late", "barrier")
-"""Scenarios in which the others wait for rank 1 only so long."""
+STEPS, HANG_AFTER_S = 5, 5
+TIMEOUTS_S = {"gives_up": 4, "gives_up_late": 3 * HANG_AFTER_S, "barrier": 4}
+"""How long the others wait for rank 1 in the last step. Before that all wait for each other, on a machine that is busy."""
 
 
 def load_batch():
@@ -120,6 +120,8 @@ def kill_node(tracer):
 
 def act(name, tracer):
     """What the ranks do in the last step."""
+    if name in TIMEOUTS_S:
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=TIMEOUTS_S[name]))
     if RANK == 1 and name in ENDS:
         ENDS[name]()
     if name == "all_raise":
@@ -129,7 +131,7 @@ def act(name, tracer):
     if name == "barrier" and RANK == 1:
         sleep()
     if name == "barrier":
-        dist.monitored_barrier(timeout=timedelta(seconds=TIMEOUT_S / 2))
+        dist.monitored_barrier(timeout=timedelta(seconds=TIMEOUTS_S[name] / 2))
     exchange()
 
 
@@ -145,11 +147,9 @@ def wait_for_journals(name):
 def train(name):
     if name == "node":
         socket.gethostname = lambda: f"node{min(RANK, 1)}"
-    timeout = timedelta(seconds=TIMEOUT_S if name in TIMEOUTS else 600)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{FOLDER}/{name}.store", rank=RANK, world_size=3, timeout=timeout
-    )
-    after_s = 1.5 if name == "gives_up_late" else 600
+    store = f"file://{FOLDER}/{name}.store"
+    dist.init_process_group("gloo", init_method=store, rank=RANK, world_size=3, timeout=timedelta(seconds=600))
+    after_s = HANG_AFTER_S if name == "gives_up_late" else 600
     with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=after_s) as tracer:
         for step in itertools.count():
             if step == STEPS:
@@ -163,7 +163,7 @@ def train(name):
 
 def end_the_others(name):
     """Do what a launcher does when a rank ends: the others get SIGTERM."""
-    if name in TIMEOUTS and RANK == 0:
+    if name in TIMEOUTS_S and RANK == 0:
         os.kill(int((FOLDER / f"{name}.1").read_text()), signal.SIGTERM)
 
 
