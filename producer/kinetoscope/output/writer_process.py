@@ -158,7 +158,6 @@ class SpoolWriter:
                 self._spool.put(replace(job, path=None, attempts=job.attempts - 1))
                 return
             self._spool.put(job)
-        self.report()  # else, after a kill here, the next writer process finds no raw file, and calls the trace lost
         raw.unlink(missing_ok=True)  # the spool may have been removed meanwhile
 
     def _write(self, job: Job, raw: Path, target: PathBelow) -> tuple[Path, str]:
