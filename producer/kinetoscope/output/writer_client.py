@@ -216,6 +216,9 @@ class WriterClient:
         deadline = time.monotonic() + timeout_s
         self._wake()
         while (process := self._process) is not None:
+            is_alone = timeout_s <= 0
+            if is_alone:  # before it learns of the end: it may end at once, and cleans up only if it knows
+                self._leave_alone()
             if process.stdin is not None and not process.stdin.closed:
                 process.stdin.close()
             try:
@@ -224,7 +227,7 @@ class WriterClient:
                 self._detach(process)
                 raise
             if not has_ended:
-                self._detach(process)
+                self._detach(process, knows=is_alone)
                 return len(self._pending)
             self._read_state()
             self._reap(process)
@@ -265,11 +268,21 @@ class WriterClient:
             "alone. Ctrl-C ends the wait, not the writing."
         )
 
-    def _detach(self, process: subprocess.Popen[bytes]) -> None:
-        """Detach a writer process."""
-        write_json(self.spool.folder / PROCESS, {**self._facts, "is_alone": True})
+    def _detach(self, process: subprocess.Popen[bytes], *, knows: bool = False) -> None:
+        """Detach a writer process.
+
+        Args:
+            process: The process.
+            knows: Whether it knows that it is alone: then it may have cleaned up already.
+        """
+        if not knows:
+            self._leave_alone()
         detach(process)
         self._process = None
+
+    def _leave_alone(self) -> None:
+        """Tell the writer process that nobody waits for it."""
+        write_json(self.spool.folder / PROCESS, {**self._facts, "is_alone": True})
 
 
 def _trace_count(traces: int) -> str:
