@@ -60,7 +60,7 @@ MANY, MOST_S = 50_000, 10
 
 
 def report_alignment(*, is_quick: bool = False) -> None:
-    """Print the shares of the time that are matched right and wrong, beside those of matching names in order."""
+    """Print the shares of the time that are matched right and wrong, and those of matching names in order."""
     paths = [RECORDINGS[at] for at in QUICK_RECORDINGS] if is_quick else RECORDINGS
     bases = [Base.of(read(str(path))) for path in paths]
     changes = (*CHANGES, *COMBINATIONS)

@@ -201,7 +201,7 @@ async (inBothThemes) => {
     }
     for (let box = svg ?? element; box; box = box.parentElement) {
       const { backgroundColor, backgroundImage } = styleOf(box);
-      if (backgroundImage !== "none" && !box.matches("td, th, tr")) return null; // a bar is beside its number
+      if (backgroundImage !== "none" && !box.matches("td, th, tr")) return null; // a bar has its number next to it
       painted.push(channels(backgroundColor));
       if (painted.at(-1)[3] === 1) break;
     }

@@ -156,7 +156,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
   const rankCache = new Map<string, Int32Array>();
   return {
-    // Sentences come last: beside numbers they would push these out of sight.
+    // Sentences come last: before numbers they would push these out of sight.
     columns: all.filter((column) => !isEmpty(column) && !isPlace(column)).sort((a, b) => +isProse(a) - +isProse(b)),
     emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
     count,

@@ -1,7 +1,7 @@
 """Watches the training from its writer process: one that is killed can't report how it ended, and this can.
 
 Linux shows how a process ended until its parent reaps it (proc(5): field 52 of `stat`), and since 6.15 afterwards too,
-to whoever has a file descriptor of the process (linux/pidfd.h). The kernel counts in a control group which processes
+to holders of a file descriptor of the process (linux/pidfd.h). The kernel counts in a control group which processes
 its out-of-memory killer ended (`oom_kill`, in cgroup v2's memory.events and v1's memory.oom_control); one that was
 killed while the count rose was killed by it.
 

@@ -31,7 +31,7 @@ class Account:
         length_ns: How long it lasts: the sum of `work_ns` and `idle_ns`, minus `overlap_ns`.
         rows: The rows of device_events that run in it.
         work_ns: What each of them counts.
-        overlap_ns: How long kernels run beside others.
+        overlap_ns: How long kernels run at the same time as others.
         idle_ns: Idle time by cause (CAUSES in measures/time/idle_causes.py), those that occur.
     """
 

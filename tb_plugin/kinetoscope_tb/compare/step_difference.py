@@ -33,7 +33,7 @@ class StepDifference(Table):
     kind = Column(
         TEXT,
         "same work: on both sides, by their alignment. only in base, only in new: no counterpart is probable. "
-        "exposed communication: while no kernel computes. overlap: kernels that run beside others, subtracted. "
+        "exposed communication: while no kernel computes. overlap: kernels that run at once, subtracted. "
         "idle: no device has a row, by cause.",
     )
     base = Column(TEXT, "The work in the base: its operators, or kernels where the operator isn't known; or the cause.")

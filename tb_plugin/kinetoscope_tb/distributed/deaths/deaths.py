@@ -21,7 +21,7 @@ KILLED, OUT_OF_MEMORY, CRASH, ABORT, EXIT, UNKNOWN, GONE = (
     "gone",
 )
 STOPPED = "stopped"
-"""By SIGTERM, Ctrl-C or SIGHUP: by whoever runs the job, or by its launcher once another rank has failed."""
+"""By SIGTERM, Ctrl-C or SIGHUP: by the person who runs the job, or by its launcher once another rank has failed."""
 
 CONSEQUENCES = (TIMEOUT, PEER_LOST, STOPPED)
 """What ends a rank because of another one, or of somebody outside."""
