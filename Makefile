@@ -9,10 +9,10 @@ SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* frontend/min
 PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
 # The torch of the tests, for a demo where none is installed.
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
-CODE := producer tb_plugin tests hatch_build.py
+CODE := producer tb_plugin tests release hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels clean
+.PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels release clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -82,6 +82,9 @@ wheels: $(BIN)/python  ## build the recorder's wheel and one for each platform i
 	    KINETOSCOPE_PLATFORM=$$platform $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir=dist . || exit 1; \
 	done
 	@ls dist
+
+release: $(VENV)/develop.installed  ## make the release VERSION=… in dist, all but the upload; REPOSITORY=https://… is where its files will be
+	$(BIN)/python release --platforms="$(PLATFORMS)" $(addprefix --repository=,$(REPOSITORY)) $(or $(VERSION),$(error VERSION=… is missing, such as VERSION=0.2.0))
 
 clean:  ## delete everything that these commands made
 	rm -rf $(VENV) dist build runs tb_plugin/kinetoscope_tb/static .hypothesis .mypy_cache .pytest_cache .ruff_cache

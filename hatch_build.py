@@ -13,6 +13,9 @@ What is built also decides where the recorder, a distribution of its own in prod
 - A wheel from a clone needs the recorder at its path in the clone, so that `pip install .` takes none from an index:
   neither an older one nor a stranger's.
 - An editable installation needs none: it has both folders on the path.
+
+KINETOSCOPE_REPOSITORY is the address of the public repository. With it, the links and pictures of the long description,
+which is the README, lead to the files of the version there.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,12 +113,36 @@ def license_notices(graph: dict[str, Any]) -> str:
     return "The page contains these packages.\n\n" + "\n\n\n".join(notices) + "\n"
 
 
+def description(readme: str, repository: str, version: str) -> str:
+    """The README with links and pictures that work outside of the repository.
+
+    Args:
+        readme: Its markdown.
+        repository: Such as https://github.com/owner/name.
+        version: Whose files are linked.
+    """
+    pictures = re.sub(r"(!\[[^\]]*\]\()(?!https?:)", rf"\1{repository}/raw/v{version}/", readme)
+    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\1{repository}/blob/v{version}/", pictures)
+
+
 class MetadataHook(MetadataHookInterface):
-    """Adds the recorder of the same version to the dependencies that pyproject.toml lists."""
+    """Adds to pyproject.toml the recorder of the same version, the long description and addresses."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Set the dependencies of the project."""
-        metadata["dependencies"] = [*self.config["dependencies"], f"{RECORDER}=={metadata['version']}"]
+        """Set the dependencies, the long description and the addresses of the project."""
+        version = metadata["version"]
+        metadata["dependencies"] = [*self.config["dependencies"], f"{RECORDER}=={version}"]
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        metadata["urls"] = {}
+        if repository := os.environ.get("KINETOSCOPE_REPOSITORY", "").rstrip("/"):
+            text = description(text, repository, version)
+            metadata["urls"] = {
+                "Source": repository,
+                "Documentation": f"{repository}/blob/v{version}/README.md#documentation",
+                "Changelog": f"{repository}/blob/v{version}/CHANGELOG.md",
+                "Issues": f"{repository}/issues",
+            }
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class BuildHook(BuildHookInterface[Any]):
