@@ -15,6 +15,7 @@ import {
   placeIn,
   retry,
   start,
+  STEP_DIFFERENCE,
   subject,
   TIMELINE,
   unknownPlace,
@@ -45,6 +46,7 @@ import { Failure, Notice, Skeleton } from "./ui/status.tsx";
 import { Tip } from "./ui/tip.tsx";
 import { Overview } from "./views/overview/overview.tsx";
 import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
+import { StepDifferencePage } from "./views/step_difference.tsx";
 import { Heads, ViewPage } from "./views/view_page.tsx";
 import { useSignal } from "@preact/signals";
 
@@ -52,6 +54,12 @@ import { useSignal } from "@preact/signals";
 const OVERVIEW = "overview";
 
 const OverviewPage = () => comparisonBase.value ? <ComparedOverview /> : <Overview />;
+
+/** The pages that no view of the catalogue is drawn on. */
+const OWN_PAGES: Record<string, () => h.JSX.Element> = {
+  [OVERVIEW]: OverviewPage,
+  [STEP_DIFFERENCE.id]: StepDifferencePage,
+};
 
 /** Says that the address names no view, and offers the most similar one. */
 function UnknownView() {
@@ -93,13 +101,15 @@ function Main() {
   } else if (unknownPlace.value) content = <UnknownPlace {...unknownPlace.value} />;
   else if (isTimeline) content = <TimelinePage key={subject.value} />;
   else {
-    const isOverview = tab.id === OVERVIEW;
+    const Page = OWN_PAGES[tab.id] ?? ViewPage;
     content = (
       <Fragment key={subject.value}>
-        <Head isOverview={isOverview} />
+        <Head isOverview={tab.id === OVERVIEW} />
         <Heads key={tab.entry.title} />
         <Tabs />
-        <TabPanel>{isOverview ? <OverviewPage /> : <ViewPage key={tab.id} />}</TabPanel>
+        <TabPanel>
+          <Page key={tab.id} />
+        </TabPanel>
       </Fragment>
     );
   }

@@ -109,6 +109,41 @@ def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifact
     page.screenshot(path=artifacts / "compared-overview.png")
 
 
+def test_the_difference_of_the_step_is_a_sentence_bars_and_terms_that_open_on_both_sides(app: App, artifacts: Path):
+    page = app.open("overview", **TRACE, **BASE)
+    page.get_by_role("button", name="Step difference").click()
+    app.settle()
+    expect(page.locator(".sentence")).to_contain_text("The typical step (")
+    bars = page.get_by_role("group", name="Terms of the difference").get_by_role("button")
+    signed = [float(text.replace("−", "-").replace("≈0", "0")) for text in bars.locator("b").all_inner_texts()]
+    assert sum(signed[:-1]) == pytest.approx(signed[-1], abs=0.1)
+    bars.filter(has_text="same work").click()
+    app.settle()
+    assert set(app.column("Kind")) == {"same work"}
+    page.get_by_role("treegrid").locator("tr.row").first.click()
+    app.settle()
+    work = page.get_by_role("region", name="Its work on both sides")
+    expect(work.get_by_role("listitem").first).to_contain_text("→")
+    page.screenshot(path=artifacts / "step-difference.png")
+    base, new = (work.get_by_role("listitem").first.get_by_role("button").nth(at) for at in (0, 1))
+    new.click()
+    app.settle()
+    expect(page).to_have_url(re.compile(r"view=timeline.*from="))
+    expect(page).to_have_url(re.compile("span=9"))
+    page.go_back()
+    app.settle()
+    base.click()
+    app.settle()
+    expect(page).to_have_url(re.compile(r"base_span=9"))
+
+
+def test_without_a_base_the_difference_says_what_it_takes(app: App):
+    page = app.open("step_difference", **TRACE)
+    expect(page.locator(".notice")).to_contain_text("Compare with…")
+    page = app.open("overview", **TRACE)
+    expect(page.get_by_role("button", name="Step difference")).to_have_count(0)
+
+
 def test_a_base_that_cannot_be_read_says_why(app: App):
     page = app.open("kernels", **TRACE, base_run="broken", base_worker="rank0", base_span="5")
     expect(page.get_by_role("alert").first).to_contain_text("rank0.5.pt.trace.json")

@@ -115,6 +115,18 @@ def test_a_rule_that_is_broken_is_exit_status_2(compared):
     assert "BROKEN: aten::mm>50%\n  aten::mm: 300.0 → 600.0 (µs) (300.0, +100.0 %; noise ±0.0)" in out
 
 
+def test_a_term_is_opened_in_every_format(compared):
+    chosen = ("--view", "step_difference_rows", "--set", "kind=same work", "--set", "base_work=aten::mm")
+    status, out, err = compared(*chosen)
+    assert (status, err) == (0, "")
+    assert {"repeats", "base_kernels", "new_kernels"} <= set(out.splitlines()[0].split())
+    data = json.loads(compared(*chosen, "--format", "json")[1])["data"]
+    assert set(data["base_work"]) == {"aten::mm"}
+    assert len(list(csv.DictReader(io.StringIO(compared(*chosen, "--format", "csv")[1])))) == len(data["kind"])
+    status, _, err = compared("--view", "step_difference_rows", "--set", "kind=idl")
+    assert (status, "choose one of same work" in err) == (1, True)
+
+
 def test_a_time_of_one_recording_a_side_is_not_judged(compared):
     status, out, _ = compared("--fail-if", "aten::mm>50%")
     assert (status, "real" in out) == (0, False)
@@ -183,7 +195,10 @@ def test_two_paths_are_compared_and_the_choice_of_each_side_is_said(kinetoscope,
 SIDES = {"run": "job", "worker": "rank0", "span": "2", "base_run": "job", "base_worker": "rank1", "base_span": "10"}
 
 
-@pytest.mark.parametrize(("view", "difference"), [("kernels", "delta_total_ns"), ("step_difference", "delta_ns")])
+@pytest.mark.parametrize(
+    ("view", "difference"),
+    [("kernels", "delta_total_ns"), ("step_difference", "delta_ns"), ("step_difference_rows", "delta_ns")],
+)
 def test_the_server_compares_two_traces(server, kinetoscope, logdir, view, difference):
     answer = server.settled("compare", view=view, **SIDES).json
     options = [

@@ -65,7 +65,7 @@ def test_eager_and_compiled_twins_are_mostly_the_same_work():
     )
     difference = step_difference(eager, compiled)
     assert min(difference.matched_frac) > 0.85
-    names = difference.frame.filter(kind="same work").select("base", "new").rows()
+    names = difference.frame.filter(kind="same work").select("base_work", "new_work").rows()
     assert [new for base, new in names if base == "aten::gelu_backward"] == [
         "triton_poi_fused_gelu_gelu_backward_view_7"
     ]

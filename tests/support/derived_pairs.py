@@ -350,7 +350,8 @@ def by_alignment(base: Base, rows: list[Row]) -> tuple[Outcome, bool]:
     alignment = align(base.units, side)
     second = np.full(len(in_order), NONE, np.int64)
     second[side.rows] = alignment.second
-    is_exact = account.length_ns == int(account.work_ns.sum()) - account.overlap_ns + sum(account.idle_ns.values())
+    idle_ns = int((account.gaps["end_ns"] - account.gaps["start_ns"]).sum())
+    is_exact = account.length_ns == int(account.work_ns.sum() - account.overlaps_ns.sum()) + idle_ns
     return outcome(base, in_order, alignment.first, second), is_exact
 
 

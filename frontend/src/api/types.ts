@@ -250,6 +250,12 @@ export interface Comparison extends Table {
   weight: string | null;
   parent: string | null;
 }
+/** Why a step takes longer than one of the base; docs/comparing.md describes the terms. */
+export interface StepDifference extends Table {
+  labels: Record<string, string>;
+  headline: string;
+  coverage: string;
+}
 export type Missing = { state: "missing"; hint: string };
 export type ViewAnswer = Loading | Failed | Table | Missing;
 

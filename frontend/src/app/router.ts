@@ -83,13 +83,31 @@ export const TIMELINE = pageView(
   "Every slice of the recording, on its track and at its time.",
 );
 
-/** Every view with the timeline. */
-const allViews = computed(() => [...catalogue.value, TIMELINE]);
+/** It is of two traces, so it is not in the server's catalogue either. */
+export const STEP_DIFFERENCE = pageView(
+  "step_difference",
+  {
+    title: "Step difference",
+    question: "Why does a step take longer than in the base?",
+    section: "trace",
+    figure: null,
+  },
+  "What the difference of two steps consists of, also where other code ran.",
+);
 
-/** The entries of the panel. A report has no server that the timeline could ask for what it draws. */
+/** Every view with those that the page alone knows. */
+const allViews = computed(() => [...catalogue.value, TIMELINE, STEP_DIFFERENCE]);
+
+/** Whether two traces with device work are compared, or somebody asks for what that shows. */
+const hasStepDifference = computed(() =>
+  address.value.view === STEP_DIFFERENCE.id || Boolean(address.value.base_run && !("kernels" in missing.value))
+);
+
+/** The entries of the panel. A report has no server that the page's own ones could ask for what they draw. */
 export const entries = computed(() => {
   const [first, ...others] = entriesOf(catalogue.value);
-  return first ? [first, ...(isReport ? [] : entriesOf([TIMELINE])), ...others] : [];
+  const own = isReport ? [] : [TIMELINE, ...(hasStepDifference.value ? [STEP_DIFFERENCE] : [])];
+  return first ? [first, ...entriesOf(own), ...others] : [];
 });
 
 /** The views below a tab. */
@@ -149,7 +167,7 @@ function normalizeAddress() {
 /** The view that the address names, if there is none of that name, and the most similar one that there is. */
 export const unknownView = computed(() => {
   const view = tabIn(address.value);
-  if (!view || view === TIMELINE.id || viewEntry(view) || !catalogue.value.length) return null;
+  if (!view || allViews.value.some(({ id }) => id === view) || !catalogue.value.length) return null;
   return { view, nearest: nearestTo(view, allViews.value, ({ id }) => id)! };
 });
 

@@ -14,7 +14,7 @@ import click
 from ..compare.changes import ID as CHANGES
 from ..compare.rules import compared_column, judge, parse_rule
 from ..compare.step_difference import ID as STEP_DIFFERENCE
-from ..compare.step_difference import StepDifference
+from ..compare.step_difference import ROWS_ID, StepDifference, StepDifferenceRows
 from ..engine.answers import Missing
 from ..engine.comparisons import compute_changes, compute_comparison, compute_step_difference
 from ..errors import BadParameter, NotFound
@@ -75,7 +75,7 @@ def _options() -> list[click.Parameter]:
         click.Option(
             ["--view", "view_id"],
             help="Which view to compare; by default what changed most, of any kind, or what memory snapshots hold. "
-            "step_difference says why a step takes longer, across different code.",
+            "step_difference says why a step takes longer, across different code; step_difference_rows, by which work.",
         ),
         click.Option(
             ["--columns"], help="Which columns of it, separated by commas; by default the weight and the calls."
@@ -97,10 +97,10 @@ def _options() -> list[click.Parameter]:
 
 
 def _compare(base: str, new: str | None, view_id: str | None, form: str, **options: Any) -> None:
-    is_of_all = view_id in (None, CHANGES, STEP_DIFFERENCE)
+    is_of_all = view_id in (None, CHANGES, STEP_DIFFERENCE, ROWS_ID)
     rows_of = DEFAULT_OF_RULES if is_of_all else str(view_id)
     if rows_of not in EVERY_VIEW:
-        raise NotFound("view", rows_of, [CHANGES, STEP_DIFFERENCE, *EVERY_VIEW])
+        raise NotFound("view", rows_of, [CHANGES, STEP_DIFFERENCE, ROWS_ID, *EVERY_VIEW])
     view = EVERY_VIEW[rows_of]
     rules = [parse_rule(rule, EVERY_VIEW, rows_of) for rule in options["rules"]]
     columns = [name for name in (options["columns"] or "").split(",") if name]
@@ -111,15 +111,17 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
         settings = _settings(options["settings"])
         if view_id is None and all(has_snapshot_alone(side.trace) for side in sides):
             is_of_all, view, settings = False, EVERY_VIEW[OF_SNAPSHOTS], AT_THE_END | settings
-        if is_of_all and (settings or columns):
+        if is_of_all and ((settings and view_id != ROWS_ID) or columns):
             raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
-        arguments = view.arguments(settings)
+        arguments = view.arguments({} if is_of_all else settings)
         verdicts = _verdicts(rules, EVERY_VIEW, sides, options)
         if is_of_all:
             traces = [side.trace for side in sides]
             labels = labels_of_kernels(*traces)
             if view_id == STEP_DIFFERENCE:
                 _print_step_difference(compute_step_difference(*traces), verdicts, form, labels)
+            elif view_id == ROWS_ID:
+                _print_rows_of_terms(compute_step_difference(*traces), settings, verdicts, form, labels)
             else:
                 _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels)
         else:
@@ -283,6 +285,22 @@ def _print_step_difference(
     else:
         click.echo(f"{result.headline}\n{result.coverage}")
         print_table(_with_values(text_columns(StepDifference.columns, result.frame, labels)))
+    for verdict in verdicts:
+        click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
+
+
+def _print_rows_of_terms(
+    result: Difference, term: Mapping[str, str], verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+) -> None:
+    if form == "json":
+        verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
+        click.echo(json_text(encode_comparison.step_difference_rows(result, term) | verdict_values))
+        return
+    rows = result.rows(term)
+    if form == "csv":
+        click.echo(encode.csv(rows), nl=False)
+    else:
+        print_table(_with_values(text_columns(StepDifferenceRows.columns, rows, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 

@@ -21,6 +21,9 @@ from ..measures.time.idle_causes import gap_parts
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 
+GAPS = {"cause": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
+"""One row is a part of a gap with one cause (CAUSES in measures/time/idle_causes.py), in order of time."""
+
 
 @dataclass(frozen=True)
 class Account:
@@ -28,19 +31,19 @@ class Account:
 
     Args:
         step: Its name.
-        length_ns: How long it lasts: the sum of `work_ns` and `idle_ns`, minus `overlap_ns`.
+        length_ns: How long it lasts: the sum of `work_ns` and of the gaps, minus that of `overlaps_ns`.
         rows: The rows of device_events that run in it.
         work_ns: What each of them counts.
-        overlap_ns: How long kernels run at the same time as others.
-        idle_ns: Idle time by cause (CAUSES in measures/time/idle_causes.py), those that occur.
+        overlaps_ns: How much of a kernel runs at the same time as one that began before it; else 0.
+        gaps: Idle time: GAPS.
     """
 
     step: str
     length_ns: int
     rows: Ints
     work_ns: Ints
-    overlap_ns: int
-    idle_ns: dict[str, int]
+    overlaps_ns: Ints
+    gaps: pl.DataFrame
 
 
 def account_of_typical_step(trace: Trace) -> Account:
@@ -56,20 +59,21 @@ def _account(trace: Trace, nth: int) -> Account:
     starts = device["start_ns"].to_numpy().clip(begin, end)
     ends = (device["start_ns"] + device["dur_ns"]).to_numpy().clip(begin, end)
     rows = np.flatnonzero(ends > starts)
-    work_ns, overlap_ns = _work(device[rows], starts[rows], ends[rows])
-    return Account(step["name"], end - begin, rows, work_ns, overlap_ns, _idle(trace, step["name"], begin, end))
+    work_ns, overlaps_ns = _work(device[rows], starts[rows], ends[rows])
+    return Account(step["name"], end - begin, rows, work_ns, overlaps_ns, _gaps(trace, step["name"], begin, end))
 
 
-def _work(device: pl.DataFrame, starts: Ints, ends: Ints) -> tuple[Ints, int]:
-    """What each row counts, and how long kernels overlap."""
+def _work(device: pl.DataFrame, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """What each row counts, and how much of it overlaps."""
     communicates = device["is_communication"].to_numpy()
     computes = (device["kind"] == "kernel").to_numpy() & ~communicates
-    work_ns, busy = ends - starts, union(starts[computes], ends[computes])
-    overlap_ns = int(work_ns[computes].sum() - (busy[1] - busy[0]).sum())
+    work_ns, overlaps_ns, busy = ends - starts, np.zeros(starts.size, np.int64), union(starts[:0], ends[:0])
+    overlaps_ns[computes] = work_ns[computes] - _exposed_times(starts[computes], ends[computes], busy)
+    busy = union(starts[computes], ends[computes])
     for group in (communicates, ~computes & ~communicates):
         work_ns[group] = _exposed_times(starts[group], ends[group], busy)
         busy = merge([busy, union(starts[group], ends[group])])
-    return work_ns, overlap_ns
+    return work_ns, overlaps_ns
 
 
 def _exposed_times(starts: Ints, ends: Ints, busy: Intervals) -> Ints:
@@ -82,9 +86,7 @@ def _exposed_times(starts: Ints, ends: Ints, busy: Intervals) -> Ints:
     return times
 
 
-def _idle(trace: Trace, name: str, begin: int, end: int) -> dict[str, int]:
-    """Idle time of all devices together between two instants, by cause."""
-    windows = Windows([name], np.array([begin]), np.array([end]))
-    parts = gap_parts(trace, "worker", windows)
-    by_cause = parts.group_by(pl.col("cause").cast(pl.String)).agg((pl.col("end_ns") - pl.col("start_ns")).sum())
-    return dict(by_cause.sort("cause").iter_rows())
+def _gaps(trace: Trace, name: str, begin: int, end: int) -> pl.DataFrame:
+    """Idle time of all devices together between two instants."""
+    parts = gap_parts(trace, "worker", Windows([name], np.array([begin]), np.array([end])))
+    return parts.select(pl.col("cause").cast(pl.String), "start_ns", "end_ns").sort("start_ns")

@@ -12,6 +12,7 @@ from ..answer.recording import recording_answer
 from ..answer.run import OF_RUN, with_ranks
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
+from ..compare.step_difference import ROWS_ID, TERM
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..engine.answers import Missing, NotReady, ask_all, cached_frame
@@ -182,6 +183,9 @@ def _compare(engine: Engine, request: Request) -> object:
             answer = encode_comparison.changes(engine.changes(EVERY_VIEW, base, new))
         else:
             answer = encode_comparison.step_difference(engine.step_difference(base, new))
+    elif query["view"] == ROWS_ID:
+        query_of(request, names, optional=(*CAPTURE_NAMES, *TERM))
+        answer = encode_comparison.step_difference_rows(engine.step_difference(base, new), others)
     else:
         view = _find_view(query["view"])
         columns = [name for name in others.pop("columns", "").split(",") if name]

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from ..compare.changes import ID as CHANGES
 from ..compare.changes import Changes
 from ..compare.step_difference import ID as STEP_DIFFERENCE
-from ..compare.step_difference import StepDifference
+from ..compare.step_difference import ROWS_ID, StepDifference, StepDifferenceRows
 from ..engine.answers import Missing
 from ..pictures import parent_column
 from ..view import column_descriptions
 from .encode import column_values, table, view_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
     from ..compare.step_difference import Difference
@@ -53,3 +55,8 @@ def step_difference(result: Difference) -> dict[str, Any]:
     }
     words = {"headline": result.headline, "coverage": result.coverage}
     return {"view": STEP_DIFFERENCE, **words, "steps": steps, **table(StepDifference.columns, result.frame)}
+
+
+def step_difference_rows(result: Difference, term: Mapping[str, str]) -> dict[str, Any]:
+    """What the terms with these values consist of."""
+    return {"view": ROWS_ID, **table(StepDifferenceRows.columns, result.rows(term))}

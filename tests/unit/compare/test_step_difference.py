@@ -3,6 +3,7 @@
 import pytest
 
 from kinetoscope_tb.compare.step_difference import step_difference
+from kinetoscope_tb.errors import BadParameter
 from support.build import TraceBuilder
 
 SHAPES = [[64, 64], [64, 64]]
@@ -22,7 +23,7 @@ def step(kernels, communication=0):
 
 
 def terms(difference):
-    columns = ("kind", "base", "new", "delta_ns")
+    columns = ("kind", "base_work", "new_work", "delta_ns")
     return {(kind, base, new): delta for kind, base, new, delta in difference.frame.select(columns).iter_rows()}
 
 
@@ -88,3 +89,42 @@ def test_a_side_without_kernels(sides):
     difference = step_difference(*(step(side, communication=100) for side in sides))
     for side, account in (("base", difference.base), ("new", difference.new)):
         assert difference.frame[f"{side}_ns"].sum() == account.length_ns
+
+
+def rows(difference, *columns, **term):
+    return difference.rows(term).select(columns).rows()
+
+
+def test_a_term_opens_its_work_on_both_sides_and_equal_layers_are_a_row():
+    layer = [MM, ("aten::mm", "splitK", 100, [[64, 8], [8, 64]])]
+    slower = [("aten::mm", "Cijk_Ailk_Bljk", 500, SHAPES), layer[1]]
+    difference = step_difference(step(layer * 4), step(slower * 4))
+    columns = ("repeats", "base_kernels", "new_kernels", "base_ns", "new_ns", "base_rows", "base_start_ns")
+    assert rows(difference, *columns, kind="same work", base_work="aten::mm") == [
+        (4, "sgemm", "Cijk_Ailk_Bljk", 1600, 2000, 4, 100),
+        (4, "splitK", "splitK", 400, 400, 4, 600),
+    ]
+
+
+def test_gaps_before_the_same_work_are_a_row_and_overlaps_name_their_kernels():
+    base = TraceBuilder().step(1, 0, 1000).kernel("a", 100, 300).kernel("b", 200, 300, stream=8).build()
+    difference = step_difference(base, step([MM]))
+    assert rows(difference, "base_kernels", "base_ns", "new_ns", "base_start_ns", kind="overlap") == [
+        ("b", -200, 0, 200)
+    ]
+    gaps = rows(difference, "base_kernels", "new_kernels", "base_ns", kind="idle")
+    assert ("before a", "", 100) in gaps
+    assert ("before the end of the step", "", 500) in gaps
+
+
+def test_the_work_of_all_terms_adds_up_to_both_steps():
+    difference = step_difference(step([MM, ADD, GELU], communication=500), step([MM, GELU, MM]))
+    for column in ("base_ns", "new_ns", "base_rows", "new_rows"):
+        assert difference.rows({})[column].sum() == difference.frame[column].sum()
+    assert difference.rows({})["new_ns"].sum() == difference.new.length_ns
+
+
+@pytest.mark.parametrize(("term", "words"), [({"kind": "idl"}, "choose one of"), ({"color": "red"}, "it takes kind")])
+def test_a_term_that_there_cannot_be_is_refused(term, words):
+    with pytest.raises(BadParameter, match=words):
+        step_difference(step([MM]), step([MM])).rows(term)
