@@ -19,10 +19,13 @@ from .ranks import side_by_side
 from .traces import chosen, listed, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..discovery import TraceFile
+    from ..distributed.run import Ranks
     from ..trace import Trace
+
+    Recordings = Iterator[tuple[TraceFile, Trace | KinetoscopeError]]
 
 
 def _write(
@@ -35,27 +38,28 @@ def _write(
     every: bool,
     rows: int,
     communication: Sequence[str],
+    anonymous: bool,
 ) -> None:
     listing = listed(path, communication)
     first = chosen(listing, {"run": run, "worker": worker, "span": span})
     files = workers_of(listing, first) if every else [first]
     is_run = len({file.worker for file in files}) > 1
-    text = report_page(
-        _recordings(files, device, is_alone=not every),
-        len(files),
-        EVERY_VIEW if is_run else VIEWS,
-        rows,
-        partial(side_by_side, listing) if is_run else None,
-    )
+    recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not every)
+    ranks: Callable[[TraceFile, str], Ranks] = partial(side_by_side, listing)
+    if anonymous:
+        from .anonymous_run import KEPT, AnonymousRun  # only here
+
+        hidden = AnonymousRun(recordings)
+        recordings, ranks = hidden.recordings, hidden.ranks
+        click.echo(KEPT, err=True)
+    text = report_page(recordings(), len(files), EVERY_VIEW if is_run else VIEWS, rows, ranks if is_run else None)
     content = text.encode()
     with saved(out) as file:
         file.write(content)
     click.echo(f"{out}: {times(len(files), 'recording')}, {file_size(len(content))}.")
 
 
-def _recordings(
-    files: Sequence[TraceFile], device: str | None, *, is_alone: bool
-) -> Iterator[tuple[TraceFile, Trace | KinetoscopeError]]:
+def _recordings(files: Sequence[TraceFile], device: str | None, *, is_alone: bool) -> Recordings:
     """Each file with its trace; an unusable one of several is reported and doesn't stop the others."""
     for file in files:
         try:
@@ -85,6 +89,11 @@ report = click.Command(
             help="Limit of the rows of a table.",
         ),
         communication_option(),
+        click.Option(
+            ["--anonymous"],
+            is_flag=True,
+            help="Replace names of files, functions, modules, ranges, threads, runs, hosts, users; say what is kept.",
+        ),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
 
