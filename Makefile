@@ -12,7 +12,7 @@ TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 CODE := producer tb_plugin tests release hatch_build.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels release clean
+.PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels release site clean
 .DELETE_ON_ERROR:
 
 help:  ## list the commands
@@ -85,6 +85,9 @@ wheels: $(BIN)/python  ## build the recorder's wheel and one for each platform i
 
 release: $(VENV)/develop.installed  ## make the release VERSION=… in dist, all but the upload; REPOSITORY=https://… is where its files will be
 	$(BIN)/python release --platforms="$(PLATFORMS)" $(addprefix --repository=,$(REPOSITORY)) $(or $(VERSION),$(error VERSION=… is missing, such as VERSION=0.2.0))
+
+site: $(VENV)/develop.installed  ## build the docs as a site in build/site, which needs no network
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 clean:  ## delete everything that these commands made
 	rm -rf $(VENV) dist build runs tb_plugin/kinetoscope_tb/static .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -44,6 +44,7 @@ NEVER_IMPORTED = {  # declared all the same
     "hatchling": "a command",
     "twine": "a command",
     "cyclonedx-bom": "a command",
+    "mkdocs-material": "a theme of mkdocs",
 }
 
 

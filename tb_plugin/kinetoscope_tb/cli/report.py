@@ -47,10 +47,10 @@ def _write(
     recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not every)
     ranks: Callable[[TraceFile, str], Ranks] = partial(side_by_side, listing)
     if anonymous:
-        from .anonymous_run import KEPT, AnonymousRun  # only here
+        from .anonymous_run import KEPT, AnonymousRun  # modules for many ranks, which few reports need
 
-        hidden = AnonymousRun(recordings)
-        recordings, ranks = hidden.recordings, hidden.ranks
+        anonymous_run = AnonymousRun(recordings)
+        recordings, ranks = anonymous_run.recordings, anonymous_run.ranks
         click.echo(KEPT, err=True)
     text = report_page(recordings(), len(files), EVERY_VIEW if is_run else VIEWS, rows, ranks if is_run else None)
     content = text.encode()

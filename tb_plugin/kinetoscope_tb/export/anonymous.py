@@ -28,13 +28,13 @@ _PLAIN_SPAN = re.compile(r"[-_.:~\dT]*")
 
 def anonymous_trace(trace: Trace, names: Pseudonyms) -> Trace:
     """The trace with pseudonyms; joined with the same captures."""
-    recorded = _renamed(trace.recording, names)
+    recording = _recording(trace.recording, names)
     if trace.recording is trace:
-        return recorded
+        return recording
     if trace.allocating_calls is not None:
-        return recorded.with_allocating_calls(_allocating_calls(trace.allocating_calls, names))
-    replayed = trace.replayed and _replayed(trace.replayed, names)
-    return recorded.with_captures(_captures(trace.captures, names), trace.device_events["op"], replayed)
+        return recording.with_allocating_calls(_allocating_calls(trace.allocating_calls, names))
+    calls = trace.replayed and _replayed_calls(trace.replayed, names)
+    return recording.with_captures(_captures(trace.captures, names), trace.device_events["op"], calls)
 
 
 def anonymous_file(file: TraceFile, names: Pseudonyms) -> TraceFile:
@@ -59,7 +59,7 @@ def _note(note: Note, names: Pseudonyms, span: str, pseudonym: str) -> Note:
     return replace(note, text=names.in_sentence(note.text), span=pseudonym if note.span == span else note.span)
 
 
-def _renamed(trace: Trace, names: Pseudonyms) -> Trace:
+def _recording(trace: Trace, names: Pseudonyms) -> Trace:
     """The trace as it was read."""
     process = trace.meta.process and replace(trace.meta.process, worker=_worker(trace.meta.process.worker, names))
     top = {key: _value(key, value, names) for key, value in trace.meta.top.items()}
@@ -120,7 +120,7 @@ def _second(frame: pl.DataFrame, first: str, second: str, rename: Callable[[str,
     return pl.Series(second, [others.get(pair) for pair in pairs.rows()], categories)
 
 
-def _replayed(calls: ReplayedCalls, names: Pseudonyms) -> ReplayedCalls:
+def _replayed_calls(calls: ReplayedCalls, names: Pseudonyms) -> ReplayedCalls:
     return replace(
         calls,
         host_events=_host_events(calls.host_events, names),
@@ -139,9 +139,9 @@ def _captures(captures: CaptureFiles, names: Pseudonyms) -> CaptureFiles:
 
 
 def _allocating_calls(calls: AllocatingCalls, names: Pseudonyms) -> AllocatingCalls:
-    renamed = _texts(calls.calls, {"operator": names.operator, "module": names.frame})
+    columns = _texts(calls.calls, {"operator": names.operator, "module": names.frame})
     path = names.of("trace", calls.path) if calls.path else ""
-    return replace(calls, path=path, calls=renamed, problem=names.in_sentence(calls.problem))
+    return replace(calls, path=path, calls=columns, problem=names.in_sentence(calls.problem))
 
 
 def _diagnostic(diagnostic: Diagnostic, names: Pseudonyms) -> Diagnostic:

@@ -65,7 +65,7 @@ _PUBLIC_THREAD = re.compile(
 
 
 class Pseudonyms:
-    """Other names, numbered by kind in the order in which they are asked for."""
+    """Other names, match by kind in the order in which they are asked for."""
 
     def __init__(self) -> None:
         self._names: dict[str, dict[str, str]] = defaultdict(dict)
@@ -134,8 +134,8 @@ class Pseudonyms:
         """A thread or a process."""
         if _PUBLIC_THREAD.fullmatch(name):
             return name
-        if numbered := _THREAD.fullmatch(name):
-            return f"{name[: numbered.start('name')]}{self.thread(numbered['name'])})"
+        if match := _THREAD.fullmatch(name):
+            return f"{name[: match.start('name')]}{self.thread(match['name'])})"
         return self.of("thread", name)
 
     def in_sentence(self, text: str) -> str:
