@@ -463,7 +463,7 @@ class Tracer:
             Tracer._live = None  # not before: no other Tracer may start in a callback
             self._recording.memory.close()
             is_good = "exception" not in facts and not trace_writer.reason.startswith("sig")
-            supervisor.end(trace_writer.reason, is_good=is_good)
+            supervisor.end(trace_writer.reason, is_good=is_good, calls=facts.get("calls", ()))
             no_window_reason = self._no_window_reason()
             trace_writer.end(
                 reason=trace_writer.reason,

@@ -1,28 +1,42 @@
-"""Three ranks of which some die, one job for each scenario: `torchrun --nproc_per_node=3 dying.py FOLDER NAME…`.
+"""Three ranks or five of which some die, a job for each scenario: `torchrun --nproc_per_node=5 dying.py FOLDER NAME…`.
 
-Each process of torchrun forks one process per scenario, so that torch is imported three times in all. They end when the
-file `stop` is there. A scenario's run is `FOLDER/NAME`.
+`run_scenarios` says how they run. A scenario's run is `FOLDER/NAME`.
 """
 
 import ctypes
 import itertools
 import os
+import resource
 import signal
 import socket
 import sys
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.rpc as rpc
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kinetoscope import Tracer, on_request
+from torture.control_groups import enter_group
+from torture.scenarios import run_scenarios, wait_for_journals
 
 FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
 RANK = int(os.environ["RANK"])
 STEPS, HANG_AFTER_S = 5, 5
-TIMEOUTS_S = {"gives_up": 4, "gives_up_late": 3 * HANG_AFTER_S, "barrier": 4}
+WORLD_SIZES = {"size": 5, "dtype": 5}
+"""How many ranks a scenario has, if not three."""
+TIMEOUTS_S = {
+    "gives_up": 4,
+    "gives_up_late": 3 * HANG_AFTER_S,
+    "barrier": 4,
+    "remote_call": 4,
+    "remote_call_late": 3 * HANG_AFTER_S,
+}
 """How long the others wait for rank 1 in the last step. Before that all wait for each other, on a machine that is busy."""
 
 
@@ -45,6 +59,20 @@ def allocate():
 
 def allocate_on_device():
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 512.00 MiB free.")
+
+
+def allocate_beyond_limit():
+    """Need more address space than this process may have from now on."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+    bytearray(1 << 30)
+
+
+def fill_memory():
+    """Use more memory than the control group of this process has."""
+    blocks = []
+    while True:
+        blocks.append(bytes(1 << 20) + b"1")
 
 
 def read_object():
@@ -97,6 +125,8 @@ ENDS = {
     "full_disk_of_checkpoint": write_checkpoint,
     "host_memory": allocate,
     "device_memory": allocate_on_device,
+    "address_space": allocate_beyond_limit,
+    "out_of_memory": fill_memory,
     "object_store": read_object,
     "worker_killed": lambda: load_with_worker(kill_worker),
     "worker_raises": lambda: load_with_worker(load_batch),
@@ -104,12 +134,32 @@ ENDS = {
     "all_killed": lambda: send_to_all("all_killed", signal.SIGKILL),
     "gives_up": sleep,
     "gives_up_late": sleep,
+    "remote_call": sleep,
+    "remote_call_late": sleep,
+    "size": lambda: dist.all_reduce(torch.ones(1 << 16)),
+    "size_of_three": lambda: dist.all_reduce(torch.ones(1 << 16)),
+    "dtype": lambda: dist.all_reduce(torch.ones(8, dtype=torch.float64)),
 }
 """How rank 1 ends, or why the others do, while they wait for it in a collective."""
 
 
 def exchange():
     dist.all_reduce(torch.ones(8))
+
+
+READY = threading.Event()
+
+
+def wait_until_ready():
+    READY.wait()
+
+
+def call_rank_1(name):
+    """Wait for it as a framework does that asks its workers by RPC, with a timeout of its own."""
+    backend_options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{FOLDER}/{name}.rpc")
+    rpc.init_rpc(f"rank{RANK}", rank=RANK, world_size=2, rpc_backend_options=backend_options)
+    if RANK == 0:
+        rpc.rpc_sync("rank1", wait_until_ready, timeout=TIMEOUTS_S[name])
 
 
 def kill_node(tracer):
@@ -122,6 +172,8 @@ def act(name, tracer):
     """What the ranks do in the last step."""
     if name in TIMEOUTS_S:
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=TIMEOUTS_S[name]))
+    if name.startswith("remote_call") and RANK < 2:
+        call_rank_1(name)
     if RANK == 1 and name in ENDS:
         ENDS[name]()
     if name == "all_raise":
@@ -135,25 +187,22 @@ def act(name, tracer):
     exchange()
 
 
-def wait_for_journals(name):
-    """Wait for what a training of many steps has long since."""
-    (FOLDER / f"{name}.{RANK}").write_text(str(os.getpid()))
-    files = [FOLDER / name / ".work" / f"rank{rank}.jsonl" for rank in range(3)]
-    while not all(file.exists() and f'["s",{STEPS - 1},' in file.read_text() for file in files):
-        time.sleep(0.02)
-    exchange()
-
-
 def train(name):
     if name == "node":
         socket.gethostname = lambda: f"node{min(RANK, 1)}"
-    store = f"file://{FOLDER}/{name}.store"
-    dist.init_process_group("gloo", init_method=store, rank=RANK, world_size=3, timeout=timedelta(seconds=600))
-    after_s = HANG_AFTER_S if name == "gives_up_late" else 600
+    size, store = WORLD_SIZES.get(name, 3), f"file://{FOLDER}/{name}.store"
+    if size <= RANK:
+        return
+    dist.init_process_group("gloo", init_method=store, rank=RANK, world_size=size, timeout=timedelta(seconds=600))
+    if name == "out_of_memory" and RANK == 1:
+        enter_group(Path((FOLDER / "group").read_text()))
+    after_s = HANG_AFTER_S if name.endswith("_late") else 600
     with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=after_s) as tracer:
         for step in itertools.count():
             if step == STEPS:
-                wait_for_journals(name)
+                (FOLDER / f"{name}.{RANK}").write_text(str(os.getpid()))
+                wait_for_journals(FOLDER / name, size, f'["s",{STEPS - 1},')
+                exchange()
                 if name == "leaves" and RANK == 1:
                     break
                 act(name, tracer)
@@ -167,21 +216,13 @@ def end_the_others(name):
         os.kill(int((FOLDER / f"{name}.1").read_text()), signal.SIGTERM)
 
 
-def run_in_child(name):
-    pid = os.fork()
-    if not pid:
-        try:
-            train(name)
-        finally:
-            end_the_others(name)
-            os._exit(1)
-    return pid
+def run(name):
+    try:
+        train(name)
+    finally:
+        end_the_others(name)
 
 
+os.environ["TP_SOCKET_IFNAME"] = "lo"
 torch.set_num_threads(1)
-children = [run_in_child(name) for name in NAMES]
-while not (FOLDER / "stop").exists():
-    time.sleep(0.1)
-for child in children:
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+run_scenarios(FOLDER, NAMES, run)

@@ -1,6 +1,7 @@
 """Jobs of three ranks that die, and what `why` says: who was first, how, and what the others did."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from support.processes import ended, started
 from support.waiting import wait_for
+from torture.control_groups import create_group, remove_group
 from torture.truth import run_command
 
 JOBS = Path(__file__).with_name("dying.py")
@@ -23,6 +25,7 @@ FAILURES = {
     "full_disk_of_checkpoint": ("write failed", "in step 5, in torch.serialization.save (dying.py:"),
     "host_memory": ("host memory", "DefaultCPUAllocator: can't allocate memory"),
     "device_memory": ("device memory", "raised torch.OutOfMemoryError: CUDA out of memory."),
+    "address_space": ("host memory", "raised MemoryError in step 5, in allocate_beyond_limit (dying.py:"),
     "object_store": ("exception", "raised ConnectionResetError: [Errno 104] Connection reset by peer in step 5"),
     "worker_killed": ("loader worker", "raised RuntimeError: DataLoader worker (pid"),
     "worker_raises": (
@@ -31,9 +34,16 @@ FAILURES = {
     ),
 }
 """The kind of rank 1's end and a part of the sentence, by scenario; the others lose their connection to it."""
-ABSENCES = ("gives_up", "gives_up_late", "barrier")
+ABSENCES = ("gives_up", "gives_up_late", "barrier", "remote_call", "remote_call_late")
 """Scenarios in which the others wait for rank 1 until a timeout."""
-OTHERS = ("leaves", "preempted", "all_killed", "all_raise", "node")
+MISMATCHES = {
+    "size": ("Rank 1 called all_reduce with 65536 elements as collective ", "; ranks 2–4 called all_reduce with 8 "),
+    "dtype": ("Rank 1 called all_reduce with Double as collective ", "; ranks 2–4 called all_reduce with Float."),
+}
+"""Two parts of the sentence, by scenario of five ranks, in which gloo aborts rank 0."""
+OTHERS = ("leaves", "preempted", "all_killed", "all_raise", "node", "size_of_three")
+OUT_OF_MEMORY = "out_of_memory"
+MEMORY_BYTES = 256 << 20
 ENDS = "; then ranks 0 and 2 lost the connection to another rank."
 
 
@@ -41,14 +51,20 @@ ENDS = "; then ranks 0 and 2 lost the connection to another rank."
 def runs(tmp_path_factory):
     """The folder of the runs."""
     folder = tmp_path_factory.mktemp("runs")
-    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *FAILURES, *ABSENCES, *OTHERS)
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=5", "--master_port=0")
+    names = [*FAILURES, *ABSENCES, *MISMATCHES, *OTHERS]
+    if (group := create_group(f"kinetoscope-test-{os.getpid()}", MEMORY_BYTES)) is not None:
+        (folder / "group").write_text(str(group))
+        names.append(OUT_OF_MEMORY)
+    process = started(*torchrun, str(JOBS), str(folder), *names)
     try:
         yield folder, process
     finally:
         (folder / "stop").touch()
         _, _, words = ended(process)
         sys.stderr.write(words)
+        if group is not None:
+            remove_group(group)
 
 
 def why(runs, name, kind, evidence=""):
@@ -63,7 +79,7 @@ def why(runs, name, kind, evidence=""):
     def is_over(answer):
         rows = answer[1].get("ranks", [])
         is_known = answer[1].get("kind") == kind and evidence in " ".join(answer[1].get("evidence", []))
-        return is_known and len(rows) == 3 and not any(row.get("end") == "is running" for row in rows)
+        return is_known and len(rows) >= 3 and not any(row.get("end") == "is running" for row in rows)
 
     return wait_for(ask, is_right=is_over, unless=lambda: process.poll() is not None, pause_s=0.2)
 
@@ -114,3 +130,24 @@ def test_a_machine_of_which_nothing_is_left_is_named(runs):
     assert (status, answer["culprits"]) == (2, [1, 2])
     assert answer["sentence"].startswith("Ranks 1 and 2 (all of node1) have been silent since ")
     assert answer["sentence"].endswith("; then rank 0 lost the connection to another rank.")
+
+
+def test_why_names_the_victim_of_the_out_of_memory_killer(runs):
+    if not (runs[0] / "group").exists():
+        pytest.skip("this user or system can't have control groups of its own")
+    status, answer = why(runs, OUT_OF_MEMORY, "out of memory")
+    assert (status, answer["culprits"]) == (2, [1])
+    assert answer["sentence"].startswith("Rank 1 was killed by the kernel's out-of-memory killer in step 5 at ")
+
+
+@pytest.mark.parametrize("name", MISMATCHES)
+def test_why_names_the_rank_that_called_another_size_than_the_rank_that_crashed(runs, name):
+    status, answer = why(runs, name, name, "rank 0 crashed with SIGABRT")
+    assert (status, answer["culprits"]) == (2, [1])
+    assert all(words in answer["sentence"] for words in MISMATCHES[name])
+    assert answer["ranks"][1]["line"].rpartition("/")[2].startswith("dying.py:")
+
+
+def test_where_as_many_ranks_called_one_size_as_another_nobody_is_named(runs):
+    status, answer = why(runs, "size_of_three", "size")
+    assert (status, answer["outcome"], answer["culprits"], answer["suspects"]) == (3, "cannot tell", [], [1, 2])

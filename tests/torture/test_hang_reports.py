@@ -20,17 +20,42 @@ LINES = {
     "recv": "load_batch",
     "file": "wait_for_file",
     "worker": "wait_for_worker",
+    "spawns": "spawn",
+    "wrapped": "load_batch",
+    "pipeline": "load_batch",
 }
 """The function that rank 1 is in, by scenario."""
+WAITS = {("recv", 0): "act", **dict.fromkeys([("pipeline", rank) for rank in (0, 2, 3)], "pass_through_pipeline")}
+"""The function in which another rank waits, by scenario and rank, if it isn't `exchange`."""
+STATES = {"spawns": "D"}
+"""The kernel's state of rank 1, by scenario."""
+RING_SIZES = {"wrapped": 4}
 CALLS = {"worker": "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"}
 """What that function calls, where it calls a library."""
-MISMATCHES = {"broadcasts": ("operation", [1]), "orders": ("order", [0, 1]), "receives": ("order", [0, 1])}
+GROUPS = {
+    "split": (2, "Rank 2 never came to all_reduce 6 of half (ranks 2 and 3, 32 B)", "ranks 0, 1 and 3"),
+    "mesh": (5, "Rank 5 never came to all_reduce 6 of mesh_tp (ranks 4–7, 32 B)", "ranks 0–4, 6 and 7"),
+}
+"""The culprit, how the sentence begins, and who waits, by scenario with several groups."""
+MISMATCHES = {
+    "broadcasts": ("operation", [1]),
+    "orders": ("order", [0, 1]),
+    "receives": ("order", [0, 1]),
+    "unsent": ("order", [0, 1]),
+}
 """How ranks call operations that don't match, and which, by scenario."""
 SLOW_WORK = {"evaluates": ("evaluate", "evaluating"), "saves": ("write", "saving a checkpoint")}
 """The function that rank 1 is in, and what it does there, by scenario that a healthy job has, too."""
 STEP = 5
-SILENT = {"holds": " s ago: ", "stops": " s ago: ", "leaves": "It closed its recording: end."}
-"""What is known of rank 1, which doesn't write, by scenario."""
+SILENT = {
+    "holds": " ago: code in C holds Python's lock, or ",
+    "stops": " ago, and is stopped: by SIGSTOP,",
+    "leaves": "It closed its recording: end.",
+    "node": " ago: ",
+}
+"""What is known of a rank that doesn't write, by scenario."""
+SILENT_RANKS = {"node": [4, 5, 6, 7]}
+"""Which those are, if it isn't rank 1 alone."""
 SLOW = "goes_on"
 """The scenario whose ranks go on when all have written."""
 
@@ -39,10 +64,10 @@ SLOW = "goes_on"
 def runs(tmp_path_factory):
     """The folder of the runs, once all of them stand still and the slow one goes on."""
     folder = tmp_path_factory.mktemp("runs")
-    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=3", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *LINES, *SLOW_WORK, *MISMATCHES, *SILENT, SLOW)
-    expected = [report(folder, name, rank) for name in (*LINES, *SLOW_WORK, *MISMATCHES, SLOW) for rank in range(3)]
-    expected += [report(folder, name, rank) for name in SILENT for rank in (0, 2)]
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=8", "--master_port=0")
+    names = (*LINES, *GROUPS, *SLOW_WORK, *MISMATCHES, *SILENT, SLOW)
+    process = started(*torchrun, str(JOBS), str(folder), *names)
+    expected = [report(folder, name, rank) for name in names for rank in ranks_of(name) if not is_silent(name, rank)]
     try:
         wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None)
         wait_for(lambda: has_gone_on(folder / SLOW) or process.poll() is not None)
@@ -51,6 +76,14 @@ def runs(tmp_path_factory):
         (folder / "stop").touch()
         _, _, words = ended(process)
         sys.stderr.write(words)
+
+
+def ranks_of(name):
+    return range({"pipeline": 4, "split": 4, "mesh": 8, "node": 8}.get(name, 3))
+
+
+def is_silent(name, rank):
+    return name in SILENT and rank in SILENT_RANKS.get(name, [1])
 
 
 def report(folder, name, rank):
@@ -64,16 +97,16 @@ def has_gone_on(run):
 
 @pytest.mark.parametrize("name", LINES)
 def test_each_rank_writes_its_collectives_and_where_it_is(runs, name):
-    for rank in range(3):
+    for rank in ranks_of(name):
         dump = json.loads(report(runs, name, rank).read_text())
         facts = dump["kinetoscope_hang"]
-        assert (facts["rank"], facts["world_size"], facts["step"]["number"]) == (rank, 3, STEP)
-        assert len(dump["entries"]) >= STEP
-        expected = LINES[name] if rank == 1 else "exchange" if name != "recv" or rank else "act"
+        assert (facts["rank"], facts["world_size"], facts["step"]["number"]) == (rank, len(ranks_of(name)), STEP)
+        assert len(dump["entries"]) >= min(STEP, RING_SIZES.get(name, STEP))
+        expected = LINES[name] if rank == 1 else WAITS.get((name, rank), "exchange")
         line = next(line for line in facts["stack"] if line[0] == str(JOBS))
         assert line[2].rpartition(".")[2] == expected
         states = {thread["name"]: thread["state"] for thread in facts["threads"] if thread["stack"]}
-        assert states["MainThread"] in ("RS" if rank == 1 else "S")
+        assert states["MainThread"] in (STATES.get(name, "RS") if rank == 1 else "S")
 
 
 def test_a_receive_names_its_sender(runs):
@@ -88,7 +121,9 @@ def test_an_open_marker_is_written(runs):
 
 @pytest.mark.parametrize("name", SILENT)
 def test_a_rank_that_can_not_write_prevents_its_own_file_alone(runs, name):
-    assert [report(runs, name, rank).exists() for rank in range(3)] == [True, False, True]
+    assert [report(runs, name, rank).exists() for rank in ranks_of(name)] == [
+        not is_silent(name, rank) for rank in ranks_of(name)
+    ]
 
 
 def why(run):
@@ -102,8 +137,20 @@ def test_why_names_the_culprit_and_its_line(runs, name):
     status, answer = why(runs / name)
     assert (status, answer["kind"], answer["culprits"]) == (2, "absent", [1])
     assert f"; it has been in {CALLS.get(name, LINES[name])} (hanging.py:" in answer["sentence"]
-    if name == "recv":
-        assert answer["sentence"].startswith("Rank 1 never came to the other end of recv 0<-1 of default_pg;")
+    if name == "spawns":
+        assert ", in the kernel's " in answer["sentence"]
+    if name in ("recv", "pipeline"):
+        ends = "recv 0<-1" if name == "recv" else "recv 2<-1"
+        assert answer["sentence"].startswith(f"Rank 1 never came to the other end of {ends} of default_pg;")
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_why_names_the_culprit_of_one_of_several_groups(runs, name):
+    status, answer = why(runs / name)
+    rank, words, waiters = GROUPS[name]
+    assert (status, answer["kind"], answer["culprits"]) == (2, "absent", [rank])
+    assert answer["sentence"].startswith(f"{words}; it has been in load_batch (hanging.py:")
+    assert f"; {waiters} wait for it since " in answer["sentence"]
 
 
 @pytest.mark.parametrize("name", SLOW_WORK)
@@ -127,8 +174,10 @@ def test_why_names_ranks_whose_operations_do_not_match(runs, name):
 @pytest.mark.parametrize("name", SILENT)
 def test_why_says_that_a_rank_wrote_nothing(runs, name):
     status, answer = why(runs / name)
-    assert (status, answer["kind"], answer["culprits"]) == (2, "no dump", [1])
-    assert any(line.startswith("Rank 1 (process ") and SILENT[name] in line for line in answer["evidence"])
+    ranks = SILENT_RANKS.get(name, [1])
+    assert (status, answer["kind"], answer["culprits"]) == (2, "no dump", ranks)
+    start = f"Rank {ranks[0]} (process "
+    assert any(line.startswith(start) and SILENT[name] in line for line in answer["evidence"])
 
 
 def test_a_slow_step_that_ended_has_no_culprit(runs):

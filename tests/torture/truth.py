@@ -34,7 +34,7 @@ ALLOWED = re.compile(  # what may be below a run's folder, next to its traces
     r"|\.work/status/rank[0-9]+\.json"
     r"|\.work/plans/.*"
     r"|\.work/rank[0-9]+(\.left-[0-9]+)?(\.1)?\.(jsonl|recovered)"
-    r"|hang(/rank[0-9]+\.[0-9]+\.json)?"
+    r"|hang(/rank[0-9]+\.([0-9]+|end)\.json)?"
 )
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import UsageError
 from ..output.scratch import spool_folders
 from ..output.spool import MOST_RANKS, Spool, is_count
-from ..process_id import is_running
+from ..process_id import is_running, is_stopped
 from ..scheduling.consensus import plan_from
 from ..scheduling.request import WORK
 from .ending import Ending, ending_of
@@ -76,6 +76,7 @@ class RankStatus:
         listens: Whether it accepts requests.
         records: Whether it is selected to record; False for one that records only if a request names it.
         doubt: Why it isn't certain that it belongs to the job of the other ranks; None if it is.
+        is_stopped: Whether it is stopped, as by SIGSTOP or a debugger; None if it isn't a process of this machine.
         age_s: Seconds since it wrote.
         written_ns: When it last wrote, in Unix time.
         news: The last news: kind, value and Unix time in nanoseconds.
@@ -100,6 +101,7 @@ class RankStatus:
     listens: bool
     records: bool
     doubt: str | None
+    is_stopped: bool | None = None
     age_s: float
     written_ns: int
     news: tuple[tuple[str, Any, int], ...] = field(default=())
@@ -211,6 +213,7 @@ def _status(file: PathBelow, process_reports: Mapping[ProcessId, Report], now_s:
         listens=end is None and bool(head.get("listens")),
         records=head.get("records") is not False,
         doubt=head["doubt"] if isinstance(head.get("doubt"), str) else None,
+        is_stopped=is_stopped(head["pid"]) if state in ("running", "silent") and _is_here(head) else None,
         age_s=age_s,
         written_ns=written_ns,
         news=tuple(piece for piece in news if piece[0] != "ending")[-MOST_NEWS:],
@@ -273,7 +276,11 @@ def _is_plan(value: Any) -> bool:
     return isinstance(value["request"], dict) and {"id", "steps", "ranks"} <= set(value["request"])
 
 
+def _is_here(head: dict[str, Any]) -> bool:
+    return bool(head["host"] == socket.gethostname())
+
+
 def _state(head: dict[str, Any], age_s: float) -> State:
-    if head["host"] == socket.gethostname() and not is_running(int(head["pid"])):
+    if _is_here(head) and not is_running(int(head["pid"])):
         return "dead"
     return "running" if age_s < SILENT_S else "silent"

@@ -3,9 +3,10 @@
 `{run}/hang/rank{r}.{step}.json` is a dump of torch's flight recorder with one more key, `kinetoscope_hang`: the call
 stacks of all threads and the kernel's states of them, open markers, the current step, and what was saved last. A step
 that is only slow, such as one with a checkpoint, leaves such a file too: what it means is for the reader, who has those
-of all ranks.
+of all ranks. It is read on the background thread, without a signal and without torch's profiler.
 
-All of it is read on the background thread, without a signal and without torch's profiler.
+`{run}/hang/rank{r}.end.json` is the same of a rank that ends badly, if it has issued collectives: where ranks called
+different ones, that of the rank that crashes isn't the only witness.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .._version import __version__
 from ..atomic_write import replace_file
 from ..path_below import PathBelow
 from ..signals.call_stacks import CallTimes, call_stack, frames_by_tid, message, thread_frame
-from ..signals.flight_recorder import flight_recorder_dump
+from ..signals.flight_recorder import flight_recorder_dump, group_ranks
 from ..signals.thread_states import thread_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from .recording import Recording
 
@@ -33,6 +34,8 @@ _LOG = logging.getLogger("kinetoscope")
 
 FOLDER = "hang"
 KEY = "kinetoscope_hang"
+END = "end"
+"""The reason of a report by a rank that ends badly."""
 _MOST_FILES = 8
 _MOST_NEWS_LINES = 40
 _MOST_THREADS = 64
@@ -82,19 +85,39 @@ class HangReports:
         elapsed_s, lines = (time.monotonic_ns() - start_ns) / 1e9, self._call_times.lines()
         calls = [f"{file}:{line} {function.rpartition('.')[2]}" for file, line, function, _ in lines]
         self._note("hanging", {"step": step, "seconds": round(elapsed_s), "stack": calls[:_MOST_NEWS_LINES]})
-        if (rank_and_folder := self._recording.trace_writer.known_rank_and_folder) is None:
+        facts = {**self._facts(step, elapsed_s), "stack": lines}
+        if (file := self._replace_file(str(step), reason, flight_recorder_dump(), facts)) is None:
             return
-        rank, folder = rank_and_folder[0], PathBelow(rank_and_folder[1], FOLDER)
-        facts = {"rank": rank.global_rank, "world_size": rank.world_size, "reason": reason}
-        folder.make()
-        file = folder / f"rank{rank.global_rank}.{step}.json"
-        content = with_key(flight_recorder_dump(), KEY, {**facts, **self._facts(step, elapsed_s), "stack": lines})
-        replace_file(file, content)
         _LOG.info("Step %d has lasted %.0f s: %s says where it is.", step, elapsed_s, file)
         self._files[step] = file
         if len(self._files) > _MOST_FILES:
             self._files.pop(min(self._files)).unlink()
         self._save_minutes()
+
+    def write_end(self, calls: Iterable[Sequence[Any]]) -> None:
+        """Write the collectives of a rank that ends badly; do nothing if it has none.
+
+        Args:
+            calls: Where the program was, or where the exception was raised, the innermost first.
+
+        Raises:
+            OSError: The run's folder doesn't allow it.
+        """
+        step, start_ns = self._recording.counter.current_step()
+        if b'"entries"' in (dump := flight_recorder_dump()):
+            facts = self._facts(step, (time.monotonic_ns() - start_ns) / 1e9)
+            self._replace_file(END, END, dump, {**facts, "stack": [[*call, 0.0] for call in calls]})
+
+    def _replace_file(self, name: str, reason: str, dump: bytes, facts: dict[str, Any]) -> PathBelow | None:
+        """Write a report; return its file, or None if the run isn't known."""
+        if (rank_and_folder := self._recording.trace_writer.known_rank_and_folder) is None:
+            return None
+        rank, folder = rank_and_folder[0], PathBelow(rank_and_folder[1], FOLDER)
+        facts = {"rank": rank.global_rank, "world_size": rank.world_size, "reason": reason, **facts}
+        folder.make()
+        file = folder / f"rank{rank.global_rank}.{name}.json"
+        replace_file(file, with_key(dump, KEY, facts))
+        return file
 
     @property
     def _training_thread(self) -> int | None:
@@ -119,6 +142,7 @@ class HangReports:
                 {"name": event.name[:_LONGEST_TEXT], "seconds": round((now_ns - event.start_ns) / 1e9, 1)}
                 for event in ranges
             ],
+            "groups": group_ranks(),
             "message": message(thread_frame(self._training_thread)),
             "threads": thread_facts(),
         }

@@ -32,7 +32,7 @@ from .hang_reports import HangReports
 from .minutes_sampler import MinutesSampler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -90,8 +90,8 @@ class Supervisor:
         self._guard: SignalGuard | None = None
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
         self._ring = Ring()
-        hang_reports = HangReports(recording, self._usual_ns, self._journal.note, self._save_ring)
-        self._hang_detector = HangDetector(hang_reports, current_step, self._usual_ns)
+        self._hang_reports = HangReports(recording, self._usual_ns, self._journal.note, self._save_ring)
+        self._hang_detector = HangDetector(self._hang_reports, current_step, self._usual_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
         self.step_start_ns = 0
@@ -147,12 +147,13 @@ class Supervisor:
                 self._background.begin()
         self._open_journal()
 
-    def end(self, reason: str, *, is_good: bool) -> None:
+    def end(self, reason: str, *, is_good: bool, calls: Sequence[Sequence[Any]] = ()) -> None:
         """End the recording; signals are guarded until `uninstall`.
 
         Args:
             reason: Why it ends.
             is_good: Whether its last minutes are of no interest.
+            calls: Where the program was, or where the exception was raised, the innermost first.
         """
         self._signal.remove()
         answers = self._background is None or self._background.end()
@@ -164,6 +165,8 @@ class Supervisor:
             self._journal.close(reason)
             if not is_good:
                 self._save_ring()
+            if not is_good and self._hang_detector.is_on:
+                self._hang_reports.write_end(calls)
         except OSError as error:
             _LOG.debug("The journal couldn't be closed: %s", error)
 

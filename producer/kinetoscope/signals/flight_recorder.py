@@ -11,7 +11,8 @@ import sys
 from typing import Any
 
 MOST_BYTES = 8 << 20
-_MODULE = "torch._C._distributed_c10d"
+_MOST_RANKS = 1 << 16
+_MODULE, _PYTHON_MODULE = "torch._C._distributed_c10d", "torch.distributed.distributed_c10d"
 _JSON = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
 _PICKLES = ("_dump_fr_trace", "_dump_nccl_trace")
 
@@ -30,6 +31,23 @@ def flight_recorder_dump(module: Any = None) -> bytes:
         if len(data) <= MOST_BYTES:
             return data
     return b"{}"
+
+
+def group_ranks(module: Any = None) -> dict[str, list[int]]:
+    """Return the global ranks of each process group by its name, in the order of their ranks within the group.
+
+    gloo's recorder lacks them.
+
+    Args:
+        module: torch.distributed.distributed_c10d, by default if it is imported.
+    """
+    module = sys.modules.get(_PYTHON_MODULE) if module is None else module
+    try:
+        names, ranks = dict(module._world.pg_names), dict(module._world.pg_group_ranks)
+    except (AttributeError, RuntimeError):  # another version, or a group is made just now
+        return {}
+    groups = {str(names[group]): sorted(of, key=of.__getitem__) for group, of in ranks.items() if group in names}
+    return groups if sum(map(len, groups.values())) <= _MOST_RANKS else {}
 
 
 def _dump(module: Any, *, is_active_only: bool) -> bytes:

@@ -10,9 +10,18 @@ from kinetoscope.journal.status import RankStatus
 from ..reader.flight_recorder.files import DumpFolder, Problem
 from .deaths import evidence as death_evidence
 from .deaths import sentences as death_sentences
-from .deaths.deaths import STOPPED
+from .deaths.deaths import ABORT, STOPPED
 from .deaths.evidence import EndRow
-from .deaths.verdict import ABSENT, CANNOT_TELL, CULPRIT, STOPPED_FROM_OUTSIDE, DeathVerdict, death_verdict
+from .deaths.exceptions import TIMEOUT
+from .deaths.verdict import (
+    ABSENT,
+    CANNOT_TELL,
+    CULPRIT,
+    NOBODY,
+    STOPPED_FROM_OUTSIDE,
+    DeathVerdict,
+    death_verdict,
+)
 from .hangs import evidence as hang_evidence
 from .hangs import sentences as hang_sentences
 from .hangs.evidence import Row
@@ -58,7 +67,10 @@ def answer_why(folder: DumpFolder) -> Answer:
 def _answer(folder: DumpFolder) -> Answer:
     deaths, hang = death_verdict(folder.statuses), verdict(folder) if folder.dumps else None
     if deaths is not None and (hang is None or not _was_first(hang, folder, deaths)):
-        return _of_deaths(deaths, folder.problems)
+        mismatch = _mismatch_at_end(folder, deaths)
+        if mismatch is None:
+            return _of_deaths(deaths, folder.problems)
+        return _of_hang(mismatch, [death_sentences.what_followed(deaths)])
     if hang is None:
         return _of_living(folder.statuses)
     then = "" if deaths is None else death_sentences.what_followed(deaths)
@@ -76,6 +88,17 @@ def _was_first(hang: Verdict, folder: DumpFolder, deaths: DeathVerdict) -> bool:
     is_failure = deaths.outcome == CULPRIT and deaths.kind not in (ABSENT, STOPPED)
     is_other = not is_failure or not set(hang.culprits) <= set(deaths.ranks)
     return hang.outcome == CULPRIT and is_earlier and is_other
+
+
+def _mismatch_at_end(folder: DumpFolder, deaths: DeathVerdict) -> Verdict | None:
+    """How the ranks called different collectives, if that is why they ended: gloo then ends one that called the right.
+
+    It aborts the process that receives more than it has room for.
+    """
+    if not folder.ends or deaths.kind not in (ABORT, TIMEOUT, NOBODY):
+        return None
+    at_end = verdict(replace(folder, dumps=folder.ends))
+    return at_end if at_end.mismatch is not None else None
 
 
 def _of_hang(hang: Verdict, more: Sequence[str]) -> Answer:

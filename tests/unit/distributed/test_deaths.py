@@ -8,6 +8,8 @@ from kinetoscope_tb.distributed.deaths.exceptions import kind_of_exception
 from kinetoscope_tb.distributed.deaths.verdict import CANNOT_TELL, CULPRIT, STOPPED_FROM_OUTSIDE, death_verdict
 from kinetoscope_tb.distributed.why import NOTHING_OPEN, answer_why
 from kinetoscope_tb.reader.flight_recorder.files import DumpFolder
+from kinetoscope_tb.reader.flight_recorder.hang_report import KEY
+from kinetoscope_tb.reader.flight_recorder.schema import parse_dump
 
 SECOND = 1_000_000_000
 BEGAN_NS = 1_795_650_000 * SECOND
@@ -184,3 +186,28 @@ def test_a_good_end_is_none():
     )
     # In flight when `stop` was called, and the others died of it:
     assert judged(handled, *lost(0, 1, 3)) == (CULPRIT, "exception", (2,))
+
+
+def dump_at_end(number, size):
+    """What a rank that lost its peer wrote then."""
+    entry = {"record_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 1, "input_sizes": [[size]]}
+    call = {**entry, "profiling_name": "gloo:all_reduce", "input_dtypes": ["Float"], "retired": True}
+    report = {"world_size": WORLD, "written_ns": BEGAN_NS, "step": {"number": 5}, "reason": "end"}
+    return parse_dump({"entries": [call], KEY: {**report, "groups": {"0": list(range(WORLD))}}}, number, "")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "outcome", "kind", "culprits"),
+    [
+        ({0: 4, 1: 64, 2: 4, 3: 4}, CULPRIT, "size", (1,)),
+        ({1: 64, 2: 4, 3: 4}, CANNOT_TELL, "size", ()),
+        ({0: 4, 1: 4, 2: 4, 3: 4}, CULPRIT, "abort", (0,)),
+    ],
+)
+def test_a_rank_that_aborts_in_a_collective_of_different_sizes_is_not_the_cause(sizes, outcome, kind, culprits):
+    statuses = (rank(0, {"signal": 6}), *lost(1, 2, 3))
+    ends = tuple(dump_at_end(number, size) for number, size in sizes.items())
+    answer = answer_why(DumpFolder((), (), statuses, {}, ends))
+    assert (answer.outcome, answer.kind, answer.culprits) == (outcome, kind, culprits)
+    killed = answer_why(DumpFolder((), (), (rank(0, {"signal": 9}), *lost(1, 2, 3)), {}, ends))
+    assert (killed.kind, killed.culprits) == ("killed", (0,))

@@ -31,14 +31,15 @@ def report(rank, **changes):
     }
 
 
-def status(rank, *, completed=STEP, state="running", reason=None):
+def status(rank, *, completed=STEP, state="running", reason=None, is_stopped=None, host="node3"):
     return SimpleNamespace(
         rank=rank,
         completed=completed,
         state=state,
         reason=reason,
         pid=4711,
-        host="node3",
+        host=host,
+        is_stopped=is_stopped,
         age_s=2.0,
         current_step_s=41.0,
     )
@@ -131,6 +132,11 @@ def test_where_only_the_culprit_went_on_nobody_is_named():
     ("state", "words"),
     [
         ({}, "wrote no report of this step. It was alive 2 s ago: it is stopped, or code in C holds Python's lock"),
+        (
+            {"is_stopped": False},
+            "It was alive 2 s ago: code in C holds Python's lock, or its steps are not that long yet.",
+        ),
+        ({"is_stopped": True}, "It was alive 2 s ago, and is stopped: by SIGSTOP, by a debugger, or by Ctrl-Z"),
         ({"state": "dead"}, "Its process is gone, and had not closed its recording."),
         ({"state": "ended", "reason": "exception: ValueError"}, "It closed its recording: exception: ValueError."),
     ],

@@ -96,6 +96,37 @@ def test_a_message_that_gloo_does_not_record_is_an_open_operation(message, name)
     assert entry.created_ns == REPORT["written_ns"] - 141_000_000_000
 
 
+def test_the_ranks_of_groups_are_those_that_tracer_wrote():
+    garbage = {
+        "half": {"name": "half", "ranks": "[78540246465108004, 225]"},
+        "0": {"name": "0", "ranks": "[0, 1, 2, 3]"},
+    }
+    assert parse_dump({KEY: REPORT, "pg_config": garbage}, 3, "").groups == {"0": (0, 1, 2, 3)}
+    groups = {"half": [2, 3], "damaged": ["x"], "0": 7}
+    dump = parse_dump({KEY: {**REPORT, "groups": groups}, "pg_config": garbage}, 3, "")
+    assert dump.groups == {"0": (0, 1, 2, 3), "half": (2, 3)}
+    assert parse_dump({KEY: {**REPORT, "groups": []}}, 3, "").groups == {}
+
+
+ENTRY = {
+    "record_id": 7,
+    "process_group": ["0", "default_pg"],
+    "collective_seq_id": 8,
+    "profiling_name": "gloo:all_reduce",
+    "retired": True,
+}
+
+
+def test_the_last_operation_of_a_rank_that_ended_badly_may_have_failed(tmp_path):
+    for rank, reason in ((0, "end"), (1, "step")):
+        dump = {"entries": [{**ENTRY, "record_id": 6}, ENTRY], KEY: {**REPORT, "reason": reason}}
+        (tmp_path / f"rank{rank}.{reason}.json").write_text(json.dumps(dump))
+    folder = read_folder(str(tmp_path))
+    (end,), (step,) = folder.ends, folder.dumps
+    assert [entry.is_complete for entry in end.entries] == [True, False]
+    assert [entry.is_complete for entry in step.entries] == [True, True]
+
+
 def test_a_file_that_has_neither_is_no_dump():
     with pytest.raises(DumpError):
         parse_dump({KEY: {}}, 0, "")

@@ -16,7 +16,7 @@ from .deaths import ABORT, CONSEQUENCES, GONE, SILENCE_S, STOPPED, Death, deaths
 from .exceptions import PEER_LOST, TIMEOUT, ranks_of_barrier
 
 CULPRIT, CANNOT_TELL, STOPPED_FROM_OUTSIDE = "culprit", "cannot tell", "stopped from outside"
-LEFT, ABSENT, NEVER_STARTED = "left", "absent", "never started"
+LEFT, ABSENT, NEVER_STARTED, NOBODY = "left", "absent", "never started", "nobody else"
 
 _TOGETHER_NS, _CLOCKS_NS, _TOUCH_NS = 1_000_000_000, 100_000_000, 2_500_000_000
 _SIGNALS_NS = 500_000_000  # a signal to a rank that waits in C is noticed a fifth of a second later
@@ -61,7 +61,7 @@ def death_verdict(statuses: Sequence[RankStatus]) -> DeathVerdict | None:
     deaths = _with_silent_ranks(deaths_of(statuses), statuses)
     if not any(_is_bad(death) for death in deaths):
         return None
-    base = DeathVerdict(CANNOT_TELL, "nobody else", deaths, tuple(statuses))
+    base = DeathVerdict(CANNOT_TELL, NOBODY, deaths, tuple(statuses))
     return next((answer for rule in _RULES if (answer := rule(base)) is not None), base)
 
 

@@ -54,7 +54,8 @@ def groups_of_entries(dumps: Sequence[Dump], world: tuple[int, ...]) -> Mapping[
     groups = {}
     for (name, description), users in keys.items():
         by_use = Group(name, description, world if description == WORLD else tuple(sorted(users)), is_exact=False)
-        exact = {dump.rank: dump.groups[name] for dump in dumps if dump.rank in users and name in dump.groups}
+        with_members = [dump for dump in dumps if dump.rank in users and dump.rank in dump.groups.get(name, ())]
+        exact = {dump.rank: dump.groups[name] for dump in with_members}
         by_ranks = {ranks: Group(name, description, ranks, is_exact=True) for ranks in set(exact.values())}
         for rank in users:
             ranks = exact.get(rank) or next((ranks for ranks in by_ranks if rank in ranks), ())

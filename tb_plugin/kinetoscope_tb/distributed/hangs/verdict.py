@@ -123,7 +123,7 @@ def _without_dump(graph: WaitGraph) -> Verdict | None:
 def _on_device(graph: WaitGraph) -> Verdict | None:
     """All came, and nothing differs: ranks whose device did not begin, or did not finish while others wait for them.
 
-    Where the members aren't known, as with gloo, the others may have given up.
+    With gloo, or where the members aren't known, the others may have given up.
     """
     for rank, waits in graph.waits.items():
         for wait in waits:
@@ -135,7 +135,8 @@ def _on_device(graph: WaitGraph) -> Verdict | None:
             if not_begun and 2 * len(not_begun) < len(states):
                 return Verdict(CULPRIT, "not begun", graph, not_begun, wait)
             ended_elsewhere = 2 * len(open_ranks) < len(states) and wait.operation.waits_for_all
-            if ended_elsewhere and wait.operation.group.is_exact and graph.waiters(rank):
+            is_known = wait.operation.group.is_exact and not graph.job.backends & set(RUNS_AT_ONCE)
+            if ended_elsewhere and is_known and graph.waiters(rank):
                 return Verdict(CULPRIT, "not finished", graph, open_ranks, wait)
     return None
 

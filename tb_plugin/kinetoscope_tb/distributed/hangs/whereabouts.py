@@ -71,8 +71,11 @@ def _life(status: RankStatus) -> str:
         return f"It closed its recording: {status.reason}."
     if status.state == "dead":
         return "Its process is gone, and had not closed its recording."
-    alive = "was alive" if status.state == "running" else "last wrote its journal"
+    alive = f"It {'was alive' if status.state == 'running' else 'last wrote its journal'} {status.age_s:.0f} s ago"
+    if status.is_stopped:
+        return f"{alive}, and is stopped: by SIGSTOP, by a debugger, or by Ctrl-Z in its terminal."
+    is_stopped = "" if status.is_stopped is False else "it is stopped, or "
     return (
-        f"It {alive} {status.age_s:.0f} s ago: it is stopped, or code in C holds Python's lock, or its steps are not "
-        f"that long yet. On that machine, /proc/{status.pid}/status and py-spy tell."
+        f"{alive}: {is_stopped}code in C holds Python's lock, or its steps are not that long yet. On that machine, "
+        f"/proc/{status.pid}/status and py-spy tell."
     )

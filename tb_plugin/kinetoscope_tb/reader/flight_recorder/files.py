@@ -22,7 +22,7 @@ from ...filesystem import entry_at, exists, folders, is_url, printable, stored_b
 from ...names.regex import regex
 from ..pickles.machine import PROTOCOL, PickleError
 from ..pickles.plain import plain_value
-from .hang_report import FOLDER, KEY
+from .hang_report import END, FOLDER, KEY
 from .schema import KEYS, NOT_A_DUMP, Dump, DumpError, parse_dump
 
 MOST_BYTES = 1 << 26
@@ -60,12 +60,14 @@ class DumpFolder:
         problems: What isn't used.
         statuses: The state of each rank, if it is a run that `Tracer` records.
         minutes: The last minutes of each rank that left them.
+        ends: What ranks that ended badly wrote then, by rank.
     """
 
     dumps: tuple[Dump, ...]
     problems: tuple[Problem, ...] = ()
     statuses: tuple[RankStatus, ...] = ()
     minutes: Mapping[int, LastMinutes] = field(default_factory=dict)
+    ends: tuple[Dump, ...] = ()
 
 
 def rank_in_name(name: str) -> int | None:
@@ -86,6 +88,7 @@ def read_folder(path: str) -> DumpFolder:
     statuses = () if is_url(path) else states_of_ranks(Path(path))
     files = [] if statuses and not has_reports else _files(str(Path(path, FOLDER)) if has_reports else path)
     dumps: dict[int, Dump] = {}
+    ends: dict[int, Dump] = {}
     problems = []
     for file in files[:MOST_FILES]:
         rank = rank_in_name(file.name)
@@ -97,20 +100,22 @@ def read_folder(path: str) -> DumpFolder:
             reason = error.problem if isinstance(error, TraceError) else str(error)
             problems.append(Problem(file.path, rank, reason))
             continue
-        if dump is not None:
+        if dump is not None and dump.report is not None and dump.report.reason == END:
+            ends[rank] = dump
+        elif dump is not None:
             problems += _conflict(dumps.get(rank), dump)
             dumps[rank] = max((dumps.get(rank, dump), dump), key=_newness)
         elif TORCH_NAME in file.name:
             problems.append(Problem(file.path, rank, NOT_A_DUMP))
     if len(files) > MOST_FILES:
         problems.append(Problem(path, -1, f"only the first {MOST_FILES} of its {len(files)} files are read"))
-    if not dumps and not statuses:
+    if not dumps and not ends and not statuses:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
         raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
     minutes = _minutes(path, statuses)
     statuses = tuple(_with_last_step(status, minutes.get(status.rank)) for status in statuses)
-    in_order = tuple(dumps[rank] for rank in sorted(dumps))
-    return DumpFolder(in_order, (*problems, *_notes(dumps)), statuses, minutes)
+    in_order, ends_in_order = (tuple(items[rank] for rank in sorted(items)) for items in (dumps, ends))
+    return DumpFolder(in_order, (*problems, *_notes(dumps)), statuses, minutes, ends_in_order)
 
 
 def _minutes(path: str, statuses: Sequence[RankStatus]) -> dict[int, LastMinutes]:

@@ -12,6 +12,8 @@ from typing import Any
 from .values import integer, is_library, number, text
 
 FOLDER, KEY = "hang", "kinetoscope_hang"
+END = "end"
+"""The reason of a report by a rank that ended badly."""
 _MOST_LINES, _MOST_MARKERS = 64, 64
 _MOST_RANKS = 1 << 20
 _OPERATIONS = ("send", "recv")
@@ -71,7 +73,7 @@ class HangReport:
         written_ns: When it was written, in ns since 1970.
         step: The step's number.
         step_s: For how long the step lasts.
-        reason: `step`, or the signal to which the process doesn't react.
+        reason: `step`, the signal to which the process doesn't react, or `end`.
         stack: Of the training's thread, the innermost line first.
         message: The send or receive that this thread is in, which gloo's recorder lacks: (send or recv, the other rank;
             None if it may be any); None if it is in none.

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .hang_report import KEY, HangReport, hang_report
+from .hang_report import END, KEY, HangReport, hang_report
 from .values import integer, is_library, source_line, text, text_list
 
 KEYS = ("version", "pg_status", "pg_config", "entries")
 NOT_A_DUMP = "it isn't a dump of torch's flight recorder"
-_MOST_DIMENSIONS, _LARGEST = 64, 1 << 63
+_MOST_DIMENSIONS, _LARGEST, _MOST_RANKS = 64, 1 << 63, 1 << 20
 _WORLD = ("0", "default_pg")
 
 
@@ -76,7 +76,7 @@ class Dump:
         rank: The rank, from the file's name.
         path: The file.
         version: The version of the format, such as 2.10.
-        groups: The ranks of each process group by its name; those of gloo aren't recorded.
+        groups: The ranks of each process group by its name; of those of gloo, `Tracer` alone writes them.
         last_enqueued: The last collective that was issued, by the number of the group in this process.
         entries: Oldest first.
         unreadable: Entries that can't be read.
@@ -107,9 +107,12 @@ def parse_dump(value: object, rank: int, path: str) -> Dump:
         raise DumpError("its entries aren't a list")
     entries = [entry for item in items if (entry := _entry(item)) is not None]
     entries.sort(key=lambda entry: entry.record_id)
-    groups, last_enqueued = _groups(value.get("pg_config")), _last_enqueued(value.get("pg_status"))
+    groups = {**_groups(value.get("pg_config")), **_groups_of_report(value.get(KEY))}
+    last_enqueued = _last_enqueued(value.get("pg_status"))
     version, unreadable = text(value.get("version")), len(items) - len(entries)
     entries += _message_entries(rank, entries, report)
+    if report is not None and report.reason == END and entries:
+        entries[-1] = replace(entries[-1], is_complete=False)  # gloo's that failed looks like one that completed
     return Dump(rank, path, version, groups, last_enqueued, tuple(entries), unreadable, report)
 
 
@@ -214,13 +217,24 @@ def _groups(config: object) -> dict[str, tuple[int, ...]]:
     return groups
 
 
+def _groups_of_report(report: object) -> dict[str, tuple[int, ...]]:
+    """The ranks of each group by its name, as `Tracer` wrote them."""
+    groups = report.get("groups") if isinstance(report, dict) else None
+    items = groups.items() if isinstance(groups, dict) else ()
+    return {text(name): members for name, value in items if (members := _ranks(value))}
+
+
 def _ranks(value: object) -> tuple[int, ...]:
-    """The ranks of a list, or of a text such as "[0, 1]"."""
+    """The ranks of a list, or of a text such as "[0, 1]"; none if one isn't valid.
+
+    torch 2.13 writes numbers without a meaning for groups that gloo has split.
+    """
     parts: Sequence[Any] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, str):
         parts = [part.strip() for part in value.strip("[] ").split(",")]
     ranks = [integer(part) for part in parts]
-    return tuple(rank for rank in ranks if rank is not None) if all(r is not None and r >= 0 for r in ranks) else ()
+    valid_ranks = tuple(rank for rank in ranks if rank is not None and 0 <= rank < _MOST_RANKS)
+    return valid_ranks if len(valid_ranks) == len(ranks) else ()
 
 
 def _last_enqueued(status: object) -> dict[int, int]:

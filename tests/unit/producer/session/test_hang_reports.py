@@ -64,6 +64,20 @@ def report(file):
     return json.loads(file.read_text())["kinetoscope_hang"]
 
 
+def test_a_rank_that_ends_badly_writes_its_collectives(tmp_path, monkeypatch):
+    training, calls = Training(tmp_path), [["train.py", 88, "__main__.train"]]
+    training.reports.write_end(calls)
+    assert training.names == []  # it has none
+    monkeypatch.setattr(hang_reports, "flight_recorder_dump", lambda: b'{"entries": [7]}')
+    monkeypatch.setattr(hang_reports, "group_ranks", lambda: {"0": [0, 3]})
+    training.reports.write_end(calls)
+    assert training.names == ["rank3.end.json"]
+    assert json.loads((tmp_path / "hang/rank3.end.json").read_text())["entries"] == [7]
+    facts = report(tmp_path / "hang/rank3.end.json")
+    assert (facts["reason"], facts["groups"], facts["stack"]) == ("end", {"0": [0, 3]}, [[*calls[0], 0.0]])
+    assert training.news == []
+
+
 def test_a_report_says_where_the_training_is(tmp_path):
     training = Training(tmp_path)
     training.log.begin("save checkpoint", (), None)

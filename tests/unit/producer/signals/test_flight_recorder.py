@@ -2,7 +2,7 @@ import json
 import pickle
 from types import SimpleNamespace
 
-from kinetoscope.signals.flight_recorder import MOST_BYTES, flight_recorder_dump
+from kinetoscope.signals.flight_recorder import MOST_BYTES, flight_recorder_dump, group_ranks
 
 DUMP = {"version": "2.4", "entries": [{"record_id": 0, "process_group": ("0", "default_pg")}]}
 
@@ -30,3 +30,11 @@ def test_of_a_very_large_ring_only_open_operations_stay():
 
 def test_without_a_recorder_the_dump_is_empty():
     assert flight_recorder_dump(SimpleNamespace()) == b"{}"
+
+
+def test_the_ranks_of_groups_are_in_the_order_of_the_group():
+    world = SimpleNamespace(
+        pg_names={"a": "0", "b": "1"}, pg_group_ranks={"a": {0: 0, 1: 1}, "b": {4: 1, 6: 0}, "c": {}}
+    )
+    assert group_ranks(SimpleNamespace(_world=world)) == {"0": [0, 1], "1": [6, 4]}
+    assert group_ranks(SimpleNamespace()) == {}
