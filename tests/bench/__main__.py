@@ -240,7 +240,7 @@ def report_blind(arguments: argparse.Namespace) -> None:
     from blind import judge
 
     seeds = range(arguments.seed, arguments.seed + arguments.seeds)
-    verdicts = judge.run(seeds, [arguments.only] if arguments.only else [], arguments.write)
+    verdicts = judge.run(seeds, [arguments.only] if arguments.only else [], arguments.write, arguments.without)
     print("\n".join(judge.table(list(verdicts))))
 
 
@@ -280,6 +280,9 @@ def main() -> None:
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
+    parser.add_argument(
+        "--without", nargs="+", choices=("steps", "shapes"), default=(), help="what recordings of simulated jobs lack"
+    )
     parser.add_argument("--pairs", action="store_true", help="measure nothing but predictions of changes")
     parser.add_argument("--seconds", type=int, default=1_800, help="how long to measure changes that are predicted")
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from . import devices as dv
 from .machine import Pace, Process
-from .recording import document, write
+from .recording import document, without, write
 from .training import Training, simulate, step_ns
 
 HEALTHY, UNKNOWN = "healthy", "unknown"  # besides the causes of `words.CAUSES`
@@ -57,12 +57,14 @@ class Case:
             return 0.0
         return 1 - step_ns(simulate(self.mended), self.mended.steps) / self.step_ns
 
-    def record(self, folder: Path) -> Path:
-        """Write its recording: a file, or a folder with a file per rank."""
+    def record(self, folder: Path, lacks: Sequence[str] = ()) -> Path:
+        """Write its recording: a file, or a folder with a file per rank. `lacks`: `steps`, `shapes`."""
         for process in self.processes:
             contents = document(
                 process, self.job.device, self.job.devices, self.job.ranks, has_stacks=self.job.has_stacks
             )
+            for part in lacks:
+                contents = without(contents, part)
             path = write(self.damage(contents) if self.damage else contents, folder, process.rank)
         return folder if self.job.ranks > 1 else path
 

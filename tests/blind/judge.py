@@ -126,14 +126,16 @@ def _outcome(case: Case, first: Claim) -> str:
     return "vague" if names_cause(case, first) else "wrong"
 
 
-def run(seeds: Iterable[int], kinds: Iterable[str] = (), keep: Path | None = None) -> Iterator[Verdict]:
-    """Record and judge the cases that seeds draw, kind by kind. `keep`: where recordings stay."""
+def run(
+    seeds: Iterable[int], kinds: Iterable[str] = (), keep: Path | None = None, lacks: Sequence[str] = ()
+) -> Iterator[Verdict]:
+    """Record and judge the cases that seeds draw, kind by kind. `keep`: where recordings stay; `lacks`: of each of them."""
     seeds = list(seeds)
     for name in list(kinds) or KINDS:
         for seed in seeds:
             case = drawn(name, seed)
             with tempfile.TemporaryDirectory() as folder:
-                path = case.record((keep or Path(folder)) / f"{name}_{seed}")
+                path = case.record((keep or Path(folder)) / f"{name}_{seed}", lacks)
                 yield judge(case, answer(path))
 
 

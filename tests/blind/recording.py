@@ -42,6 +42,21 @@ def document(process: Process, device: Device, devices: int, ranks: int, *, has_
     return {**head, "traceEvents": events_of(process, has_stacks=has_stacks), "traceName": "trace.json"}
 
 
+def without(contents: dict[str, Any], part: str) -> dict[str, Any]:
+    """The file as it is recorded without steps or without shapes."""
+    if part == "steps":
+        events = [event for event in contents["traceEvents"] if not event["name"].startswith("ProfilerStep#")]
+        return {**contents, "traceEvents": events}
+    arguments = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+    events = [
+        {**event, "args": {name: value for name, value in event["args"].items() if name not in arguments}}
+        if "args" in event
+        else event
+        for event in contents["traceEvents"]
+    ]
+    return {**contents, "record_shapes": 0, "traceEvents": events}
+
+
 def write(contents: dict[str, Any], folder: Path, rank: int) -> Path:
     """Write a file under the name that a recorder gives it."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ def test_a_single_step_says_who_came_last_how_often():
     (row,) = advice_of(run_of(simulated(Truth(ranks=4, steps=1, late={(2, None): 5_000_000}, jitter_ns=0, noise=0.0))))
     assert (row["rule"], row["confidence"], row["view"], row["filter"]) == ("last_rank", "low", "rank_waits", "rank2")
     assert row["title"].startswith("Rank 2 was last at ")
-    assert row["title"].endswith("the others waited 15 ms in total.")
+    assert row["title"].endswith("the others waited 15 ms in total. It computes 5 ms longer.")
     assert "Each rank recorded at most 1 complete step." in row["evidence"]
     assert row["saving_ns"] is None
 

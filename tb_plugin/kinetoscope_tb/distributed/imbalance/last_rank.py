@@ -1,4 +1,8 @@
-"""Who came last to collectives, where there are too few steps to call a rank slow: a sentence of low confidence."""
+"""Who came last to collectives, where there are too few steps to call a rank slow: a sentence of low confidence.
+
+A recording whose steps aren't marked is one step. What the last rank does longer than the others in it is named as the
+cause if it explains most of the time for which they waited.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,12 @@ import polars as pl
 from ...names import text
 from ..run import Ranks
 from .collective_waits import collective_waits
+from .late_rank import action, does, of_work
+from .step_times import step_rows
+from .stragglers import differences
 
 _LEAST_FRAC = 0.02  # of the step: shorter waits delay no rank
+_MOSTLY = 0.5  # of the wait
 _ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank from a one-off."
 
 
@@ -52,6 +60,7 @@ def _unclear(collectives: pl.DataFrame) -> str:
 
 def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Ranks) -> dict[str, Any]:
     first, *others = waits.to_dicts()
+    cause = _cause(first, ranks)
     numbers = dict(ranks.workers.select("worker", "rank").rows())
     called = f"Rank {numbers[first['last']]}"
     evidence = (
@@ -62,28 +71,38 @@ def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Rank
         named = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
         spent = sum(row["wait_ns"] for row in others)
         evidence += f" Last at other collectives: {named}, for {text.time(spent)} of waiting."
-    return _row(
+    because = f". It {does(cause)}" if cause else ""
+    title = (
         f"{called} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
-        f"{text.time(first['wait_ns'])} in total.",
-        evidence + unclear,
-        first["last"],
-        ranks,
+        f"{text.time(first['wait_ns'])} in total{because}."
     )
+    what_to_do = f"{action(cause)} {_ACTION}" if cause else _ACTION
+    return _row(title, evidence + unclear + (of_work(cause) if cause else ""), what_to_do, first["last"], ranks)
+
+
+def _cause(last: dict[str, Any], ranks: Ranks) -> dict[str, Any] | None:
+    """What the rank does longer than the others, as a row of VERDICTS; None unless that explains most of the wait."""
+    device = dict(ranks.workers.select("worker", "device").rows())[last["last"]]
+    member = ranks.workers.filter(pl.col("worker") == last["last"])["member"].min()
+    row = differences(step_rows(ranks), member)  # type: ignore[arg-type]  # the worker has a trace
+    if row is None or row["part_ns"] < _MOSTLY * last["each_ns"]:
+        return None
+    return {**row, "device": device}
 
 
 def _together(count: int, whole: int, ranks: Ranks) -> dict[str, Any]:
     title = f"No rank held the others up for long: at {text.times(count, 'collective')} they waited {text.time(whole)}."
-    return _row(title, "That is the sum over all ranks.", None, ranks)
+    return _row(title, "That is the sum over all ranks.", "There is nothing to do.", None, ranks)
 
 
-def _row(title: str, evidence: str, worker: str | None, ranks: Ranks) -> dict[str, Any]:
+def _row(title: str, evidence: str, what_to_do: str, worker: str | None, ranks: Ranks) -> dict[str, Any]:
     steps = ranks.steps.filter("is_complete").group_by("member").len()["len"].max() or 0
     recorded = text.times(int(steps), "complete step")  # type: ignore[arg-type]
     return {
         "rule": "no_last_rank" if worker is None else "last_rank",
         "title": title,
         "evidence": f"{evidence} Each rank recorded at most {recorded}.",
-        "action": _ACTION,
+        "action": what_to_do,
         "saving_ns": None,
         "confidence": "low",
         "view": "rank_waits",

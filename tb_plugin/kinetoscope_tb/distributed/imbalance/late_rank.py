@@ -62,12 +62,16 @@ def title(row: Mapping[str, Any], communication_ns: int) -> str:
         communication_ns: The other ranks' exposed communication per step.
     """
     name = name_of(row)
-    does = _DOES[row["cause"]].format(text.time(max(0, row["part_ns"])))
     waits = f"{text.time(row['cost_ns'])} of each step wait for it"
     if row["cost_ns"] <= communication_ns:
         waits = f"{_of_two(row['cost_ns'], communication_ns)} of communication wait for it"
     average = "on average " if row["slow_steps"] < row["steps"] else ""
-    return f"{name[0].upper()}{name[1:]} {does} in {_when(row)}: {average}{waits}."
+    return f"{name[0].upper()}{name[1:]} {does(row)} in {_when(row)}: {average}{waits}."
+
+
+def does(row: Mapping[str, Any]) -> str:
+    """What the rank does longer than the others, as a predicate."""
+    return _DOES[row["cause"]].format(text.time(max(0, row["part_ns"])))
 
 
 def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
@@ -92,7 +96,7 @@ def evidence(row: Mapping[str, Any]) -> str:
     return (
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
         f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. Noise explains "
-        f"{text.time(row['threshold_ns'])} in the typical step.{_of_work(row)}"
+        f"{text.time(row['threshold_ns'])} in the typical step.{of_work(row)}"
     )
 
 
@@ -138,7 +142,7 @@ def _has_more_work(row: Mapping[str, Any]) -> bool:
     return any(part is not None and part > 1 + _LEAST_MORE_FRAC for part in fractions)
 
 
-def _of_work(row: Mapping[str, Any]) -> str:
+def of_work(row: Mapping[str, Any]) -> str:
     """Whether a rank that computes longer has more to compute."""
     if row["cause"] != CAUSES["computation_ns"] or row["launches_frac"] is None:
         return ""

@@ -89,20 +89,44 @@ def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=VERDICTS), *(_of_stage(part) for _, part in rows.group_by("stage"))])
 
 
+def differences(rows: pl.DataFrame, member: int) -> dict[str, Any] | None:
+    """The columns of VERDICTS from `cause` on for one rank, as if it was late in all of its steps, be they few.
+
+    Args:
+        rows: `step_rows`.
+        member: The rank's trace.
+
+    Returns:
+        None where the rank has no step in common with others of its stage, or no wait is known.
+    """
+    stages = [part for _, part in rows.group_by("stage") if member in part["member"]]
+    matrix = _matrix(pl.concat(stages)) if stages else None
+    if matrix is None or member not in matrix.members or len(matrix.members) < 2:
+        return None
+    row = matrix.members.index(member)
+    over = excess(matrix.own)
+    is_late = ~np.isnan(over) & (np.arange(len(over)) == row)[:, None]
+    return {name: values[row] for name, values in _in_late_steps(matrix, over, is_late).items()}
+
+
 def _of_stage(rows: pl.DataFrame) -> pl.DataFrame:
-    rows_with_wait = own_parts(rows.filter("is_complete"))
-    first = rows_with_wait.group_by("worker").agg(first=pl.col("member").min())
-    rows_with_wait = rows_with_wait.join(first, "worker").with_columns(
-        column=pl.struct("place", "step").rank("dense") - 1
-    )
-    shared = rows_with_wait.filter(pl.len().over("column") > 1)
-    matrix = _matrix(shared)
+    matrix = _matrix(rows)
     if len(matrix.members) < 2 or matrix.own.shape[1] < FEWEST_STEPS:
         return pl.DataFrame(schema=VERDICTS)
     return _judge(matrix)
 
 
 def _matrix(rows: pl.DataFrame) -> _Matrix:
+    """Of the complete steps that two ranks have in common, with a known wait."""
+    rows_with_wait = own_parts(rows.filter("is_complete"))
+    first = rows_with_wait.group_by("worker").agg(first=pl.col("member").min())
+    rows_with_wait = rows_with_wait.join(first, "worker").with_columns(
+        column=pl.struct("place", "step").rank("dense") - 1
+    )
+    return _matrix_of(rows_with_wait.filter(pl.len().over("column") > 1))
+
+
+def _matrix_of(rows: pl.DataFrame) -> _Matrix:
     members = sorted(set(rows["first"].to_list()))
     columns = sorted(set(rows["column"].to_list()))
     row = np.searchsorted(members, rows["first"].to_numpy())
