@@ -1,5 +1,6 @@
 """The graph of waits against the recorded times, against programs whose truth is known, and against a slow search."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
+from kinetoscope_tb.critical_path.host_pace import HostPace
 from kinetoscope_tb.critical_path.names import Names, Places
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
@@ -56,7 +58,8 @@ def test_unchanged_delays_give_the_recorded_times(builder):
 def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, together):
     trace = builder.build()
     explained = path_explanation(trace)
-    graph, what_if = explained.graph, explained.what_if
+    graph = explained.graph
+    what_if = replace(explained.what_if, pace=HostPace(0.0, np.zeros(graph.nodes.boundaries.time.size)))
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
         saved = what_if.saved_by_part(percent)

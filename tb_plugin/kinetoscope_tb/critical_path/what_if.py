@@ -5,6 +5,9 @@ ahead of the device in one step is still ahead in the next, so work that is part
 it holds back in the long run. Nothing else changes: the same work runs in the same order on the same threads and
 streams, and waits for the same things. So other paths become critical by themselves, and shortening work that is hidden
 behind other work saves nothing. Nodes before the first step's start keep their times, so no step ends later.
+
+The host may be steps ahead of the device when the recording begins. Without the work of the device, it would be as long
+as the recorded steps before it is the bound. So on average no step is shorter than the host's own time for it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ..trace import Trace
 from .classes import BETWEEN_ROWS, CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
 from .edges import Kind
 from .graph import Graph
+from .host_pace import HostPace
 
 _find_places_after = Function("places_after")
 _simulate_steps = Function("simulate_steps")
@@ -64,6 +68,7 @@ class WhatIf:
             themselves.
         window: Where the first step and the first one that counts begin in the graph's order of nodes, and the number
             of nodes at the end.
+        pace: The host's own time for a step.
     """
 
     graph: Graph
@@ -71,6 +76,7 @@ class WhatIf:
     part: Codes
     counted_range: tuple[int, int]
     window: Ints
+    pace: HostPace
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: Codes | None = None) -> WhatIf:
@@ -79,7 +85,14 @@ class WhatIf:
         nodes, steps, window = graph.nodes, counted_steps(trace), np.empty(2, np.int64)
         _find_places_after(nodes.order, nodes.time, start[[0, steps[0]]], window)
         own = own_classes(trace, graph) if parts is None else parts
-        return cls(graph, end - start, own, (steps[0], steps[-1] + 1), np.append(window, nodes.time.size))
+        return cls(
+            graph,
+            end - start,
+            own,
+            (steps[0], steps[-1] + 1),
+            np.append(window, nodes.time.size),
+            HostPace.of(trace, graph, own),
+        )
 
     def delays(self) -> Ints:
         """Each node's own delay plus the lag of its driving edge, as on a path.
@@ -147,7 +160,17 @@ class WhatIf:
         last = np.maximum(_least_of_later(since[:, after - first :]), within[:, -1:])
         savings = np.diff(np.hstack([_least_of_later(before), within, last]), axis=1, prepend=0)
         savings[:, first] = within[:, 0]
-        return np.minimum(savings, self.recorded)
+        savings = np.minimum(savings, self.recorded)
+        shortest = self.pace.shortest(variant, variants, percents & ~WAITS)
+        savings[:, first:after] = self._at_host_pace(savings[:, first:after], shortest)
+        return savings
+
+    def _at_host_pace(self, savings: NDArray[np.int64], shortest: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The savings of the counted steps, less where their mean is more than the host's time for a step allows."""
+        mean = savings.mean(axis=1)
+        most = np.maximum(self.recorded[slice(*self.counted_range)].mean() - shortest, 0.0)
+        share = np.divide(most, mean, out=np.ones_like(mean), where=mean > most)
+        return np.where(share[:, None] < 1, np.floor(savings * share[:, None]).astype(np.int64), savings)
 
     def _earlier(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""

@@ -46,6 +46,17 @@ def test_half_of_what_is_partly_hidden_saves_until_the_device_is_always_busy():
     assert row["step_ns"] == pytest.approx(16 * MS, rel=0.01)  # 11 ms of loading are hidden behind 16 ms of the device
 
 
+def test_no_step_gets_shorter_than_the_host_takes_for_it():
+    """The host launches each step in 3 ms, half of it without a profiler; the device, at first behind, takes 8 ms."""
+    builder = TraceBuilder().kernel("before", 0, 40 * MS)
+    for step in range(4):
+        start = MS + step * 3 * MS
+        builder.step(step, start, 3 * MS).op("aten::mm", start, 3 * MS).launch(start + MS, 5 * US, step + 1)
+        builder.kernel("gemm", (40 + step * 8) * MS, 8 * MS, step + 1)
+    parts = critical_path(builder.build(), percent="100")
+    assert parts.filter(pl.col("part") == "computation")["saved_ns"].item() == pytest.approx(6.5 * MS, rel=0.01)
+
+
 def test_rules_that_are_chosen_together_add_up_on_one_path():
     trace = loading()
     together = what_if(trace, less="data_loading:50,copies:100").row(0, named=True)
