@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from .errors import ProfilerBusyError, RecorderError, SaveError, ScheduleError, UsageError
     from .handler import trace_handler
     from .profiling.memory_history import MemoryHistory
-    from .scheduling.schedule import Cyclic, cyclic
-    from .scheduling.trigger import on_request
+    from .scheduling.schedule import Cyclic, cyclic, on_request
     from .tracer import Tracer, current
 
 __all__ = [
@@ -71,7 +70,7 @@ _MODULES = {
     "current": ".tracer",
     "cyclic": ".scheduling.schedule",
     "load_ipython_extension": ".integrations.ipython",  # what `%load_ext kinetoscope` calls
-    "on_request": ".scheduling.trigger",
+    "on_request": ".scheduling.schedule",
     "trace_handler": ".handler",
 }
 

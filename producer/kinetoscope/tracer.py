@@ -42,9 +42,9 @@ from .progress import Progress, ProgressCounter
 from .sampling.environment_probe import EnvironmentProbe
 from .sampling.scalars import Curves
 from .sampling.system_sampler import KINDS, SystemSampler
+from .scheduling.budget import Budget, budget_from
 from .scheduling.request import Request
-from .scheduling.schedule import WindowLimit, describe_schedule
-from .scheduling.trigger import on_request
+from .scheduling.schedule import WindowLimit, describe_schedule, on_request
 from .session.ending import ending, uncaught_exception
 from .session.memory_recorder import MemoryRecorder
 from .session.recording import Recording, WindowCallbacks
@@ -105,6 +105,10 @@ class Tracer:
             of this process is continued instead.
         schedule: What to do in each step: `cyclic(...)`, `torch.profiler.schedule(...)`, or any such function. Without
             one, everything inside the `with` is one window.
+        budget: What recording may cost: a share of the training's time, such as `0.5%`, bytes a day, such as
+            `2 GB/day`, or both with a comma between. The Tracer then chooses which steps to record, in place of a
+            schedule: the first steady ones, those that have become slower, those with inputs of a new size, and those
+            after torch.compile compiled again.
         enabled: False makes a Tracer that does nothing.
         ranks: The ranks that record, by default all: numbers, `0,8-15`, `per-node`, `per-group:tp`, or a function of
             a rank.
@@ -176,6 +180,7 @@ class Tracer:
         *,
         run: str | Run | None = None,
         schedule: Schedule | None = None,
+        budget: str | None = None,
         enabled: bool = True,
         ranks: Ranks | None = None,
         remote: str | None = None,
@@ -212,7 +217,7 @@ class Tracer:
         system_interval_s: float = 0.5,
         progress: Progress | None = None,
     ) -> None:
-        self._enabled, self._schedule, self._error_log = enabled, schedule, ErrorLog()
+        self._schedule, self._budget = _schedule_and_budget(schedule, budget)
         options = Options(
             activities=None if activities is None else tuple(activities),
             record_shapes=record_shapes,
@@ -230,13 +235,13 @@ class Tracer:
                 gpu_counters=tuple(gpu_counters),
             ),
         )
-        options = options.supported_options() if enabled else options
+        self._enabled, self._error_log = enabled, ErrorLog()
         self._selection, self._curves = Selection(ranks), Curves(scalars=enabled and scalars)
         destination = Destination(file=file, remote=remote, remote_file=remote_file, keep=keep, overwrite=overwrite)
         counter = ProgressCounter(progress)
         self._trace_writer = trace_writer = self._make_trace_writer(logdir, run, destination, on_saved)
         self._recording = recording = Recording(
-            options=options,
+            options=options.supported_options() if enabled else options,
             counter=counter,
             annotations=Annotations(EventLog(), Ranges()),
             callbacks=_window_callbacks(on_trace_ready, on_window, options.profiler.get("custom_trace_id_callback")),
@@ -250,7 +255,7 @@ class Tracer:
         )
         self._supervisor.report_hangs(hang_after_s)
         self._make_probe(system, system_interval_s)
-        keeps_events = schedule is None and not trace_only if keep_events is None else keep_events
+        keeps_events = self._schedule is None and not trace_only if keep_events is None else keep_events
         self._make_loop(WindowLimit(max_window_s), keeps_events=keeps_events)
 
     def _make_trace_writer(
@@ -265,8 +270,8 @@ class Tracer:
             run if isinstance(run, Run) else Run(run, folder, overwrite=destination.overwrite),
             self._error_log,
             destination,
-            facts={"schedule": describe_schedule(self._schedule)},
-            on_saved=partial(_on_saved, self._curves, checked_callback("on_saved", on_saved)),
+            facts={"schedule": describe_schedule(self._schedule) if self._budget is None else str(self._budget)},
+            on_saved=partial(self._on_saved, checked_callback("on_saved", on_saved)),
             selection=self._selection,
         )
 
@@ -276,11 +281,13 @@ class Tracer:
 
     def _make_loop(self, limit: WindowLimit, *, keeps_events: bool) -> None:
         recording, supervisor = self._recording, self._supervisor
+        if self._budget is not None:
+            supervisor.record_by_budget(self._budget)
         self._curves.attach(self._trace_writer.rank_and_folder, supervisor.step_consumers)
         actions = StepActions(self._schedule, limit, recording, supervisor)
         self._controller = WindowController(recording, actions, supervisor, self._probe, keeps_events=keeps_events)
         self._results = ProfilerResults(recording, self._controller, is_enabled=self._enabled)
-        chores = (
+        chores: tuple[Callable[[], None], ...] = (
             self._trace_writer.resolve,
             self._probe.start,
             self._annotations.ranges.drop_finished,
@@ -289,6 +296,8 @@ class Tracer:
             recording.memory.flush,
             self._trace_writer.poll,
         )
+        if supervisor.budgeted_windows is not None:
+            chores = (*chores, supervisor.budgeted_windows.poll)
         self._loop = StepLoop(recording, self._controller, supervisor, chores)
 
     @property
@@ -484,11 +493,24 @@ class Tracer:
 
     def _no_window_reason(self) -> str | None:
         """Return why no window was recorded although nothing failed; None if one was recorded, or something failed."""
-        if self._trace_writer.recorded or self._error_log.count or self._schedule is on_request:
+        if self._trace_writer.recorded or self._error_log.count:
+            return None
+        if self._schedule is on_request and self._supervisor.budgeted_windows is None:
             return None
         if not self._selection.is_selected:
             return self._selection.empty_reason(current_rank_info())
-        return self._controller.actions.no_window_reason()
+        windows = self._supervisor.budgeted_windows
+        return self._controller.actions.no_window_reason() if windows is None else windows.no_window_reason()
+
+    def _on_saved(
+        self, callback: Callable[[Path, Mapping[str, Any]], object] | None, path: Path, window: Mapping[str, Any]
+    ) -> None:
+        """Add a saved trace to the curves and to what recording cost, and call the program's callback."""
+        self._curves.window(path, int(window.get("span") or 0))
+        if self._supervisor.budgeted_windows is not None:
+            self._supervisor.budgeted_windows.add_saved(window)
+        if callback is not None:
+            callback(path, window)
 
     # Steps and epochs
 
@@ -756,6 +778,19 @@ def _make_way() -> None:
     tracer._close("another Tracer")
 
 
+def _schedule_and_budget(schedule: Schedule | None, budget: str | None) -> tuple[Schedule | None, Budget | None]:
+    """Return the schedule, and the budget or None; with one, requests alone begin windows.
+
+    Raises:
+        UsageError: It isn't one, or there is a schedule, too.
+    """
+    if budget is None:
+        return schedule, None
+    if schedule is not None and schedule is not on_request:
+        raise UsageError("budget=… chooses the steps to record, and so does schedule=…: give the Tracer one of them.")
+    return on_request, budget_from(budget)
+
+
 def _window_callbacks(
     on_trace_ready: Callable[[Tracer], object] | None,
     on_window: Callable[[profile], object] | None,
@@ -772,12 +807,3 @@ def _window_callbacks(
         checked_callback("on_window", on_window),
         checked_callback("custom_trace_id_callback", trace_id),
     )
-
-
-def _on_saved(
-    curves: Curves, callback: Callable[[Path, Mapping[str, Any]], object] | None, path: Path, window: Mapping[str, Any]
-) -> None:
-    """Add a saved trace to the curves, and call the program's callback."""
-    curves.window(path, int(window.get("span") or 0))
-    if callback is not None:
-        callback(path, window)

@@ -119,7 +119,11 @@ KINDS = {
         _readers("kinetoscope_tb.discovery.pattern_files"), frozenset({BESIDE}), _patterns
     ),
     "manifest": FileKind(
-        _readers("kinetoscope_tb.discovery.manifest_notes", "kinetoscope.output.manifest"),
+        _readers(
+            "kinetoscope_tb.discovery.manifest_notes",
+            "kinetoscope.output.manifest",
+            "kinetoscope.session.budgeted_windows",
+        ),
         frozenset({"test_jobs.py", "test_run_folder.py", BESIDE}),
         _manifest,
     ),

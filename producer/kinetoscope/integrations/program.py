@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import runpy
 import sys
 import threading
@@ -36,8 +37,12 @@ def main(words: Sequence[str]) -> None:
 
     options = _parser().parse_args(words)
     schedule = cyclic(wait=options.wait, warmup=options.warmup, active=options.active)
+    when = {"budget": options.budget} if options.budget else {"schedule": schedule}
     own = {"run": options.run, "with_stack": options.stacks, "slow_step": options.slow_step}
-    recording = ProgramRecording(Loop(options.logdir, {**own, "schedule": schedule}))
+    try:
+        recording = ProgramRecording(Loop(options.logdir, {**own, **when}))
+    except RecorderError as error:
+        _parser().error(str(error))
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         _parser().error("Name the program: a script, or -m and a module.")
@@ -64,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--warmup", type=int, default=2, help="steps that the profiler warms up; by default 2")
     parser.add_argument("--active", type=int, default=3, help="steps to record; by default 3")
     parser.add_argument("--stacks", action="store_true", help="record Python calls too; traces are many times larger")
+    parser.add_argument(
+        "--budget",
+        default=os.environ.get("KINETOSCOPE_BUDGET"),
+        help="choose the steps to record, and spend no more than this, such as '0.5%%, 2 GB/day', in place of --wait, "
+        "--warmup and --active; by default the environment variable KINETOSCOPE_BUDGET",
+    )
     parser.add_argument("--slow-step", type=float, help="also record after a step that took so many times the usual")
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="the script or module, and its arguments")

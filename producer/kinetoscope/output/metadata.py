@@ -41,6 +41,7 @@ class Window:
         reason: `schedule`, or the source of the request (`file`, `signal`, `slow_step`, `request`, `page`, …); or what
             ended it early: `end` of the program's `with`, `exit`, `exception: <class>`, a signal such as `sigterm`,
             `another profiler`.
+        why: What made the recorder choose these steps, as a sentence without its period; None if it didn't.
         is_complete: Whether it ended as planned.
         started_ns: Unix time when it began.
         ended_ns: Unix time when it ended.
@@ -52,6 +53,7 @@ class Window:
     is_last_step_whole: bool
     steps_completed: int
     reason: str
+    why: str | None
     is_complete: bool
     started_ns: int | None
     ended_ns: int

@@ -120,6 +120,8 @@ class TraceWriter:
         self._failures = 0
         self.reason = "schedule"
         """The reason of the next window."""
+        self.why: str | None = None
+        """What made the recorder choose the steps of the next window; None if it didn't."""
         self.options: Mapping[str, Any] = {}
         """The profiler's options in the next window."""
         self.saved: list[Path] = []
@@ -505,6 +507,7 @@ class TraceWriter:
             is_last_step_whole=is_whole,
             steps_completed=steps_completed,
             reason=self.reason,
+            why=self.why,
             is_complete=is_complete,
             started_ns=started_ns,
             ended_ns=time.time_ns(),

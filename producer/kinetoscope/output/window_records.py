@@ -42,7 +42,7 @@ def validate_window(window: Any) -> dict[str, Any] | None:
 
 def new_window(job: Job) -> dict[str, Any]:
     """Return the record of a job before its outcome is known."""
-    of_window = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "ranks")
+    of_window = ("window", "step_first", "step_last", "started_ns", "ended_ns", "reason", "why", "ranks")
     keys = ("reason", "taken_ns") if job.kind == SNAPSHOT else of_window
     record = {key: job.metadata.get(key) for key in keys}
     if job.kind == SNAPSHOT:

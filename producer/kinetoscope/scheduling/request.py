@@ -29,6 +29,7 @@ OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_
 
 MOST_BYTES = 1 << 16
 _FILE = "trace"
+_LONGEST_WHY = 300
 _MOST = {"steps": 10_000, "warmup": 1_000, "roundup": 1_000_000, "at": 10**15}
 
 
@@ -45,6 +46,7 @@ class Request:
         options: Options that differ from the Tracer's: some of `OPTIONS`.
         memory: Whether to record the history of allocations too, and save a memory snapshot at the end.
         reason: The source of the request, for the trace's metadata.
+        why: What the recorder noticed, as a sentence without its period, for the trace's metadata; empty for nothing.
         id: Identifies the request, so that its sender can follow it.
 
     Raises:
@@ -59,6 +61,7 @@ class Request:
     options: Mapping[str, bool] = field(default_factory=dict)
     memory: bool = False
     reason: str = "file"
+    why: str = ""
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
     def __post_init__(self) -> None:
@@ -76,6 +79,8 @@ class Request:
             raise UsageError(f"ranks={self.ranks!r}: give the numbers of the ranks to record, or none for all.")
         if not all(isinstance(text, str) and 0 < len(text) <= 100 for text in (self.reason, self.id)):
             raise UsageError("A request's reason and id must be short texts.")
+        if not isinstance(self.why, str) or len(self.why) > _LONGEST_WHY:
+            raise UsageError(f"A request's why must be a text of at most {_LONGEST_WHY} characters.")
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -117,13 +117,19 @@ def validate_schedule(schedule: Schedule | None) -> Schedule | None:
 
 
 def is_pure(schedule: Schedule | None) -> bool:
-    """Whether a schedule depends on nothing but the step: `cyclic` and torch.profiler.schedule; others may count."""
-    return isinstance(schedule, Cyclic) or getattr(schedule, "__qualname__", "") == "schedule.<locals>.schedule_fn"
+    """Whether a schedule depends on nothing but the step: ours and torch.profiler.schedule; others may count."""
+    is_torchs = getattr(schedule, "__qualname__", "") == "schedule.<locals>.schedule_fn"
+    return isinstance(schedule, Cyclic) or schedule is on_request or is_torchs
 
 
 def is_per_epoch(schedule: Schedule | None) -> bool:
     """Whether a schedule restarts in each epoch."""
     return getattr(schedule, "per", "run") == "epoch"
+
+
+def on_request(_step: int) -> ProfilerAction:
+    """A schedule that records nothing until a request arrives."""
+    return ProfilerAction.NONE
 
 
 class WindowLimit:

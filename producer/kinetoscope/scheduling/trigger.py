@@ -32,11 +32,6 @@ _MAX_DURATIONS = 101
 _REFRESH = 16
 
 
-def on_request(_step: int) -> ProfilerAction:
-    """A schedule that records nothing until a request arrives."""
-    return ProfilerAction.NONE
-
-
 class Pace:
     """The duration of a training's steps while no profiler slows them down.
 

@@ -97,6 +97,8 @@ class StepLoop:
                 self._end_epoch(goes_on=False)
                 return
             self._ranges.begin_step(self._counter.batch)
+            if self._supervisor.budgeted_windows is not None:
+                self._supervisor.budgeted_windows.add_batch(batch)
             count += 1
             self._batch = open_batch = _Batch(count_of(samples, batch), count_of(tokens, batch), is_last=count == total)
             try:

@@ -28,6 +28,7 @@ from ..signals.background_tasks import BackgroundTasks, Task
 from ..signals.hang_detector import HangDetector
 from ..signals.signal_guard import SignalGuard, SignalHandler, request_signal
 from ..signals.stuck_signals import StuckSignals
+from .budgeted_windows import BudgetedWindows
 from .hang_reports import HangReports
 from .minutes_sampler import MinutesSampler
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ..job.rank_info import RankInfo
     from ..output.trace_writer import TraceWriter
     from ..progress import Step
+    from ..scheduling.budget import Budget
     from ..scheduling.consensus import ConsensusLog, Plan
     from ..scheduling.request import Request
     from .recording import Recording
@@ -98,6 +100,9 @@ class Supervisor:
         """When the current step began, in Unix time."""
         self.add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
         """Adds the duration of a step without a profiler; preferably implemented in C."""
+        self._recording = recording
+        self.budgeted_windows: BudgetedWindows | None = None
+        """Requests windows within a budget; None without one."""
         self.step_consumers: list[Callable[[Step], None]] = []
         """The functions that get each complete step; preferably implemented in C, for less overhead."""
         if self._has_journal:
@@ -113,6 +118,17 @@ class Supervisor:
             UsageError: Not a positive number.
         """
         self._hang_detector.set_limit(after_s)
+
+    def record_by_budget(self, budget: Budget) -> None:
+        """Request windows within a budget.
+
+        Raises:
+            UsageError: The Tracer accepts no requests.
+        """
+        if not self._accepts_requests:
+            raise UsageError("budget=…: a Tracer that chooses its windows needs requests=True.")
+        self.budgeted_windows = BudgetedWindows(budget, self._recording, self.triggers.request, self.add_duration)
+        self.add_duration = self.budgeted_windows.add_duration
 
     def _usual_ns(self) -> int | None:
         return self.triggers.pace.typical_ns
@@ -135,6 +151,8 @@ class Supervisor:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
                 tasks.append(Task("Looking for requests", self.triggers.poll, 1.0))
+            if self.budgeted_windows is not None:
+                tasks.append(Task("Reading earlier attempts", self.budgeted_windows.read_earlier_attempts, 1.0))
             if self._memory.is_on:
                 tasks.append(Task("Recording the history of allocations", self._memory.poll, 0.0))
             if self._guards_signals:
@@ -204,6 +222,13 @@ class Supervisor:
     def add_profiled_duration(self, dur_ns: int) -> None:
         """Add the duration of a step with a profiler."""
         self.triggers.pace.profiled_ns = dur_ns
+        if self.budgeted_windows is not None:
+            self.budgeted_windows.add_profiled_duration(dur_ns)
+
+    def add_stop(self, dur_ns: int) -> None:
+        """Add how long the training stood still while a window began, moved on, or ended."""
+        if self.budgeted_windows is not None:
+            self.budgeted_windows.add_stop(dur_ns)
 
     def open_journal(self) -> None:
         """Open the journal if that wasn't possible before; to be called periodically between steps, and at the end."""
@@ -234,6 +259,12 @@ class Supervisor:
         """Why the profiler runs, if it does."""
         plan = self.plan
         return "schedule" if plan is None else plan.request.reason
+
+    @property
+    def why(self) -> str | None:
+        """What made the recorder choose the steps of the plan; None if it didn't."""
+        plan = self.plan
+        return None if plan is None else plan.request.why or None
 
     def begin_window(self, step: int, options: Mapping[str, Any]) -> None:
         """Record that a window begins now, with a step; `options` are the profiler's."""

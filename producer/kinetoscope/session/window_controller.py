@@ -216,7 +216,9 @@ class WindowController:
         try:
             action = self.actions.next()
             if not self.is_idle or action is not ProfilerAction.NONE:  # in few steps of a training
+                start_ns = time.monotonic_ns()
                 self._turn(recorder, action, closes=closes)
+                self._supervisor.add_stop(time.monotonic_ns() - start_ns)
         except Exception as error:  # noqa: BLE001  whatever it is, the training is worth more
             self._give_up(error)
 
@@ -241,7 +243,7 @@ class WindowController:
         recorder = self._recorder
         self.is_idle = recorder is None or recorder.is_idle
         if begins or self.is_idle:
-            self._trace_writer.reason = self._supervisor.reason
+            self._trace_writer.reason, self._trace_writer.why = self._supervisor.reason, self._supervisor.why
         if begins:
             self._ranges.is_direct = not has_custom_profiler(self.profiler)
             self._supervisor.begin_window(self._counter.batch, self._options_now().to_json())

@@ -92,6 +92,16 @@ def test_a_program_with_its_own_tracer_keeps_it(run, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_budget_takes_the_place_of_the_schedule(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_BUDGET", "0.5%")
+    done = run("train.py", options=())
+    assert "0 windows: a budget of 0.5% records from the first steady steps on, and there were none" in done.stderr
+    assert json.loads((tmp_path / "runs/job/run.json").read_text())["schedule"] == "0.5%"
+    done = run("train.py", options=("--budget", "little"))
+    assert done.returncode == 2
+    assert "budget='little': write a share of the training's time" in done.stderr
+
+
 def test_what_is_missing_is_named(run):
     done = run()
     assert done.returncode == 2

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinetoscope_tb.filesystem import printable
 from kinetoscope_tb.views.overview.environment import environment
 from support.build import TraceBuilder
 
@@ -38,3 +39,11 @@ def test_the_name_of_a_single_step_is_not_taken_for_their_number():
 def test_the_trace_id_is_told_where_the_file_has_one():
     assert facts(trace_id="A0B1C2").get("Trace id") == "A0B1C2"
     assert "Trace id" not in facts()
+
+
+def test_what_a_budget_recorded_says_why():
+    def facts(why):
+        return dict(environment(TraceBuilder(kinetoscope={"why": why}).kernel("k", 0, 10).build()).rows())
+
+    assert facts("steps are slower\x1b[2J")["Recorded because"] == printable("steps are slower\x1b[2J") != ""
+    assert not any("Recorded because" in facts(why) for why in (None, "", 3, ["x"]))

@@ -81,12 +81,19 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     return [
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
         ("Steps", _steps(steps) if has_steps else "not marked"),
+        ("Recorded because", _why(trace.meta)),
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
         ("File", printable(PurePath(trace.path).name)),
         ("Process", _process(trace.meta)),
     ]
+
+
+def _why(meta: Meta) -> str | None:
+    """What made the recorder choose these steps, if a budget did."""
+    why = meta.producer.get("why")
+    return printable(why) if isinstance(why, str) and why else None
 
 
 def _process(meta: Meta) -> str | None:
