@@ -71,7 +71,8 @@ docs: $(VENV)/develop.installed  ## write docs/metrics.md from the definitions i
 	$(BIN)/kinetoscope views --format markdown > docs/metrics.md
 
 pictures: $(VENV)/develop.installed  ## take the pictures of docs again, of real traces in a browser
-	UPDATE_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser/test_pictures.py tests/browser/test_timeline_pictures.py
+	UPDATE_SCREENSHOTS=1 $(BIN)/python -m pytest tests/browser/test_pictures.py tests/browser/test_timeline_pictures.py \
+	    tests/browser/test_demo_picture.py
 
 watch: $(VENV)/develop.installed  ## rebuild the page whenever its sources change
 	cd frontend && $(BIN)/deno task watch

@@ -1,12 +1,16 @@
 """What is imported is declared in pyproject.toml, and what is declared is imported."""
 
 import ast
+import json
 import re
 import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
+
+from kinetoscope_tb.cli.open import open as open_command
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none; one Python that sees this is enough")
 
@@ -136,3 +140,20 @@ def test_exceptions_are_exceptions():
     assert BROUGHT_BY_USERS.keys() <= modules
     assert NEVER_IMPORTED.keys() <= set().union(*EXTRAS.values())
     assert NEVER_IMPORTED.keys() & distributions(modules) == set()
+
+
+def test_the_conda_recipe_needs_what_the_wheel_needs():
+    recorder, viewer = yaml.safe_load((ROOT / "release" / "recipe.yaml").read_text(encoding="utf-8"))["outputs"]
+    assert recorder["requirements"]["run"] == [f"python {RECORDER['requires-python']}"]
+    needs = [line.replace("python-isal", "isal").replace(" ", "") for line in viewer["requirements"]["run"]]
+    ours = CONFIGURATION["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"]
+    assert needs[0] == f"python{PROJECT['requires-python']}"
+    assert sorted(needs[2:]) == sorted(ours)
+
+
+def test_the_image_calls_options_that_there_are():
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    program, command, *arguments = json.loads(re.search(r"^ENTRYPOINT (.*)$", text, re.MULTILINE)[1])
+    assert (program, command) == ("kinetoscope", "open")
+    options = {option for parameter in open_command.params for option in [*parameter.opts, *parameter.secondary_opts]}
+    assert {argument for argument in arguments if argument.startswith("--")} <= options
