@@ -122,6 +122,7 @@ KINDS = {
         _readers(
             "kinetoscope_tb.discovery.manifest_notes",
             "kinetoscope.output.manifest",
+            "kinetoscope.journal.prune",
             "kinetoscope.session.budgeted_windows",
         ),
         frozenset({"test_jobs.py", "test_run_folder.py", BESIDE}),
@@ -159,6 +160,7 @@ KINDS = {
 OWN = {
     "kinetoscope.composer.json_traces.handler": "what torch wrote for this process, a moment ago",
     "kinetoscope.composer.json_traces.node_file": "what the ranks of this node write, in a folder of the job",
+    "kinetoscope.job.cluster": "what Kubernetes mounts into each pod",
     "kinetoscope.job.job_store": "/proc",
     "kinetoscope.output.process_watch": "/proc and /sys",
     "kinetoscope.process_id": "/proc",

@@ -59,7 +59,7 @@ PACKAGES = {
             {"journal", "profiling"},
             {"output", "sampling"},
             {"error_log", "job", "progress", "scheduling", "signals"},
-            {"argument_checks", "atomic_write", "untrusted_files"},
+            {"argument_checks", "atomic_write", "byte_sizes", "untrusted_files"},
             {"_version", "child_process", "errors", "events", "naming", "path_below", "process_id"},
         ],
         entry_points={"__main__": {"integrations"}},
@@ -97,7 +97,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
     "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {
         *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),
-        "kinetoscope.integrations.program",
+        *("kinetoscope.integrations.program", "kinetoscope.journal.prune", "kinetoscope.byte_sizes"),
     },
 }
 WITHOUT_TORCH = [
@@ -106,6 +106,7 @@ WITHOUT_TORCH = [
     "journal.status",
     "journal.journal",
     "journal.recover",
+    "journal.prune",
 ]  # of the recorder, for readers too
 
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import UsageError
 from ..naming import folder_name
+from .cluster import slurm_job
 from .job_store import JobStore, process_start_ns
 from .rank_info import current_rank_info
 from .run_attempts import Attempt, claim_folder, join_attempt, launcher_facts
@@ -37,8 +38,10 @@ def run_name_from(environ: Mapping[str, str]) -> str | None:
     elastic = environ.get("TORCHELASTIC_RUN_ID", "")
     if elastic and elastic != "none":
         return folder_name(elastic)
-    job, number = environ.get("SLURM_JOB_NAME"), environ.get("SLURM_JOB_ID")
-    return folder_name(f"{job}-{number}") if job and number else None
+    job, number, ray_job = environ.get("SLURM_JOB_NAME"), slurm_job(environ), environ.get("RAY_JOB_ID")
+    if job and number:
+        return folder_name(f"{job}-{number}")
+    return folder_name(f"ray-{ray_job}") if ray_job else None
 
 
 def validate_run_name(name: str) -> str:

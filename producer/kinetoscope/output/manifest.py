@@ -32,6 +32,7 @@ _VERSIONS = ("version", "torch_version", "cuda_version", "python_version")
 _SHARED = ("run", "attempt", *_VERSIONS, "argv", "schedule", "options")
 _OF_A_RANK = (
     "host",
+    "cluster",
     "pid",
     "local_rank",
     "node_rank",

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
+from ..job.cluster import current_cluster_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,4 +124,5 @@ def process_facts() -> dict[str, Any]:
         "torch_version": str(torch.__version__),
         "cuda_version": torch.version.cuda,
         "python_version": platform.python_version(),
+        "cluster": current_cluster_facts(),
     }

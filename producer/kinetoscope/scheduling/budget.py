@@ -5,11 +5,11 @@ This module imports nothing but the standard library: the decision what to recor
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..byte_sizes import bytes_in, size_text
 from ..errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 DEFAULT_SHARE = 0.005
 DAY_S = 86_400.0
-
-_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_PART = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?:(?P<percent>%)|(?P<unit>[KMGT]B)\s*/\s*day)", re.I)
 
 _MARGIN = 0.2
 """The part of the share that windows which cost more than expected may use."""
@@ -45,7 +42,7 @@ class Budget:
 
     def __str__(self) -> str:
         """Return it as `budget_from` reads it."""
-        size = "" if self.bytes_per_day is None else f", {self.bytes_per_day / 1e6:g} MB/day"
+        size = "" if self.bytes_per_day is None else f", {size_text(self.bytes_per_day)}/day"
         return f"{self.share * 100:g}%{size}"
 
 
@@ -55,22 +52,24 @@ def budget_from(text: str) -> Budget:
     Raises:
         UsageError: It is nothing of this.
     """
-    share: float | None = None
-    size: int | None = None
-    for part in str(text).split(","):
-        match = _PART.fullmatch(part.strip())
-        is_repeated = match is not None and (share if match["percent"] else size) is not None
-        if match is None or is_repeated or not float(match["number"]):
-            raise UsageError(
-                f"budget={text!r}: write a share of the training's time, bytes a day, or both: '0.5%, 2 GB/day'."
-            )
-        if match["percent"]:
-            share = float(match["number"]) / 100
-        else:
-            size = round(float(match["number"]) * _UNITS[match["unit"].upper()])
-    if share is not None and share >= 1:
-        raise UsageError(f"budget={text!r}: recording can't take all of the training's time.")
-    return Budget(DEFAULT_SHARE if share is None else share, size)
+    share, size = DEFAULT_SHARE, None
+    parts = [part.strip() for part in str(text).split(",")]
+    try:
+        for part in parts:
+            amount, _, period = part.partition("/")
+            if part.endswith("%"):
+                share = float(part[:-1]) / 100
+            elif period.strip().lower() == "day":
+                size = bytes_in(amount)
+            else:
+                raise ValueError(part)
+        is_valid = 0 < share < 1 and size != 0 and len({part.endswith("%") for part in parts}) == len(parts)
+    except ValueError:  # also a UsageError
+        is_valid = False
+    if not is_valid:
+        advice = "write a share of the training's time, bytes a day, or both: '0.5%, 2 GB/day'."
+        raise UsageError(f"budget={text!r}: {advice}")
+    return Budget(share, size)
 
 
 class Ledger:

@@ -59,6 +59,7 @@ GROUPS = {
         "merge": "Write all ranks' traces of one span of a run in PATH into one file, for Perfetto and "
         "chrome://tracing.",
         "repair": "Repair a damaged trace IN: write OUT as strict JSON, which other tools can read; .gz compresses it.",
+        "prune": "Remove the oldest windows of the runs in LOGDIR, except the newest of each run.",
         "cache": "Show the cached traces, which open fast.",
     },
     "Shell": {"completion": "Print the script that completes commands, views, options and paths on Tab."},

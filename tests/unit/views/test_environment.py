@@ -47,3 +47,17 @@ def test_what_a_budget_recorded_says_why():
 
     assert facts("steps are slower\x1b[2J")["Recorded because"] == printable("steps are slower\x1b[2J") != ""
     assert not any("Recorded because" in facts(why) for why in (None, "", 3, ["x"]))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "job"),
+    [
+        ({}, None),
+        ("x", None),
+        ({"slurm_job": "1000_3"}, "SLURM 1000_3"),
+        ({"ray_job": "02", "pod": "train-0"}, "Ray 02, pod train-0"),
+        ({"pod": "train-0", "namespace": "ml", "node": "gpu-7"}, "pod ml/train-0 on gpu-7"),
+    ],
+)
+def test_the_cluster_s_names_of_the_job_are_shown(cluster, job):
+    assert facts(kinetoscope={"cluster": cluster}).get("Job") == job

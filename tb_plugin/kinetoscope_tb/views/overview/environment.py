@@ -68,10 +68,20 @@ def job_facts(meta: Meta) -> list[tuple[str, object]]:
         ("ROCm", meta.rocm_version),
         ("Python", meta.producer.get("python_version")),
         ("Host", meta.producer.get("host") or meta.top.get("host_name")),
+        ("Job", _job(meta.producer.get("cluster"))),
         ("Rank", meta.rank),
         ("World size", meta.world_size),
         ("Backend", _backend(meta.distributed.get("backend"))),
     ]
+
+
+def _job(cluster: object) -> str | None:
+    """The cluster's names for the job and the pod."""
+    facts = {name: str(value) for name, value in cluster.items() if value} if isinstance(cluster, dict) else {}
+    pod = "/".join(facts[name] for name in ("namespace", "pod") if name in facts)
+    parts = [f"{title} {facts[name]}" for name, title in (("slurm_job", "SLURM"), ("ray_job", "Ray")) if name in facts]
+    parts += [f"pod {pod}" + (f" on {facts['node']}" if "node" in facts else "")] if pod else []
+    return printable(", ".join(parts)) or None
 
 
 def _recording(trace: Trace) -> list[tuple[str, object]]:

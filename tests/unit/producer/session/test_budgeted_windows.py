@@ -114,7 +114,7 @@ def test_a_small_budget_says_when_it_allows_the_first_window(tmp_path, log):
     assert not tracer.saved_traces
     (message,) = log()
     assert message.startswith(
-        "0 windows: a budget of 1%, 1000 MB/day allows the first one after 300 s, the training took 7 s"
+        "0 windows: a budget of 1%, 1 GB/day allows the first one after 300 s, the training took 7 s"
     )
 
 
@@ -151,6 +151,11 @@ def test_a_step_outside_a_window_calls_few_functions_more(tmp_path):
         {"budget": "0%"},
         {"budget": "100%"},
         {"budget": "2 GB"},
+        {"budget": "nan%"},
+        {"budget": "-1%"},
+        {"budget": "1%,"},
+        {"budget": "1 GB/day, 2 GB/day"},
+        {"budget": "0 GB/day"},
     ],
 )
 def test_what_no_budget_can_mean_is_refused(tmp_path, arguments):
