@@ -64,6 +64,7 @@ PROMISED = {  # what a command prints beside the rows of a view
     "report": {"cpu": r"2 recordings, ", "gpu": r"4 recordings, ", "server": r"1 recording, "},
     "export": {"gpu": r"out\.json\.gz: [\d,]+ slices( of 4 workers)?, [\d.]+ kB\."},
     "stacks": {"server": r"out\.[a-z.]+: [\d,]+ stacks, [\d.]+ kB\."},
+    "otlp": {"gpu": r"\d+ steps of \d recordings?, [\d.]+ kB\."},
     "tables": {"gpu": r"out: \d+ tables, [\d.]+ [kM]B\."},
     "merge": {"gpu": r"all\.json\.gz: [\d,]+ events of 4 workers\."},
     "repair": {"gpu": r"fixed\.json\.gz: [\d,]+ events, "},

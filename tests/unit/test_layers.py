@@ -94,7 +94,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
     },
     "reader": {"kinetoscope.journal.status", "kinetoscope.output.ring"},
     "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status", "kinetoscope.output.ring"},
-    "export": {"kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
+    "export": {"kinetoscope._version", "kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {
         *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),
         *("kinetoscope.integrations.program", "kinetoscope.journal.prune", "kinetoscope.byte_sizes"),

@@ -41,6 +41,8 @@ GROUPS = {
         "slices.",
         "stacks": "Write call stacks to OUT for flame graph viewers: where in the program host and device time come "
         "from.",
+        "otlp": "Write how long each step took to OUT.json for dashboards, as OpenTelemetry's collector takes it "
+        "(OTLP/JSON).",
         "tables": "Write every table of a recording into the folder OUT as Parquet: one file for each view.",
     },
     "Record": {
