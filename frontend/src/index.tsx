@@ -7,6 +7,7 @@ import {
   address,
   entries,
   firstTab,
+  HISTORY,
   listing,
   openTab,
   openTrace,
@@ -46,6 +47,7 @@ import { Failure, Notice, Skeleton } from "./ui/status.tsx";
 import { Tip } from "./ui/tip.tsx";
 import { Overview } from "./views/overview/overview.tsx";
 import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
+import { HistoryPage } from "./views/history.tsx";
 import { StepDifferencePage } from "./views/step_difference.tsx";
 import { Heads, ViewPage } from "./views/view_page.tsx";
 import { useSignal } from "@preact/signals";
@@ -59,6 +61,7 @@ const OverviewPage = () => comparisonBase.value ? <ComparedOverview /> : <Overvi
 const OWN_PAGES: Record<string, () => h.JSX.Element> = {
   [OVERVIEW]: OverviewPage,
   [STEP_DIFFERENCE.id]: StepDifferencePage,
+  [HISTORY.id]: HistoryPage,
 };
 
 /** Says that the address names no view, and offers the most similar one. */

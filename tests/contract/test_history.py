@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from contract.opening import opening
 from contract.running import put
 from support.build import TraceBuilder
 
@@ -154,3 +155,21 @@ def test_other_devices_programs_and_ranks_are_not_compared_and_other_machines_ar
     assert "Not compared, other program: evaluate.py: evaluation." in out
     assert "Not compared, marks no steps: plain." in out
     assert "They ran on 2 different machines (node1, node2): a machine may be what changed." in out
+
+
+def test_the_server_answers_the_same(runs, history):
+    printed = json.loads(history(str(runs), "--format", "json")[1])
+    with opening(runs) as served:
+        answer = served.settled("history", run="nightly-3").json
+        assert {**answer, "exit_status": 2} == printed
+        unknown = served.settled("history", run="gone")
+        assert (unknown.status, unknown.json["code"]) == (404, "not_found")
+
+
+def test_without_summaries_the_server_says_what_makes_them_and_sees_them_then(kinetoscope, runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))
+    with opening(runs) as served:
+        answer = served.settled("history", run="nightly-3").json
+        assert answer["answers"][-1].startswith("kinetoscope index LOGDIR makes the summaries")
+        kinetoscope("index", str(runs))
+        assert served.settled("history", run="nightly-3").json["compared"] == RUNS

@@ -26,6 +26,7 @@ COLUMNS_BY_NAME = {
     "api/row_slices.ts": ("kind", "`except_kind` of the catalogue is a value of that column"),
     "charts/curve_chart.tsx": ("from_ns", "a parameter: a curve with one can be narrowed to a time"),
     "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),
+    "charts/run_chart.tsx": ("step_ns", "of the answer about many runs, which is no view"),
     "charts/idle_bars.tsx": ("communication_ns device exposed_communication_ns step", "the sentence above such bars"),
     "table/columns.ts": ("device thread", "rows of several devices or threads don't add up"),
     "timeline/model/area_comparison.ts": ("calls category name", AREA),
@@ -34,6 +35,7 @@ COLUMNS_BY_NAME = {
     "timeline/panels/area_rows.tsx": ("category name", AREA),
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
     "timeline/state/idle_gaps.ts": ("cause device dur_ns host op start_ns", "the panel of idle gaps"),
+    "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""

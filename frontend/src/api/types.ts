@@ -256,6 +256,12 @@ export interface StepDifference extends Table {
   headline: string;
   coverage: string;
 }
+/** The runs of a job over time; docs/history.md describes it. */
+export interface History extends Table {
+  answers: string[];
+  /** Where the level changed: the number of the first run, from 1, and the steps of both levels. */
+  changes: { nth: number; before_ns: number; after_ns: number; growth_frac: number }[];
+}
 export type Missing = { state: "missing"; hint: string };
 export type ViewAnswer = Loading | Failed | Table | Missing;
 

@@ -95,8 +95,20 @@ export const STEP_DIFFERENCE = pageView(
   "What the difference of two steps consists of, also where other code ran.",
 );
 
+/** It is of all runs. */
+export const HISTORY: ViewEntry = {
+  ...pageView(
+    "history",
+    { title: "History", question: "Since which run does a step take longer?", section: "runs", figure: null },
+    "The runs of this job over time.",
+  ),
+  scope: "run",
+};
+
+const MANY_RUNS = 12; // fewer can't show a change
+
 /** Every view with those that the page alone knows. */
-const allViews = computed(() => [...catalogue.value, TIMELINE, STEP_DIFFERENCE]);
+const allViews = computed(() => [...catalogue.value, TIMELINE, STEP_DIFFERENCE, HISTORY]);
 
 /** Whether two traces with device work are compared, or somebody asks for what that shows. */
 const hasStepDifference = computed(() =>
@@ -106,8 +118,10 @@ const hasStepDifference = computed(() =>
 /** The entries of the panel. A report has no server that the page's own ones could ask for what they draw. */
 export const entries = computed(() => {
   const [first, ...others] = entriesOf(catalogue.value);
-  const own = isReport ? [] : [TIMELINE, ...(hasStepDifference.value ? [STEP_DIFFERENCE] : [])];
-  return first ? [first, ...entriesOf(own), ...others] : [];
+  if (!first || isReport) return first ? [first, ...others] : [];
+  const isOpen = address.value.view === HISTORY.id, runs = listing.value?.runs.length ?? 0;
+  const own = [TIMELINE, ...(hasStepDifference.value ? [STEP_DIFFERENCE] : [])];
+  return [first, ...entriesOf(own), ...others, ...(isOpen || runs >= MANY_RUNS ? entriesOf([HISTORY]) : [])];
 });
 
 /** The views below a tab. */

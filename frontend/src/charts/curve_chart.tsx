@@ -2,7 +2,17 @@ import type { PictureOf, Table } from "../api/types.ts";
 import { Fragment, h, type RefObject } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { zoomTo } from "../app/router.ts";
-import { describeMoment, extremes, marksAround, marksWithin, type Panel, panels, rowAt, span } from "./curve_lines.ts";
+import {
+  decimalsOf,
+  describeMoment,
+  extremes,
+  marksAround,
+  marksWithin,
+  type Panel,
+  panels,
+  rowAt,
+  span,
+} from "./curve_lines.ts";
 import { Frame, Opened, Points } from "./curve_marks.tsx";
 import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import { prepareTable } from "../table/columns.ts";
@@ -29,12 +39,6 @@ function axis(low: number, high: number, kind: Panel["kind"], count: number): Ax
   const scale = scaleFor(kind, [low, high]);
   const marks = marksAround(low / scale.divisor, high / scale.divisor, count);
   return { scale, marks: marks.map((mark) => mark * scale.divisor), decimals: decimalsOf(marks) };
-}
-
-/** How many decimals distinguish the marks. */
-function decimalsOf(marks: number[]): number {
-  const step = marks.length > 1 ? marks[1]! - marks[0]! : 1;
-  return [0, 1, 2, 3, 4, 5, 6].find((places) => Math.abs(step * 10 ** places % 1) < 1e-6) ?? 6;
 }
 
 const formatValue = (value: number, { scale, decimals }: Axis) => decimal(value / scale.divisor, decimals);

@@ -136,6 +136,12 @@ export function marksWithin(from: number, to: number, count: number): number[] {
   return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
 }
 
+/** How many decimals distinguish the marks. */
+export function decimalsOf(marks: number[]): number {
+  const step = marks.length > 1 ? marks[1]! - marks[0]! : 1;
+  return [0, 1, 2, 3, 4, 5, 6].find((places) => Math.abs(step * 10 ** places % 1) < 1e-6) ?? 6;
+}
+
 /** Describes the values at a time. */
 export function describeMoment(panel: Panel, time: number, from: number, to: number): string {
   const row = rowAt(panel.times, time);

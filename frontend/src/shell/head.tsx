@@ -5,6 +5,7 @@ import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";
 import {
   findingViews,
+  HISTORY,
   isInSnapshot,
   missing,
   openEntry,
@@ -71,11 +72,11 @@ function TraceContext() {
 
 /** The title of the entry, what it is about, and the trace's health. */
 export function Head({ isOverview }: { isOverview: boolean }) {
-  const { run, worker, span } = placeLabels.value;
+  const { run, worker, span } = placeLabels.value, isOfRuns = openTab.value!.id === HISTORY.id;
   return (
     <header class="head">
       <h1>{openEntry.value!.title}</h1>
-      <p>{isOverview ? <TraceContext /> : `${run} · ${worker} · ${span}`}</p>
+      <p>{isOverview ? <TraceContext /> : isOfRuns ? `the job of ${run}` : `${run} · ${worker} · ${span}`}</p>
       <CopyLink />
       <HealthBadge />
     </header>

@@ -26,8 +26,8 @@ from ..errors import BadParameter, TraceError
 from ..measures.time.step_subset import has_steps
 from ..names.text import visible
 from ..text_table import text_columns
+from ..trace.model import EARLIEST_CLOCK_NS
 from ..views import EVERY_VIEW
-from ..views.overview.environment import EARLIEST_CLOCK_NS
 from ..web import encode
 from ..web.json_text import json_text
 from .completion import complete_path

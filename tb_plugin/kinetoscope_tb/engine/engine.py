@@ -13,6 +13,7 @@ from ..arrays.allocator import share_one_arena
 from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_traces
 from ..errors import NotFound
 from ..filesystem import is_url, last_part
+from ..history.series import Series
 from ..reader.event import EventTexts
 from .answers import (
     LoadingProgress,
@@ -29,6 +30,7 @@ from .doubts import doubt
 from .file_processes import FileProcesses
 from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
+from .histories import Histories
 from .read_queue import Abandoned
 from .run_cache import RunCache
 from .trace_cache import MOST_RESULTS, TraceCache, TraceEntry
@@ -90,6 +92,7 @@ class Engine:
         self._listers, self._detailers = Workers(1), Workers(1)
         self._processes = FileProcesses(cache)
         self._traces = TraceCache(capacity_bytes, cache, read, clock, self._processes.note)
+        self._histories = Histories(cache, patience_s)
         self._runs = RunCache(cache, patience_s, self._processes.note)
         self._lock = threading.Lock()
         self._heads, self._manifests = Heads(), Manifests()  # the listing thread alone uses them
@@ -455,6 +458,20 @@ class Engine:
         self._traces.entry(new)
         old_trace, new_trace = ask_all(partial(trace, base), partial(trace, new))
         return old_trace, new_trace
+
+    def history(self, run: str) -> Series:
+        """The runs of the same job as a run over time, by their summaries.
+
+        Raises:
+            NotFound: There is no such run.
+            NotReady: They aren't loaded yet.
+        """
+        listing = self.listing()
+        if listing is None:
+            raise NotReady(LoadingProgress("listing"))
+        if run not in listing.runs:
+            raise NotFound("run", run, list(listing.runs))
+        return Series.of(self._histories.runs(listing), run)
 
     def event(self, file: TraceFile, offset: int) -> Event:
         """The event of the file that begins at this byte of its text.

@@ -51,10 +51,16 @@ class Series:
     reasons: tuple[str, ...]
 
     @classmethod
-    def of(cls, runs: Sequence[RecordedRun]) -> Series:
-        """The series that the newest measured one of these runs, in order of time, belongs to."""
-        newest = next((run for run in reversed(runs) if not _why_unmeasured(run)), None)
-        reasons = [_why_unmeasured(run) or (_difference(run, newest) if newest else "") for run in runs]
+    def of(cls, runs: Sequence[RecordedRun], name: str = "") -> Series:
+        """The series that the run of this name belongs to, else the newest measured one.
+
+        Args:
+            runs: All runs, in order of time.
+            name: Of one of them.
+        """
+        with_steps = [run for run in runs if not _why_unmeasured(run)]
+        model = next((run for run in with_steps if run.name == name), with_steps[-1] if with_steps else None)
+        reasons = [_why_unmeasured(run) or (_difference(run, model) if model else "") for run in runs]
         return cls(tuple(runs), tuple(reasons))
 
     @cached_property
@@ -103,12 +109,12 @@ def _why_unmeasured(run: RecordedRun) -> str:
     return "" if run.step_ns > 0 else "no complete step"
 
 
-def _difference(run: RecordedRun, newest: RecordedRun) -> str:
-    """Why a run isn't of the same job as the newest one; empty if nothing known speaks against it."""
-    if run.uses_device != newest.uses_device:
+def _difference(run: RecordedRun, model: RecordedRun) -> str:
+    """Why a run isn't of the same job as another one; empty if nothing known speaks against it."""
+    if run.uses_device != model.uses_device:
         return f"{'with' if run.uses_device else 'without'} device work"
     for name, words in _OF_ONE_JOB.items():
-        own, other = getattr(run.environment, name), getattr(newest.environment, name)
+        own, other = getattr(run.environment, name), getattr(model.environment, name)
         if own and other and own != other:
             return f"other {words}: {own}"
     return ""

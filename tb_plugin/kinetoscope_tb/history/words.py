@@ -20,11 +20,21 @@ _FACTS = {"torch": "torch", "cuda": "CUDA", "driver": "driver", "hosts": "machin
 _LEAST_LAUNCHES_FRAC = 0.02  # of a step's kernels
 
 
-def sentences(series: Series) -> list[str]:
-    """The changes, the newest first; then what the answer rests on, and what isn't compared."""
-    levels = series.levels
-    pairs = list(pairwise(levels))
-    return [*(_change(series, *pair) for pair in reversed(pairs)), *_basis(series), *_left_out(series)]
+def sentences(series: Series, path: str) -> list[str]:
+    """The changes, the newest first; then what the answer rests on, what isn't compared, and what would change that.
+
+    Args:
+        series: The runs.
+        path: Of the logdir, for commands.
+    """
+    pairs = list(pairwise(series.levels))
+    changes = [_change(series, *pair) for pair in reversed(pairs)]
+    return [*changes, *_basis(series), *_left_out(series), *_next_command(series, path)]
+
+
+def _next_command(series: Series, path: str) -> Iterator[str]:
+    if any(map(_is_partial, series.runs)):
+        yield f"kinetoscope index {path} makes the summaries that are missing, or says why it can't."
 
 
 def _run_label(series: Series, index: int) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from .meta import Meta
 from .results import Results
 
+EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
 LIGHTNING = "[pl]"  # prefix of PyTorch Lightning's annotations of hooks and modules
 
 HOST_KINDS = pl.Enum(["operator", "annotation"])

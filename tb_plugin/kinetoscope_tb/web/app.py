@@ -19,13 +19,14 @@ from ..engine.answers import Missing, NotReady, ask_all, cached_frame
 from ..engine.cache import configured
 from ..engine.engine import Engine
 from ..errors import BadParameter, NotFound
+from ..history.words import sentences
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
 from ..measures.time.idle_causes import split_gaps_of_devices
 from ..names.roles import is_frontend
 from ..view import catalogue
 from ..views import EVERY_VIEW
-from . import area, capture, encode, encode_comparison, export, paths, perfetto, rows, slices, timeline
+from . import area, capture, encode, encode_comparison, encode_history, export, paths, perfetto, rows, slices, timeline
 from .access import WriteAccess
 from .contents import page_file
 from .queries import NAMES, file_of, query_of, whole_number
@@ -73,7 +74,7 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     """
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers["/answer"] = _answer
+    answers |= {"/answer": _answer, "/history": _history}
     answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
     answers |= {**export.ROUTES, **perfetto.ROUTES}
@@ -194,6 +195,12 @@ def _compare(engine: Engine, request: Request) -> object:
     return {**answer, "labels": dict(labels_of_kernels(*traces))}
 
 
+def _history(engine: Engine, request: Request) -> object:
+    query = query_of(request, ("run",))
+    series = engine.history(query["run"])
+    return encode_history.history(series, sentences(series, "LOGDIR"))  # no answer says where files lie
+
+
 def _event(engine: Engine, request: Request) -> object:
     query = query_of(request, (*NAMES, "offset"))
     offset = whole_number(query, "offset", "the byte at which an event begins")
@@ -201,7 +208,19 @@ def _event(engine: Engine, request: Request) -> object:
 
 
 def _unknown_route(_engine: Engine, request: Request) -> object:
-    routes_here = ("runs", "views", "state", "view", "answer", "compare", "event", "timeline", "capture", "static/…")
+    routes_here = (
+        "runs",
+        "views",
+        "state",
+        "view",
+        "answer",
+        "compare",
+        "history",
+        "event",
+        "timeline",
+        "capture",
+        "static/…",
+    )
     raise NotFound("route", request.path, routes_here)
 
 

@@ -13,9 +13,8 @@ from ...measures.recording.unrecorded_device import device_names, unrecorded_dev
 from ...table import TEXT, Column, Table
 from ...trace import Trace
 from ...trace.meta import Meta
+from ...trace.model import EARLIEST_CLOCK_NS
 from ...view import View
-
-EARLIEST_CLOCK_NS = 1_000_000_000_000_000_000  # September 2001: an origin before it is no Unix time
 
 
 class Environment(Table):
