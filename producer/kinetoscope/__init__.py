@@ -10,6 +10,7 @@
 
 Where things are; each imports only from below:
 
+    selftest/        the command that kills small trainings to see what survives on a disk
     integrations/    callbacks for Lightning, Transformers, Accelerate, MMEngine, Composer, torchtitan, IPython
     composer/        MosaicML Composer's Profiler and its parts, recorded by a Tracer
     profiler/        torch.profiler under its own names, recorded by a Tracer

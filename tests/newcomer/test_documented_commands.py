@@ -43,6 +43,7 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
     "kinetoscope open": "serves until its page is closed: tests/contract/test_open.py, tests/contract/test_places.py",
     "cat trace.json.gz '|' kinetoscope open": "like it, with standard input: tests/contract/test_open.py",
     "kinetoscope why": "needs dumps of a job that hangs: tests/contract/test_why.py",
+    "kinetoscope selftest": "kills trainings for half a minute: tests/torture/test_selftest.py",
     "kinetoscope run": "a user's training: tests/unit/producer/test_program.py",
     "kinetoscope trigger": "needs a job that runs: tests/contract/test_jobs.py",
     "kinetoscope demo": "trains for half a minute: tests/unit/producer/test_demo.py",

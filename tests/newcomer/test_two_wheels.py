@@ -96,7 +96,10 @@ def test_a_training_records_and_its_run_opens_in_a_viewer_elsewhere(image, progr
 
 def test_the_command_line_is_the_viewers(image):
     run = subprocess.run([image / "python", "-m", "kinetoscope"], capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stderr) == (1, "All commands but `run` come with the viewer: pip install kinetoscope\n")
+    assert (run.returncode, run.stderr) == (
+        1,
+        "All commands but `run` and `selftest` come with the viewer: pip install kinetoscope\n",
+    )
 
 
 # ---- both

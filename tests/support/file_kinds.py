@@ -168,6 +168,8 @@ OWN = {
     "kinetoscope.sampling.clock_sync": "/proc",
     "kinetoscope.sampling.cpu_times": "/proc",
     "kinetoscope.sampling.procfs": "/proc",
+    "kinetoscope.selftest.abilities": "what this process wrote, a moment ago",
+    "kinetoscope.selftest.deaths": "what its own trainings wrote",
     "kinetoscope.signals.thread_states": "/proc",
     "kinetoscope.atomic_write": "what is published, where a link to it isn't possible",
     "kinetoscope.path_below": "opens for the modules above",

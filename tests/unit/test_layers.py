@@ -52,7 +52,7 @@ PACKAGES = {
     "kinetoscope": Package(
         "producer/kinetoscope",
         layers=[
-            {"demo", "integrations"},
+            {"demo", "integrations", "selftest"},
             {"__init__", "composer", "profiler"},
             {"tracer"},
             {"handler", "session"},
@@ -62,7 +62,7 @@ PACKAGES = {
             {"argument_checks", "atomic_write", "byte_sizes", "untrusted_files"},
             {"_version", "child_process", "errors", "events", "naming", "path_below", "process_id"},
         ],
-        entry_points={"__main__": {"integrations"}},
+        entry_points={"__main__": {"integrations", "selftest"}},
     ),
     "kinetoscope.composer": Package(
         "producer/kinetoscope/composer",
@@ -97,7 +97,8 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
     "export": {"kinetoscope._version", "kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {
         *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),
-        *("kinetoscope.integrations.program", "kinetoscope.journal.prune", "kinetoscope.byte_sizes"),
+        *("kinetoscope.integrations.program", "kinetoscope.selftest.command"),
+        *("kinetoscope.journal.prune", "kinetoscope.byte_sizes"),
     },
 }
 WITHOUT_TORCH = [
@@ -107,6 +108,7 @@ WITHOUT_TORCH = [
     "journal.journal",
     "journal.recover",
     "journal.prune",
+    "selftest.command",
 ]  # of the recorder, for readers too
 
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view

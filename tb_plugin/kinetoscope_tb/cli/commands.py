@@ -47,6 +47,8 @@ GROUPS = {
     },
     "Record": {
         "run": "Run a training that has no Tracer, and record it.",
+        "selftest": "Say what of a recording into DIR survives kills, a full disk and a rank that hangs, on this "
+        "machine.",
         "demo": "Record a real training on two processes and show it in TensorBoard.",
         "status": "Show what each rank of the job that records into the folder RUN is doing, or did last.",
         "trigger": "Request that the job which records into the folder RUN record its next steps, the same ones on all "

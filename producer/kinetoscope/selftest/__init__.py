@@ -1,0 +1,1 @@
+"""`python -m kinetoscope selftest DIR`: what of a recording survives on this machine and this disk."""
