@@ -55,7 +55,7 @@ Deno.test("a failed request is explained", () => {
 });
 
 Deno.test("a job is described by its ranks", () => {
-  same(jobText(job([rank(), rank({ rank: 1 })])), "2 ranks, 40 steps complete, 250.0 ms a step.");
+  same(jobText(job([rank(), rank({ rank: 1 })])), "2 ranks, 40 steps complete, 250 ms a step.");
   same(jobText(job([rank({ completed: null, step_s: null })])), "1 of 2 ranks reported, no step complete yet.");
   same(jobText(job([], "it says nothing")), "It accepts no requests: it says nothing.");
 });

@@ -48,9 +48,9 @@ Deno.test("what is compared with each other has one scale", () => {
 
 Deno.test("a difference has its sign, and growth is in percent", () => {
   const scale = { unit: "µs", divisor: 1000, decimals: 1 };
-  same([1500, -1500, 0, null].map((value) => formatSigned(value, scale)), ["+1.5", "−1.5", "0.0", "–"]);
+  same([1500, -1500, 0, null].map((value) => formatSigned(value, scale)), ["+1.5", "−1.5", "0", "–"]);
   same([3, -3].map((value) => formatSigned(value, scale)), ["≈0", "≈0"]);
-  same([1.5, 0.5, 1, null].map(formatGrowth), ["+50.0 %", "−50.0 %", "0.0 %", "–"]);
+  same([1.5, 0.5, 1, null].map(formatGrowth), ["+50 %", "−50 %", "0 %", "–"]);
 });
 
 Deno.test("the color shows the direction in addition to the text, and is pale for noise", () => {

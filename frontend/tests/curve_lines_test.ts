@@ -97,9 +97,9 @@ Deno.test("a time is described with exact numbers, and with the range within its
   same(
     describeMoment(drawn[0]!, 1000, 900, 1100).replaceAll("\u202f", " "),
     [
-      "cuda:0 at 1.000 µs (1000 ns)",
-      "Allocated: 2.000 KiB (2048 bytes); 0 B to 2.000 KiB within this pixel",
-      "Reserved: 4.000 KiB (4096 bytes)",
+      "cuda:0 at 1 µs (1000 ns)",
+      "Allocated: 2 KiB (2048 bytes); 0 B to 2 KiB within this pixel",
+      "Reserved: 4 KiB (4096 bytes)",
       "peak",
     ].join("\n"),
   );

@@ -1,10 +1,13 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
+import numbers from "./numbers.json" with { type: "json" };
 import {
+  align,
   cell,
   cutApart,
   decimal,
   exact,
   fileSize,
+  type Kind,
   label,
   percent,
   quantity,
@@ -13,30 +16,47 @@ import {
   shorten,
 } from "../src/format/numbers.ts";
 
-Deno.test("a column has one unit and as many decimals as its largest value needs", () => {
-  same(scaleFor("duration", [98_588_667, 89_000, null]), { unit: "ms", divisor: 1e6, decimals: 2 });
+Deno.test("a column has one unit and as many decimals as its smallest value needs, at most two more than its largest", () => {
+  same(scaleFor("duration", [98_588_667, 89_000, null]), { unit: "ms", divisor: 1e6, decimals: 3 });
+  same(scaleFor("duration", [98_588_667, 9_100_000]), { unit: "ms", divisor: 1e6, decimals: 2 });
   same(scaleFor("duration", [999]), { unit: "ns", divisor: 1, decimals: 0 });
-  same(scaleFor("bytes", [34_084_028_416]), { unit: "GiB", divisor: 2 ** 30, decimals: 2 });
+  same(scaleFor("bytes", [34_084_028_416]), { unit: "GiB", divisor: 2 ** 30, decimals: 1 });
   same(scaleFor("count", [3, 70]), { unit: "", divisor: 1, decimals: 0 });
-  same(scaleFor("number", [9.8]), { unit: "", divisor: 1, decimals: 3 });
+  same(scaleFor("number", [9.8]), { unit: "", divisor: 1, decimals: 2 });
   same(scaleFor("duration", []), { unit: "ns", divisor: 1, decimals: 0 });
 });
 
 Deno.test("rates and operations count in thousands", () => {
-  is(quantity(1_307_400_000_000_000, "flop_rate"), "1.307 PFLOP/s");
-  is(quantity(2_039_000_000_000, "byte_rate"), "2.039 TB/s");
-  is(quantity(221_184, "flop"), "221.2 kFLOP");
+  is(quantity(1_307_400_000_000_000, "flop_rate"), "1.31 PFLOP/s");
+  is(quantity(2_039_000_000_000, "byte_rate"), "2.04 TB/s");
+  is(quantity(221_184, "flop"), "221 kFLOP");
   is(exact(2.5, "byte_rate"), "2.5 bytes/s");
   is(label("achieved_flop_per_s"), "Achieved");
   is(label("moved_bytes_per_s"), "Moved");
 });
 
 Deno.test("a value that rounds to zero but isn't is marked", () => {
-  const scale = scaleFor("duration", [98_588_667]);
-  is(scaled(1_000, scale), "<0.01");
-  is(scaled(-1_000, scale), "≈0");
-  is(scaled(0, scale), "0.00");
+  const scale = scaleFor("duration", [98_588_667, 100]);
+  is(scaled(100, scale), "<0.001");
+  is(scaled(-100, scale), "≈0");
+  is(scaled(0, scale), "0");
 });
+
+Deno.test("numbers in a column have their points below each other", () => {
+  const scale = scaleFor("duration", [98_588_667, 3_200_000, 89_000, 0]);
+  const texts = [98_588_667, 3_200_000, 89_000, 0].map((value) => align(scaled(value, scale), scale));
+  same(texts, ["98.6\u2007\u2007", "3.2\u2007\u2007", "0.089", "0\u2008\u2007\u2007\u2007"]);
+  is(align("–", scale), "–");
+});
+
+Deno.test("times of day keep the decimals that tell them apart", () => {
+  const scale = scaleFor("instant", [12_345_678_901, 12_340_000_000]);
+  same([12_345_678_901, 12_340_000_000].map((value) => scaled(value, scale)), ["12.35", "12.34"]);
+});
+
+for (const [value, kind, text] of numbers as [number, Kind, string][]) {
+  Deno.test(`${value} as ${kind} is ${text}`, () => is(quantity(value, kind), text));
+}
 
 Deno.test("thousands have thin spaces from five digits on", () => {
   is(decimal(1234), "1234");

@@ -36,7 +36,7 @@ Deno.test("both sides are drawn in one scale, and a difference has a sign", () =
   const { columns } = readyAreas(compared, entry as unknown as ViewEntry);
   const of = (name: string) => columns.find((column) => column.name === name)!;
   same(["base_self_ns", "area_self_ns", "delta_self_ns"].map((name) => of(name).scale.unit), ["ms", "ms", "ms"]);
-  is(of("delta_self_ns").shown!(0), "+2.499");
+  is(of("delta_self_ns").shown!(0), "+2.5");
   is(of("delta_self_ns").title, "Δ self");
   same(["delta_self_ns", "delta_calls", "delta_total_ns"].map((name) => of(name).tone!(0)), [
     "grew unsure",

@@ -6,15 +6,15 @@ const GAP = { dur_ns: 69_000_000, host: "data loading", host_ns: 68_000_000, aft
 Deno.test("a gap of a late host has the delay, what the host did, and what launched then", () => {
   is(
     gapText({ ...GAP, cause: "host late", late_ns: 68_900_000 }),
-    "Host late: the next work was launched 68.90 ms after it began; the host waited for a batch of the data loader for " +
-      "68.00 ms of it. Then aten::copy_ launched.",
+    "Host late: the next work was launched 68.9 ms after it began; the host waited for a batch of the data loader for " +
+      "68 ms of it. Then aten::copy_ launched.",
   );
 });
 
 Deno.test("a gap after which nothing ran claims no launch", () => {
   is(
     gapText({ ...GAP, cause: "host late", host: "python", late_ns: null, after: null, op: null }),
-    "Host late: nothing more was launched; the host ran Python, outside operators for 68.00 ms of it.",
+    "Host late: nothing more was launched; the host ran Python, outside operators for 68 ms of it.",
   );
 });
 
@@ -22,7 +22,7 @@ Deno.test("a gap whose next work was queued has the time, if it is recorded", ()
   const words = (cause: string, late_ns: number | null) => gapText({ ...GAP, cause, late_ns });
   is(
     words("dependency", -2000),
-    "Dependency: the next work was queued 2.000 µs before it, and waited for another stream or a CPU callback.",
+    "Dependency: the next work was queued 2 µs before it, and waited for another stream or a CPU callback.",
   );
   is(
     words("launch latency", null),
@@ -34,7 +34,7 @@ Deno.test("a gap whose next work was queued has the time, if it is recorded", ()
 Deno.test("a gap with several causes has the time of the largest", () => {
   is(
     gapText({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
-    "Blocked copy for 60.00 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
+    "Blocked copy for 60 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
   );
   is(gapText({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
 });

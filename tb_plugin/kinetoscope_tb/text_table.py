@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from .names.text import visible
+from .names.text import DIGITS, MOST_DIGITS, rounded, rounded_percent, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
-    from rich.console import JustifyMethod
 
     from .table import Column
 
@@ -25,6 +24,7 @@ SHORT_TEXT = 24  # characters: longer texts come last, so that the numbers are i
 READABLE = 48  # characters of a text that are shown before columns are left out; labels of kernels fit
 LINE = 100  # characters of a line of prose
 GAP = 2  # characters between columns
+_SMALLER = 2  # decimals that smaller values in a column have beyond those of the largest
 NAME_SHARE = 0.4  # of a narrow terminal, for the names of the rows
 
 _PREFIXES = ("", "k", "M", "G", "T", "P")
@@ -58,9 +58,21 @@ class TextColumn:
     is_weight: bool = False
 
     @property
+    def aligned_cells(self) -> list[str]:
+        """The cells as they stand below each other: of numbers, the points are."""
+        if not self.is_number:
+            return self.cells
+        lengths = [len(cell) - cell.find(".") if "." in cell else 0 for cell in self.cells]
+        longest = max(lengths, default=0)
+        return [
+            cell + " " * (longest - length) if cell[-1:].isdigit() else cell
+            for cell, length in zip(self.cells, lengths, strict=True)
+        ]
+
+    @property
     def width(self) -> int:
         """The width of the widest cell, in characters of a terminal."""
-        return max(map(cell_len, [self.header, *self.cells]))
+        return max(map(cell_len, [self.header, *self.aligned_cells]))
 
     @property
     def is_long(self) -> bool:
@@ -112,8 +124,9 @@ def aligned_lines(columns: Sequence[TextColumn]) -> str:
     parts = []
     for column in columns:
         pad = str.rjust if column.is_number else str.ljust
-        width = max(map(len, [column.header, *column.cells]))
-        parts.append([pad(cell, width) for cell in [column.header, *column.cells]])
+        cells = [column.header, *column.aligned_cells]
+        width = max(map(len, cells))
+        parts.append([pad(cell, width) for cell in cells])
     return "\n".join("  ".join(line).rstrip() for line in zip(*parts, strict=True))
 
 
@@ -175,15 +188,20 @@ def table_text(columns: Sequence[TextColumn], widths: Sequence[int], *, is_style
 
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for column, width in zip(columns, widths, strict=True):
-        align: JustifyMethod = "right" if column.is_number else "left"
-        table.add_column(Text(column.header), justify=align, no_wrap=True, overflow="ellipsis", width=width)
-    for row in zip(*(column.cells for column in columns), strict=True):
+        header = column.header.rjust(width) if column.is_number else column.header
+        table.add_column(Text(header), no_wrap=True, overflow="ellipsis", width=width)
+    for row in zip(*map(_placed_cells, columns, widths), strict=True):
         table.add_row(*map(Text, row))
     width = max(1, sum(widths) + GAP * len(widths))
     console = Console(width=width, highlight=False, force_jupyter=False, force_terminal=None if is_styled else False)
     with console.capture() as capture:
         console.print(table)
     return capture.get()
+
+
+def _placed_cells(column: TextColumn, width: int) -> list[str]:
+    """Numbers at the right of their column; rich would drop the spaces behind them."""
+    return [cell.rjust(width) for cell in column.aligned_cells] if column.is_number else column.cells
 
 
 def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:
@@ -195,14 +213,25 @@ def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] =
         return TextColumn(name, [_cell(v, _FORMATS[kind]) for v in values], kind not in _TEXTS)
     largest = max((abs(v) for v in (*values, *others) if v is not None), default=0)
     scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
-    decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(largest / scale)
-    # + 0.0 makes -0.0 a plain 0.
-    cells = [_cell(v, lambda v: f"{round(v / scale, decimals) + 0.0:.{decimals}f}") for v in values]
+    decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(kind, largest / scale)
+    cells = [_cell(v, lambda v: _scaled(v, scale, decimals, kind)) for v in values]
     return TextColumn(f"{_SUFFIX.sub('', name)} ({unit})", cells, is_number=True)
 
 
-def _decimals(largest: float) -> int:
-    return 3 if largest < 10 else 2 if largest < 100 else 1
+def _decimals(kind: str, largest: float) -> int:
+    """Of a column: smaller values have a little more than the largest; points in time are told apart by their last."""
+    decimals = 2 if largest < 10 else 1 if largest < 100 else 0
+    return decimals + (1 if kind == "instant" else _SMALLER)
+
+
+def _scaled(value: float, scale: float, decimals: int, kind: str) -> str:
+    """The number in its unit; "<0.01" for an amount that rounds to zero but isn't, "≈0" for less than none."""
+    smallest = 10**-decimals
+    if value and abs(value) / scale < smallest / 2:
+        return "≈0" if value < 0 else f"<{smallest:.{decimals}f}"
+    if kind == "fraction":
+        return rounded_percent(value)
+    return rounded(value / scale, decimals, MOST_DIGITS if kind == "instant" else DIGITS)
 
 
 def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column holds
@@ -221,5 +250,5 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "bool": lambda value: "yes" if value else "no",
     "id": str,
     "count": str,
-    "number": lambda value: f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}",
+    "number": rounded,
 }

@@ -41,15 +41,15 @@ def part(page: Page, title: str) -> Locator:
 
 def test_each_device_has_a_curve_with_its_peak_and_what_failed(opened: Page):
     expect(opened.locator(".curves").first.locator("figcaption b")).to_have_text(["cuda:0", "cpu"])
-    expect(plot(opened).locator(".point text")).to_have_text(["peak 768.0 MiB", "out of memory 256.0 MiB"])
+    expect(plot(opened).locator(".point text")).to_have_text(["peak 768 MiB", "out of memory 256 MiB"])
     expect(plot(opened).locator("text.name")).to_have_text(["Reserved", "Allocated"])
     expect(plot(opened, "cpu").locator(".point text")).to_have_text(["peak 64 B"])
 
 
 def test_hovering_tells_exact_numbers(opened: Page):
     opened.mouse.move(*place(plot(opened), 0.45))
-    expect(opened.get_by_role("tooltip")).to_contain_text("Allocated: 768.0 MiB (805")
-    expect(opened.get_by_role("tooltip")).to_contain_text(re.compile(r"cuda:0 at 4[45]\d\.\d µs"))
+    expect(opened.get_by_role("tooltip")).to_contain_text("Allocated: 768 MiB (805")
+    expect(opened.get_by_role("tooltip")).to_contain_text(re.compile(r"cuda:0 at 4[45]\d(\.\d)? µs"))
     opened.mouse.move(*place(plot(opened), 0.1))
     expect(opened.get_by_role("tooltip")).to_contain_text("Reserved: missing")
     opened.mouse.move(5, 5)
@@ -59,7 +59,7 @@ def test_hovering_tells_exact_numbers(opened: Page):
 def test_dragging_narrows_the_whole_page_and_a_double_click_widens_it(opened: Page):
     dragged(opened, 0.65, 0.95)
     opened.wait_for_function("/set.from_ns=6[45]/.test(location.hash) && /set.to_ns=9[45]/.test(location.hash)")
-    expect(plot(opened).locator(".point text")).to_have_text(["peak 256.0 MiB", "out of memory 256.0 MiB"])
+    expect(plot(opened).locator(".point text")).to_have_text(["peak 256 MiB", "out of memory 256 MiB"])
     opened.get_by_role("tab", name="Events").click()
     expect(opened.locator("tr.row")).to_have_count(1)
     expect(opened.locator("tr.row")).to_contain_text("out of memory")
@@ -81,7 +81,7 @@ def test_keys_go_from_row_to_row_and_zoom(opened: Page):
     for key in ("Home", "ArrowRight"):
         opened.keyboard.press(key)
     expect(plot(opened)).to_have_attribute("aria-valuenow", "1")
-    expect(plot(opened)).to_have_attribute("aria-valuetext", re.compile("200.0 µs"))
+    expect(plot(opened)).to_have_attribute("aria-valuetext", re.compile("200 µs"))
     opened.keyboard.press("+")
     opened.wait_for_function("location.hash.includes('set.to_ns=450')")
     expect(opened.locator(".zoom")).to_be_visible()

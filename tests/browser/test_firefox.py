@@ -67,9 +67,9 @@ def test_kernels_are_drawn_where_they_ran(timeline: Firefox):
 
 
 def test_a_held_key_zooms(timeline: Firefox):
-    assert "1.000 ms from 0" in timeline.run(SHOWN)
+    assert "1 ms from 0" in timeline.run(SHOWN)
     timeline.press("w", 400)
-    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "box" in words and "1.000 ms from 0" not in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "box" in words and "1 ms from 0" not in words)
 
 
 def test_a_click_selects_a_kernel(timeline: Firefox):
@@ -95,14 +95,14 @@ def test_keys_select_the_next_slice_and_its_time(timeline: Firefox):
     timeline.click(*timeline.run(POINT, 0.325))
     wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "selected: void <script>" in words)
     timeline.press(",", 20)
-    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "20.00 µs, at 210.0 µs" in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "20 µs, at 210 µs" in words)
     timeline.press("m", 20)
-    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 20.00 µs" in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 20 µs" in words)
 
 
 def test_a_drag_selects_the_time_between_edges_of_slices(timeline: Firefox):
     timeline.drag(*(tuple(timeline.run(POINT, place)) for place in (0.2115, 0.25, 0.3385)))
-    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 130.0 µs" in words)
+    wait_for(lambda: timeline.run(SHOWN), is_right=lambda words: "area of 130 µs" in words)
     wait_for(lambda: timeline.run(ROWS), is_right=lambda rows: rows == 2)
 
 

@@ -18,6 +18,7 @@ import kinetoscope_tb
 from browser.app import App
 from browser.traces import write
 from contract.running import serving
+from kinetoscope_tb.names.text import time
 from support.machine import MS, Machine
 from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
@@ -96,7 +97,7 @@ def strip(page: Page) -> Locator:
 
 def test_the_strip_says_in_words_what_it_draws(overview: Page):
     expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile("GPU 0: kernels"))
-    expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile(r"idle: waiting for data \d+\.\d %"))
+    expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile(r"idle: waiting for data [\d.]+ %"))
     expect(overview.locator(".strips text").first).to_contain_text("ms")
 
 
@@ -148,8 +149,7 @@ def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loadi
             slider.press(key)
         expect(slider).to_have_value(value)
         what_if = answer(loading, "what_if", run="run", worker="rank0", span="5", less=f"data_loading:{value}")
-        step = f"{what_if['step_ns'][0] / 1e6:.2f}"
-        expect(result).to_contain_text(re.compile(rf"step {re.escape(step)}\d? ms"))
+        expect(result).to_contain_text(f"step {time(what_if['step_ns'][0])}")
     expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
 
 
@@ -235,7 +235,7 @@ def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Pa
         expect(shown).to_contain_text(verdict.title.replace("`", ""))
         if verdict.saving_ns:
             number, unit = re.search(r"up to −([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
-            assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=1e-3)
+            assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=5e-3)
         if answer.usual_step_ns:
             expect(shown).to_contain_text("recorded step")
         items = page.locator(".advice > li")

@@ -33,7 +33,7 @@ def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost:
     page.goto(f"{lost}{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
     verdict = page.get_by_label("Verdict")
     expect(verdict).to_contain_text("What costs most can't be said", timeout=60_000)
-    expect(verdict).to_contain_text("100 of 250 launches (40.0 %) have no GPU event")
+    expect(verdict).to_contain_text("100 of 250 launches (40 %) have no GPU event")
     advice = page.locator(".advice li")
     expect(advice.first).to_contain_text("can’t tell")
     expect(advice.first).to_contain_text("Record fewer steps at a time")

@@ -62,9 +62,9 @@ def section(inside: Locator, title: str) -> Locator:
 def test_an_operator_tells_the_gpu_time_below_it_and_leads_to_its_kernels(app: App, base_url: str):
     page = app.open("timeline", **PLACE, slice=slice_called(base_url, "aten::addmm", 1, **PLACE))
     op = details(page, "aten::addmm")
-    expect(op.locator(".facts")).to_contain_text("50.00 µs")
+    expect(op.locator(".facts")).to_contain_text("50 µs")
     expect(op.locator(".facts")).to_contain_text("5.6 % of step 2")
-    expect(section(op, "GPU time below")).to_contain_text("40.00 µs in 1 kernel")
+    expect(section(op, "GPU time below")).to_contain_text("40 µs in 1 kernel")
     op.get_by_role("button", name=SGEMM_LABEL).click()
     kernel = details(page, SGEMM)
     expect(kernel.get_by_role("heading", level=2)).to_have_text(SGEMM_LABEL)
@@ -85,17 +85,17 @@ def test_a_kernel_leads_to_its_module_and_python_calls(app: App, base_url: str):
     calls = section(kernel, "Python, the innermost first")
     expect(calls.get_by_role("listitem").last).to_contain_text("train.py(9): main")
     section(kernel, "Launched by").get_by_role("button", name="nn.Module: Linear_0").click()
-    expect(section(details(page, "nn.Module: Linear_0"), "GPU time below")).to_contain_text("60.00 µs in 1 kernel")
+    expect(section(details(page, "nn.Module: Linear_0"), "GPU time below")).to_contain_text("60 µs in 1 kernel")
 
 
 def test_slices_of_the_same_name_have_statistics_and_places_to_go(app: App, base_url: str):
     kernel = SGEMM
     page = app.open("timeline", **PLACE, slice=slice_called(base_url, kernel, **PLACE))
     same = section(details(page, kernel), "Of the same name")
-    expect(same).to_contain_text("4 slices, 200.0 µs in all")
+    expect(same).to_contain_text("4 slices, 200 µs in all")
     numbers = dict(zip(same.locator("dt").all_inner_texts(), same.locator("dd").all_inner_texts(), strict=True))
-    assert numbers == {"Mean": "50.00 µs", "Median": "40.00 µs", "95 % within": "80.00 µs"}
-    expect(same.locator(".durations text")).to_have_text(["20.00 µs", "80.00 µs"])
+    assert numbers == {"Mean": "50 µs", "Median": "40 µs", "95 % within": "80 µs"}
+    expect(same.locator(".durations text")).to_have_text(["20 µs", "80 µs"])
     expect(same.get_by_role("button", name="Fastest")).to_be_disabled()
     same.get_by_role("button", name="Slowest").click()
     expect(details(page, kernel).locator(".facts")).to_contain_text("step 4")
@@ -163,7 +163,7 @@ def test_a_gap_says_who_is_to_blame_and_is_shown_by_a_click(app: App):
     page = app.open("timeline", **PLACE, panel="gaps")
     longest = page.get_by_role("list", name="Longest gaps").get_by_role("listitem").first
     # The third kernel of step 1 ends 340 µs after the origin, the first of step 2 begins 1.11 ms after it.
-    expect(longest).to_contain_text("770.0 µs")
+    expect(longest).to_contain_text("770 µs")
     expect(longest).to_contain_text("Host late: the next work was launched")
     expect(longest).to_contain_text("aten::relu launched")
     longest.get_by_role("button").click()
@@ -183,12 +183,12 @@ def test_why_is_my_gpu_idle_here_a_click_on_a_gap_answers(app: App):
     page = drawn.page
     chosen = page.get_by_role("region", name="The selected gap")
     drawn.until(lambda: drawn.click("Stream 7", 700_000) is None and chosen.count() > 0)
-    expect(chosen).to_contain_text("770.0 µs idle")
+    expect(chosen).to_contain_text("770 µs idle")
     expect(chosen).to_contain_text("Host late: the next work was launched")
     expect(chosen.get_by_role("list", name="What the host was doing")).to_contain_text("host late")
     drawn.until(lambda: drawn.place("gap") == "340000~0")
     page.reload()
-    expect(chosen).to_contain_text("770.0 µs idle")
+    expect(chosen).to_contain_text("770 µs idle")
     page.get_by_role("button", name="Zoom to it").click()
     drawn.comes_to(lambda start, end: (start, end) == (224_500, 1_225_500))
 
@@ -202,7 +202,7 @@ def test_gaps_are_listed_by_the_hundred_and_beyond_the_longest_ones_where_they_a
     expect(gaps).to_have_count(200)
     page.get_by_label("Only visible ones").check()
     expect(gaps).to_have_count(10)  # each of less than 1.2 µs: shorter than all of the 5,000 longest
-    expect(gaps.first).to_contain_text("1.009 µs")
+    expect(gaps.first).to_contain_text("1.01 µs")
 
 
 def test_without_a_device_the_gaps_say_what_would_show_them(app: App):
@@ -336,7 +336,7 @@ def area(page: Page) -> Locator:
 
 def test_an_area_has_a_table_by_name_that_sorts_filters_and_finds(app: App, clipboard: Callable[[], str]):
     page = app.open("timeline", **PLACE, area="0~2000000~", drawer="420")  # steps 1 and 2, on all tracks
-    expect(drawer(page)).to_contain_text("Δt 2.000 ms, from 0 ns to 2.000 ms, on all tracks")
+    expect(drawer(page)).to_contain_text("Δt 2 ms, from 0 ns to 2 ms, on all tracks")
     row = area(page).locator("tr.row", has_text=SGEMM_LABEL)
     expect(row).to_contain_text("Kernel")
     expect(row.locator("td").nth(4)).to_have_text("2")
@@ -391,12 +391,12 @@ def test_an_area_is_a_flame_graph(app: App):
     expect(status).to_contain_text("train.py(9): main")
     expect(status).to_contain_text("% of all")
     area(page).get_by_role("button", name="GPU", exact=True).click()
-    expect(area(page).get_by_text("in all")).to_contain_text("100.0 µs")
+    expect(area(page).get_by_text("in all")).to_contain_text("100 µs")
 
 
 def test_counters_have_statistics_in_an_area(app: App):
     page = app.open("timeline", **PLACE, area="0~1000000~", drawer="420", area_form="counters")
     rows = page.get_by_role("region", name="Counters, rank0").locator("tr.row")
     busy = rows.filter(has_text="GPU utilization")
-    expect(busy.locator("td").nth(2)).to_have_text("6.0 %")
-    expect(busy.locator("td").nth(4)).to_have_text("100.0 %")
+    expect(busy.locator("td").nth(2)).to_have_text("6 %")
+    expect(busy.locator("td").nth(4)).to_have_text("100 %")

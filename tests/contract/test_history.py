@@ -70,7 +70,7 @@ def test_the_sentence_names_the_run_the_parts_and_what_changed_with_it(history):
     status, out, _ = history()
     assert status == 2
     assert out.splitlines()[0] == (
-        "Since run 13 (nightly-12, 2026-10-03 14:13): +6.0 %, 1.00 → 1.06 ms a step, of which +5.0 points all_reduce, "
+        "Since run 13 (nightly-12, 2026-10-03 14:13): +6 %, 1 → 1.06 ms a step, of which +5 points all_reduce, "
         "+1.0 computation; torch 2.13.0 → 2.15.0."
     )
 
@@ -98,7 +98,7 @@ def test_csv_has_a_row_per_run(history, runs):
     _, out, _ = history(str(runs), "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["run"] for row in rows] == [f"nightly-{nth}" for nth in range(RUNS)]
-    assert [row["change"] for row in rows if row["change"]] == ["'+6.0 %"]
+    assert [row["change"] for row in rows if row["change"]] == ["'+6 %"]
     assert {(row["torch"], row["driver"], row["device"], row["ranks"]) for row in rows} == {
         ("2.13.0", "13.0", H100, "1"),
         ("2.15.0", "13.0", H100, "1"),

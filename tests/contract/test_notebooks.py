@@ -76,7 +76,7 @@ def test_a_recording_and_a_view_show_themselves(outputs, folder):
 def test_the_page_is_in_a_frame(outputs):
     (page,) = bundles(outputs, "profile.page()")
     assert page["text/html"].startswith('<iframe sandbox="')
-    assert re.search(r": \d+\.\d kB in this notebook\.$", page["text/plain"])
+    assert re.search(r": [\d.]+ kB in this notebook\.$", page["text/plain"])
 
 
 def test_a_recorded_cell_shows_its_recording(outputs, folder):

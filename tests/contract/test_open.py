@@ -212,12 +212,12 @@ def refusal(kinetoscope, monkeypatch, tmp_path):
 
 def test_standard_input_without_an_end_is_refused_at_its_bound(refusal):
     said = refusal("-", "--most-bytes", 3_000_000, stdin="/dev/zero")
-    assert "stdin is larger than 3.0 MB. --most-bytes allows more." in said
+    assert "stdin is larger than 3 MB. --most-bytes allows more." in said
 
 
 def test_no_more_than_half_of_the_disk_is_used(refusal, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_000_000))
-    assert "stdin is larger than 2.0 MB, half of what is free" in refusal("-", stdin="/dev/zero")
+    assert "stdin is larger than 2 MB, half of what is free" in refusal("-", stdin="/dev/zero")
 
 
 def test_nothing_on_standard_input_is_refused(refusal):

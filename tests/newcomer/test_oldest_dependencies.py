@@ -62,7 +62,11 @@ def shows_our_tab(programs: Path, logdir: Path) -> None:
 
 
 def prints_answers(programs: Path, logdir: Path) -> None:
-    for words, expected in ((["summary"], "aten::mm"), (["view", "operators"], "5.000"), (["view", "advice"], "1. ")):
+    for words, expected in (
+        (["summary"], "aten::mm"),
+        (["view", "operators"], "aten::mm"),
+        (["view", "advice"], "1. "),
+    ):
         command = [programs / "kinetoscope", *words, logdir]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
         assert expected in shown

@@ -9,7 +9,7 @@ from kinetoscope_tb.reader.flight_recorder.files import read_folder
 
 TRUTH = {
     "healthy": (NOTHING_OPEN, (), "Nothing recorded is open"),
-    "absent": (CULPRIT, (2,), "Rank 2 never came to all_reduce 6 of default_pg (4.00 KiB); ranks 0, 1 and 3 wait"),
+    "absent": (CULPRIT, (2,), "Rank 2 never came to all_reduce 6 of default_pg (4 KiB); ranks 0, 1 and 3 wait"),
     "absent_in_group": (CULPRIT, (3,), "Rank 3 never came to all_reduce 6 of group 2 (ranks 2 and 3, 32 B); ranks 0–2"),
     "other_operation": (
         CULPRIT,

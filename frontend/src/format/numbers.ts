@@ -19,15 +19,23 @@ export type Kind =
   | "flop_rate";
 export type Value = string | number | boolean | null;
 
-/** One unit and one number of decimals for everything that is compared with each other, such as a column. */
+/** One unit for everything that is compared with each other, such as a column. */
 export interface Scale {
   unit: string;
   divisor: number;
+  /** At most. */
   decimals: number;
+  /** Significant digits, at most; three if absent. */
+  digits?: number;
 }
 
 const THIN_SPACE = "\u202f";
+const FIGURE_SPACE = "\u2007", POINT_SPACE = "\u2008"; // as wide as a digit, and as a point
 const MISSING = "–";
+const DIGITS = 3;
+const INSTANT_DIGITS = 4; // of the last one: what tells neighbors apart are the last digits, so all have its decimals
+const MOST_DECIMALS = 4;
+const SMALLER = 2; // decimals that smaller values in a column have beyond those of the largest
 
 const UNITS: Partial<Record<Kind, [string, number][]>> = {
   duration: [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]],
@@ -50,46 +58,71 @@ const BASE_UNITS: Partial<Record<Kind, string>> = {
   flop_rate: " FLOP/s",
 };
 
-/** Four significant digits for the largest value, as many decimals for the others. */
-function decimalsFor(largest: number): number {
-  if (largest === 0) return 0;
-  return Math.min(4, Math.max(0, 3 - Math.floor(Math.log10(largest))));
+/** How many decimals make so many significant digits. */
+const decimalsOf = (value: number, digits = DIGITS): number =>
+  Math.max(0, digits - 1 - Number(value.toExponential().split("e")[1]));
+
+/** Of a share of a whole. */
+export const PERCENT: Scale = { unit: "%", divisor: 0.01, decimals: 1 };
+
+/** The largest and the smallest amount of some values other than 0, and whether all are whole. */
+function extentOf(values: Iterable<Value>) {
+  let largest = 0, smallest = Infinity, isWhole = true;
+  for (const value of values) {
+    if (typeof value !== "number" || !value) continue;
+    largest = Math.max(largest, Math.abs(value));
+    smallest = Math.min(smallest, Math.abs(value));
+    isWhole &&= Number.isInteger(value);
+  }
+  return { largest, smallest: Math.min(smallest, largest), isWhole };
 }
 
 /**
- * The scale in which the largest of `values` reads best.
+ * The scale in which the largest of `values` reads best; in it, smaller values have a little more decimals.
  *
- * With `like`, its unit and at least its decimals, unless the largest has less than a hundredth of that unit.
+ * With `like`, its unit, unless the largest has less than a hundredth of that unit.
  */
 export function scaleFor(kind: Kind, values: Iterable<Value>, like?: Scale): Scale {
-  if (kind === "fraction") return { unit: "%", divisor: 0.01, decimals: 1 };
-  let largest = 0;
-  let whole = true;
-  for (const value of values) {
-    if (typeof value !== "number") continue;
-    largest = Math.max(largest, Math.abs(value));
-    whole &&= Number.isInteger(value);
-  }
+  if (kind === "fraction") return PERCENT;
+  const { largest, smallest, isWhole } = extentOf(values);
   const units = UNITS[kind];
-  if (!units) return { unit: "", divisor: 1, decimals: whole ? 0 : decimalsFor(largest) };
   if (like && largest && largest < like.divisor / 100) like = undefined;
-  const [unit, divisor] = like ? [like.unit, like.divisor] : units.find(([, size]) => largest >= size) ?? units.at(-1)!;
-  return { unit, divisor, decimals: divisor === 1 ? 0 : Math.max(decimalsFor(largest / divisor), like?.decimals ?? 0) };
+  const [unit, divisor] = !units
+    ? ["", 1] as const
+    : like
+    ? [like.unit, like.divisor] as const
+    : units.find(([, size]) => largest >= size) ?? units.at(-1)!;
+  if (units ? divisor === 1 : isWhole) return { unit, divisor, decimals: 0 };
+  if (kind === "instant") {
+    const decimals = Math.min(MOST_DECIMALS, decimalsOf(largest / divisor, INSTANT_DIGITS));
+    return { unit, divisor, decimals, digits: Infinity };
+  }
+  const most = Math.min(MOST_DECIMALS, decimalsOf(largest / divisor) + SMALLER);
+  return { unit, divisor, decimals: Math.min(most, decimalsOf(smallest / divisor)) };
 }
 
-/** A plain number: thin spaces between thousands, a true minus, a fixed number of decimals. */
+/** A plain number: thin spaces between thousands, a true minus, at most so many decimals, and no zeros at their end. */
 export function decimal(value: number, decimals = 0): string {
-  const [whole, rest] = Math.abs(value).toFixed(decimals).split(".") as [string, string?];
+  const [whole, padded = ""] = Math.abs(value).toFixed(decimals).split(".") as [string, string?];
+  const rest = padded.replace(/0+$/, "");
   const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, THIN_SPACE) : whole;
-  return `${value < 0 ? "−" : ""}${grouped}${rest ? `.${rest}` : ""}`;
+  return `${value < 0 ? "−" : ""}${grouped}${rest && `.${rest}`}`;
 }
 
 /** The number in the scale, without its unit; "<0.1" for an amount that rounds to zero but isn't, "≈0" for less than none. */
-export function scaled(value: number, { divisor, decimals }: Scale): string {
+export function scaled(value: number, { unit, divisor, decimals, digits }: Scale): string {
   const smallest = 10 ** -decimals;
   const shown = value / divisor;
   if (value && Math.abs(shown) < smallest / 2) return value < 0 ? "≈0" : `<${decimal(smallest, decimals)}`;
-  return decimal(shown, decimals);
+  if (unit === "%" && shown > 99.9 && shown < 100) return "99.9"; // only a whole is 100 %
+  return decimal(shown, Math.min(decimals, decimalsOf(shown, digits)));
+}
+
+/** A number as it stands in a column: its point below those of the others. */
+export function align(text: string, { decimals }: Scale): string {
+  if (!decimals || !/\d$/.test(text)) return text;
+  const [, rest = ""] = text.split(".");
+  return text + (rest ? "" : POINT_SPACE) + FIGURE_SPACE.repeat(Math.max(0, decimals - rest.length));
 }
 
 /** A cell of a table. */
@@ -100,7 +133,7 @@ export function cell(value: Value | undefined, kind: Kind, scale: Scale): string
   return kind === "id" ? String(value) : scaled(value, scale);
 }
 
-/** A single value in its own best unit: "98.61 ms". */
+/** A single value in its own best unit: "98.6 ms". */
 export function quantity(value: number | null | undefined, kind: Kind): string {
   if (value === null || value === undefined) return MISSING;
   const scale = scaleFor(kind, [value]);
@@ -123,7 +156,7 @@ export function exact(value: Value | undefined, kind: Kind): string {
 }
 
 export const percent = (fraction: number | null | undefined): string =>
-  fraction === null || fraction === undefined ? MISSING : scaled(fraction, { unit: "%", divisor: 0.01, decimals: 1 });
+  fraction === null || fraction === undefined ? MISSING : scaled(fraction, PERCENT);
 
 const UPPER = new Set(["gpu", "cpu", "sm", "tc", "id", "flops"]);
 

@@ -2,7 +2,7 @@
 
 import type { Column, Table, ViewEntry } from "../api/types.ts";
 import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with { type: "json" };
-import { cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
+import { align, cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
 import { idInWords, isReadableOtherwise, labelsVersion, readableName } from "../format/readable_names.ts";
 import { sharedColumns } from "../api/pictures.ts";
 import { inVendorWords, matrixUnits } from "../format/vendor_words.ts";
@@ -71,7 +71,8 @@ function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns
   const compared = columns.filter((one) => one.kind === kind && (isZero || one.adds_up === adds_up));
   const all = compared.flatMap(({ name }) => data[name] ?? []), like = scaleFor(kind, all);
   // Up to 10 s in ms: the small values next to a large one would be zeros in seconds.
-  const isInMs = kind === "duration" && like.unit === "s" && like.decimals === 3 && all.length > 1;
+  const isInMs = kind === "duration" && like.unit === "s" && all.length > 1 &&
+    !all.some((value) => Number(value) >= 1e10);
   return scaleFor(kind, values, isInMs ? { unit: "ms", divisor: 1e6, decimals: 1 } : like);
 }
 
@@ -237,7 +238,10 @@ export function widest(column: DrawnColumn): string {
   if (!isText(column)) {
     const numbers = values.filter((value): value is number => typeof value === "number");
     const ends = [numbers.reduce((a, b) => Math.max(a, b), 0), numbers.reduce((a, b) => Math.min(a, b), 0)];
-    return ends.map((value) => cell(value, kind, scale)).reduce((a, b) => (b.length > a.length ? b : a), "<0.0");
+    return ends.map((value) => align(cell(value, kind, scale), scale)).reduce(
+      (a, b) => (b.length > a.length ? b : a),
+      `<0.${"0".repeat(scale.decimals)}`,
+    );
   }
   return values.reduce<string>((most, value) => {
     const text = value === null ? "" : cell(value, kind, scale);

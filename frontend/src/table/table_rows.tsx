@@ -1,6 +1,6 @@
 import { Component, h } from "preact";
 import { type DrawnColumn, isProse, isText } from "./columns.ts";
-import { cell, exact } from "../format/numbers.ts";
+import { align, cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
 import { cutName } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
@@ -20,8 +20,10 @@ const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean 
   </button>
 );
 
-const textOf = (column: DrawnColumn, row: number) =>
-  column.shown?.(row) ?? cell(column.values[row], column.kind, column.scale);
+function textOf({ shown, values, kind, scale, isNumeric }: DrawnColumn, row: number): string {
+  const text = shown?.(row) ?? cell(values[row], kind, scale);
+  return isNumeric ? align(text, scale) : text;
+}
 
 /** A cell's tooltip: the exact number, or the text that was cut. */
 export function cellTip(column: DrawnColumn, row: number, shown: string): string | null {

@@ -136,7 +136,7 @@ def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:
         return ""
     return (
         f" For {text.time(facts.mean(off.waits))} {facts.per} nothing was recorded and the process was off the "
-        f"processors, of which others were free: it used {off.use.cores:.2f} cores."
+        f"processors, of which others were free: it used {text.digits(off.use.cores)} cores."
     )
 
 
@@ -152,13 +152,14 @@ def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
     large = facts.mean(facts.host_time.lengths["operators"])
     is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
     if machine > _MOSTLY_IDLE or not is_single or facts.share(large) < _MOST or facts.is_one_of_many:
-        yield Cleared("processor cores", f"the process used {use.cores:.1f} cores, the machine {text.percent(machine)}")
+        used = f"the process used {text.digits(use.cores)} cores, the machine {text.percent(machine)}"
+        yield Cleared("processor cores", used)
         return
     yield Advice(
         "host_threads",
         f"Operators run on one core, while {text.percent(1 - machine)} of the machine's cores are free.",
-        f"The process used {use.cores:.2f} cores, and the whole machine {text.percent(machine)} of its own; operators "
-        f"take {facts.of_steps(facts.host_time.lengths['operators'])}.",
+        f"The process used {text.digits(use.cores)} cores, and the whole machine {text.percent(machine)} of its own; "
+        f"operators take {facts.of_steps(facts.host_time.lengths['operators'])}.",
         "Use more threads if operators are large enough: `torch.set_num_threads`, `OMP_NUM_THREADS`, the job's cores.",
         None,
         "low",
@@ -174,7 +175,7 @@ def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
         if is_full
         else f"Something holds the process up for {facts.of_steps(off.held_up)}, though cores are free."
     )
-    used = f"It used {off.use.cores:.2f} cores, less than the one that its main thread needs"
+    used = f"It used {text.digits(off.use.cores)} cores, less than the one that its main thread needs"
     return Advice(
         "host_threads",
         title,

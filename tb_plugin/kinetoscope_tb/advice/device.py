@@ -142,8 +142,8 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
         yield Advice(
             "memory",
             f"Device {device}'s memory is {100 * peak / size:.0f} % full at its peak.",
-            f"Tensors take {peak / 2**30:.2f} of {size / 2**30:.2f} GiB; what the driver, libraries and fragments take "
-            "comes on top. "
+            f"Tensors take {text.memory_size(peak)} of {text.memory_size(size)}; what the driver, libraries and "
+            "fragments take comes on top. "
             + (
                 "A longer sequence or a larger batch may run out of memory."
                 if facts.is_training

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import innermost, nearest
+from ..names.text import digits
 from ..trace import Trace
 from .facts import Facts
 from .model import Advice
@@ -54,7 +55,7 @@ def _unbalanced(facts: Facts, what: str, count: int, uneven: pl.DataFrame) -> Ad
     listed = ", ".join(map(str, example["tokens"][:8])) + (", …" if len(example["tokens"]) > 8 else "")
     return Advice(
         "expert_imbalance",
-        f"Tokens are spread unevenly over {what}: the busiest one gets {ratio:.1f} times the mean.",
+        f"Tokens are spread unevenly over {what}: the busiest one gets {digits(ratio)} times the mean.",
         f"In {uneven.height} of {count} {of} with recorded sizes, in {uneven['step'].n_unique()} of {facts.count} "
         f"{facts.noun}{'' if facts.count == 1 else 's'}; such as {listed} tokens. "
         + ("The others wait for the busiest rank." if what == "ranks" else "Small experts don't fill a device."),

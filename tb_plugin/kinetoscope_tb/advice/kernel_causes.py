@@ -15,6 +15,7 @@ from ..measures.calls.kernel_work import Group
 from ..measures.calls.matrix_work import ProductSizes, product_sizes
 from ..measures.calls.roofline import Limits
 from ..names.kernel_kinds import alignment, output_tile, written_for
+from ..names.text import digits, time
 
 TINY_NS = 5_000
 """A kernel's start and end alone take 2 to 5 µs: below that a device never reaches its roof."""
@@ -112,7 +113,7 @@ def tiny(group: Group, _limits: Limits) -> Cause | None:
     if group.roof_ns is None or group.roof_ns / group.calls >= TINY_NS or group.call_ns >= _FEW_KERNELS * TINY_NS:
         return None
     return Cause(
-        f"each call is tiny ({group.roof_ns / group.calls / 1e3:.1f} µs at the roof), so most of its time is the start "
+        f"each call is tiny ({time(group.roof_ns / group.calls)} at the roof), so most of its time is the start "
         "and end of a kernel",
         "Give one call more to do: larger batches, or many small calls as one batched or grouped call.",
     )
@@ -147,8 +148,8 @@ def partial_wave(group: Group, limits: Limits) -> Cause | None:
     if tiles <= count or tiles / (math.ceil(tiles / count) * count) > _FULL_WAVES:
         return None
     return Cause(
-        f"{tiles} tiles of {tile[0]} × {tile[1]} are {tiles / count:.2f} waves on {count} multiprocessors, the last "
-        "of them mostly empty",
+        f"{tiles} tiles of {tile[0]} × {tile[1]} are {digits(tiles / count)} waves on {count} multiprocessors, the "
+        "last of them mostly empty",
         "Change the batch so that the tiles of the output are just below a multiple of the multiprocessors.",
     )
 

@@ -151,7 +151,7 @@ def _breakdown(answer: Answer) -> Iterator[Block]:
     yield NameTable(
         f"{unit}: {text.time(whole['mean_ns'])}{spread}{usual}",
         (CellColumn("", 10), CellColumn("", 9)),
-        tuple((category, text.time(mean_ns), f"{100 * share:.1f} %") for category, mean_ns, share in parts),
+        tuple((category, text.time(mean_ns), text.percent(share)) for category, mean_ns, share in parts),
         shares=tuple(share for _, _, share in parts),
         name_width=14,
     )
@@ -163,7 +163,7 @@ def _busy_lanes(answer: Answer) -> Iterator[Block]:
         (
             visible(f"{row['process']} · {row['lane']}"),
             text.time(row["busy_ns"]),
-            f"{100 * (row['busy_frac'] or 0):.1f} %",
+            text.percent(row["busy_frac"] or 0),
             f"{row['events']:,}",
         )
         for row in answer.rows.get("lanes", ())
@@ -183,7 +183,7 @@ def _top(answer: Answer, kind: str) -> Iterator[Block]:
         (
             visible(row["label"]),
             text.time(row["mean_ns"]),
-            f"{100 * row['share_frac']:.1f} %",
+            text.percent(row["share_frac"]),
             "" if row["calls"] is None else text.often(row["calls"] / max(1, answer.steps)),
         )
         for row in top

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..measures.time.step_subset import counted_steps, has_steps
+from ..names import text
 from ..trace import Trace
 from .statistics import Spread, margin
 
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 
 _MODIFIED_Z, _OF_NORMAL = 3.5, 0.6745
 _LEAST_FRAC = 0.05
+_MOST_DIGITS = 5  # of values that differ by little
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -78,16 +80,22 @@ def _certainty(before: Floats, after: Floats) -> str:
 
 
 def pair_of_times(*values: float) -> str:
-    """Values in the unit of the largest, with four significant digits at most: 177.6 → 141.1 ms."""
+    """Values in the unit of the largest, with more digits only where they differ by less: 178 → 141 ms."""
     largest = max(map(abs, values))
     size, unit = next((u for u in _UNITS if largest >= u[0]), _UNITS[-1])
-    places = 0 if largest / size >= 1000 or size == 1 else 1 if largest / size >= 10 else 2
-    return f"{' → '.join(f'{value / size:.{places}f}' for value in values)} {unit}"
+    texts: list[str] = []
+    for digits in range(text.DIGITS, _MOST_DIGITS + 1):
+        texts = [text.rounded(value / size, significant=digits) for value in values]
+        if len(set(texts)) == len(set(values)):
+            break
+    return f"{' → '.join(texts)} {unit}"
 
 
 def growth_text(base: float, new: float) -> str:
     """Such as −20.6 %."""
     if not base:
         return "from nothing"
-    percent = round(100 * (new / base - 1), 1)
-    return f"{'−' if percent < 0 else '+' if percent > 0 else ''}{abs(percent):.1f} %"
+    growth = new / base - 1
+    shown = text.rounded(100 * abs(growth), 1)
+    sign = "" if shown == "0" else "−" if growth < 0 else "+"
+    return f"{sign}{shown} %"

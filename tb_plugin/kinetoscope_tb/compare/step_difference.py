@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
+from ..names.text import digits
 from ..table import COUNT, DURATION, FRACTION, INSTANT, TEXT, Column, Table
 from ..trace import Trace
 from .account import Account, account_of_typical_step
@@ -147,7 +148,7 @@ class Difference:
     def coverage(self) -> str:
         """How much of the work was matched, in a sentence."""
         base, new = (f"{100 * share:.0f} %" for share in self.matched_frac)
-        growth = f" Sizes are {self.growth:.3g} times those of the base." if self.growth != 1 else ""
+        growth = f" Sizes are {digits(self.growth)} times those of the base." if self.growth != 1 else ""
         share = f"{base} of the device time of the base, {new} of the new."
         return f"Matched by operators, sizes, FLOPs and order: {share}{growth}"
 

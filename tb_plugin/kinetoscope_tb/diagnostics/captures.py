@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..filesystem import last_part, printable
 from ..measures.recording.server import how_to_record_captures, inference_server
+from ..names.text import percent
 from ..trace import Diagnostic, Trace
 from ..trace.model import NO_CAPTURES
 
@@ -46,7 +47,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     yield Diagnostic(
         "graphs_explained",
         int(replayed.launch.size),
-        f"{what}. {listed or 'This recording itself'} says which operators these are, for {100 * known:.1f} % of their "
+        f"{what}. {listed or 'This recording itself'} says which operators these are, for {percent(known)} of their "
         "time. Their operators, shapes and modules are from there.",
         level="note",
     )

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import polars as pl
 
+from ..names.text import time
 from ..trace import Diagnostic, Trace
 
 _FAR_NS = 10**9
@@ -38,7 +39,7 @@ def _far_events(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "far_from_window",
             far,
-            f"Events are far outside the {_us(end - begin)} that were recorded: their clock was wrong, or they come "
+            f"Events are far outside the {time(end - begin)} that were recorded: their clock was wrong, or they come "
             "from another recording. They stretch the time axis, and the step `all` if no steps were marked.",
             min(first),
         )
@@ -55,8 +56,3 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
             f"According to its clock the trace is from the year {year}. Times within it are right, but it can't be "
             "aligned with other ranks' traces, and its date is wrong. Set the machine's clock.",
         )
-
-
-def _us(ns: float) -> str:
-    """A time in a suitable unit."""
-    return f"{ns / 1e3:.3g} µs" if ns < 1e6 else f"{ns / 1e6:.3g} ms" if ns < 1e9 else f"{ns / 1e9:.3g} s"

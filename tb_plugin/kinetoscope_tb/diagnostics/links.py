@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from ..arrays.gather import NONE, map_categories, rows_by_id
+from ..names.text import time
 from ..trace import Diagnostic, Trace
 
 _BACKWARD = "autograd::engine::evaluate_function: "
@@ -112,7 +113,7 @@ def _waits_for_streams(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "sync_overlaps_kernel",
             overlaps.height,
-            f"Waits for a stream begin up to {most / 1e3:.3g} µs before its last kernel has ended. The GPU events of "
+            f"Waits for a stream begin up to {time(most)} before its last kernel has ended. The GPU events of "
             "these waits are too long; kernels and steps are right.",
             int(overlaps["offset"].min()),  # type: ignore[arg-type]
             "note",

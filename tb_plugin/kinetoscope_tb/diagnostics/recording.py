@@ -12,6 +12,7 @@ from ..arrays.intervals import length_within
 from ..measures.recording.contents import has_stacks
 from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
+from ..names.text import percent
 from ..trace import Diagnostic, Trace
 from ..trace.meta import positive_int
 from . import threads
@@ -94,7 +95,7 @@ def _profiler_in_steps(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "profiler_in_steps",
             own.height,
-            f"The profiler's own Python code takes {100 * own_ns / length:.1f} % of the steps; host times include it.",
+            f"The profiler's own Python code takes {percent(own_ns / length)} of the steps; host times include it.",
             level="note",
         )
 

@@ -9,6 +9,7 @@ import polars as pl
 from ..distributed.process_groups import spelled
 from ..distributed.run import Ranks, same_rank
 from ..names.collectives import PEER_TO_PEER
+from ..names.text import time
 from ..trace import Diagnostic
 
 _SURE_NS = 1_000_000  # larger errors of clocks hide who was late
@@ -134,7 +135,7 @@ def _of_clocks(ranks: Ranks) -> Iterator[Diagnostic]:
     yield Diagnostic(
         "clocks_uncertain",
         clocks.height,
-        f"Clocks of ranks may be wrong by up to {worst['error_ns'] / 1e6:.1f} ms ({worker}). The timeline of several "
+        f"Clocks of ranks may be wrong by up to {time(worst['error_ns'])} ({worker}). The timeline of several "
         "ranks, their pace, and transfers between two ranks may be off by that. Times within a rank, and waits in "
         "collectives of whole groups, don't depend on clocks.",
     )

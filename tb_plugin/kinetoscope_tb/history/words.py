@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 
 from ..compare.headline import growth_text, pair_of_times
+from ..names.text import percent, rounded
 from .change_points import AVERAGE_RUN_LENGTH, FEWEST_RUNS, POWER, WINDOWS
 from .recorded_run import COMPUTATION, IDLE, RecordedRun
 from .series import Level, Series
@@ -68,7 +69,7 @@ def _points(before: Level, after: Level) -> str:
 
 
 def _points_text(tenths: int) -> str:
-    return f"{'−' if tenths < 0 else '+'}{abs(tenths) / 10:.1f}"
+    return f"{'−' if tenths < 0 else '+'}{rounded(abs(tenths) / 10)}"
 
 
 def _launches(before: Level, after: Level) -> Iterator[str]:
@@ -115,9 +116,7 @@ def _power(series: Series) -> str:
     if math.isnan(series.finds_frac):
         return ""
     cases = f"{100 * POWER:.0f} of 100 cases"
-    return (
-        f" A change of {100 * series.finds_frac:.1f} % from now on is seen within {WINDOWS[0]} runs in about {cases}."
-    )
+    return f" A change of {percent(series.finds_frac)} from now on is seen within {WINDOWS[0]} runs in about {cases}."
 
 
 def _left_out(series: Series) -> Iterator[str]:

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
+
 from .regex import regex
+
+DIGITS = 3
+MOST_DIGITS = 15  # that a float holds
+_TINY_SHARE = 0.001  # a smaller one is shown as "<0.1 %"
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
 _CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # holds any float's digits
 _NEAR = 0.01  # maximum distance from a share to use its name
+
+
+def rounded(value: float, most_decimals: int = MOST_DIGITS, significant: int = DIGITS) -> str:
+    """The value with three significant digits, no zeros at the end of its decimals, and every digit before the point.
+
+    Halves are rounded up, as JavaScript rounds them: the page shows the same digits (frontend/src/format/numbers.ts).
+    """
+    if not math.isfinite(value):
+        return str(value)
+    exact = Decimal(float(value))
+    decimals = max(0, min(most_decimals, significant - 1 - exact.adjusted())) if value else 0
+    text = f"{exact.quantize(Decimal(1).scaleb(-decimals), context=_EXACT):f}"
+    text = text.rstrip("0").rstrip(".") if decimals else text
+    return text if text.strip("-0.") else "0"
 
 
 def time(ns: float) -> str:
@@ -18,15 +40,21 @@ def time(ns: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three or four significant digits, without an exponent."""
-    if value == int(value) or value >= 1000:
-        return f"{value:,.0f}".replace(",", "\u202f") if value >= 10_000 else f"{value:.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    """Three significant digits, thin spaces between thousands from five digits on."""
+    text = rounded(value)
+    return f"{int(text):,}".replace(",", "\u202f") if abs(value) >= 10_000 else text
 
 
 def percent(share: float) -> str:
-    """Such as 33.4 %; only a whole is 100 %."""
-    return f"{100 * share if share >= 1 else min(100 * share, 99.9):.1f} %"
+    """Such as 33.4 % or <0.1 %; only a whole is 100 %."""
+    return f"{rounded_percent(share)} %"
+
+
+def rounded_percent(share: float) -> str:
+    """The number of a share: at most one decimal."""
+    if 0 < share < _TINY_SHARE / 2:
+        return f"<{100 * _TINY_SHARE:.1f}"
+    return rounded(100 * share if share >= 1 else min(100 * share, 99.9), 1)
 
 
 def share(part: float) -> str:
@@ -36,7 +64,7 @@ def share(part: float) -> str:
 
 def often(count: float) -> str:
     """A mean count, such as 8.2 or 1 478."""
-    return digits(count) if count == int(count) or count >= 10 else f"{count:.1f}"
+    return digits(count) if count == int(count) or count >= 10 else rounded(count, 1)
 
 
 def times(count: float, noun: str) -> str:
@@ -47,14 +75,14 @@ def times(count: float, noun: str) -> str:
 def file_size(count: float) -> str:
     """A size as programs for files show it, such as 512 B, 30.5 kB or 1.2 MB."""
     size, unit = next(((size, unit) for size, unit in _FILE_SIZES if count >= size), (1, "B"))
-    return f"{count:.0f} B" if size == 1 else f"{count / size:,.1f} {unit}"
+    return f"{count:.0f} B" if size == 1 else f"{rounded(count / size, 1)} {unit}"
 
 
 def memory_size(count: float) -> str:
-    """A size of memory in binary units, such as 512 B, 1.50 MiB or 80.00 GiB."""
+    """A size of memory in binary units, such as 512 B, 1.5 MiB or 80 GiB."""
     shift = next((shift for shift in (30, 20, 10) if count >= 1 << shift), 0)
     unit = {30: "GiB", 20: "MiB", 10: "KiB", 0: "B"}[shift]
-    return f"{count:.0f} B" if not shift else f"{count / (1 << shift):,.2f} {unit}"
+    return f"{count:.0f} B" if not shift else f"{digits(count / (1 << shift))} {unit}"
 
 
 def uncapitalized(sentence: str) -> str:

@@ -12,6 +12,7 @@ import polars as pl
 from ..table import Column
 from ..text_table import (
     TERMINAL_ROWS,
+    TextColumn,
     columns_with_values,
     display_order,
     layout,
@@ -80,7 +81,7 @@ class Display:
             cell(text.header, tag="th", is_number=text.is_number, title=column.doc)
             for text, column in zip(texts, columns, strict=True)
         ]
-        rows = zip(*(text.cells for text in texts), strict=True)
+        rows = zip(*(_html_cells(text) for text in texts), strict=True)
         lines = [
             "".join(cell(value, is_number=t.is_number, title=value if t.is_long else "") for value, t in pairs)
             for pairs in (zip(row, texts, strict=True) for row in rows)
@@ -93,6 +94,11 @@ class Display:
 
     def _without_rows(self) -> str:
         return f"{self.title}: no rows. {self.hint}".rstrip()
+
+
+def _html_cells(column: TextColumn) -> list[str]:
+    """The cells; HTML would drop the spaces behind numbers."""
+    return [cell.replace(" ", "\u2007") for cell in column.aligned_cells] if column.is_number else column.cells
 
 
 class ViewFrame(pl.DataFrame):

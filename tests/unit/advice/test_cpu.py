@@ -52,8 +52,8 @@ def test_the_main_thread_waits_for_a_queue_that_another_thread_fills():
     frames = ["train.py(12): next_batch", "queue.py(154): get", "threading.py(295): wait", ACQUIRE]
     by_rule = rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
     row = by_rule["main_thread_waits"]
-    assert row.title == "The main thread waits for a lock or another thread for 50.0 % of every step."
-    assert "100.0 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
+    assert row.title == "The main thread waits for a lock or another thread for 50 % of every step."
+    assert "100 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
     assert (row.saving_ns, row.confidence) == (5 * MS, "high")
     assert next(iter(by_rule)) == "main_thread_waits"
 
@@ -95,8 +95,8 @@ def test_python_that_computes_between_operators_is_named_by_its_function():
     machine = training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS))
     counters(machine, 1.0, 0.6)
     row = rows(machine.builder.build())["host_bound"]
-    assert row.title == "Python code outside operators takes 50.0 % of every step."
-    assert "100.0 % in `train.py(30): augment`" in row.evidence
+    assert row.title == "Python code outside operators takes 50 % of every step."
+    assert "100 % in `train.py(30): augment`" in row.evidence
     assert (row.confidence, row.saving_ns) == ("medium", 5 * MS)
 
 
@@ -110,7 +110,7 @@ def test_other_processes_take_the_cores():
     machine = training(lambda _: None)
     counters(machine, 0.4, 1.0)
     row = rows(machine.builder.build())["host_threads"]
-    assert row.title == "Other processes take the cores: the process doesn't run for 60.0 % of every step."
+    assert row.title == "Other processes take the cores: the process doesn't run for 60 % of every step."
     assert row.confidence == "medium"
 
 
@@ -139,7 +139,7 @@ def test_one_thread_on_a_machine_that_is_mostly_free():
     machine = training(lambda _: None)
     counters(machine, 1.0, 0.06)
     row = rows(machine.builder.build())["host_threads"]
-    assert row.title == "Operators run on one core, while 94.0 % of the machine's cores are free."
+    assert row.title == "Operators run on one core, while 94 % of the machine's cores are free."
     assert (row.confidence, row.saving_ns) == ("low", None)
 
 
@@ -164,7 +164,7 @@ def test_a_family_of_operators_that_dominates():
 )
 def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
     row = rows(training(lambda m: m.op(name, lambda: m.work(15 * MS)), 5).builder.build())["host_operator"]
-    assert row.title == f"{title} 75.0 % of every step."
+    assert row.title == f"{title} 75 % of every step."
     assert f"most in `{name}`: 1 call per step of 15 ms each" in row.evidence
     assert row.confidence == confidence
 

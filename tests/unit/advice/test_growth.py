@@ -30,7 +30,7 @@ def test_an_operator_whose_kernels_grow_is_named_though_its_roof_is_unknown():
     assert (
         claim.title == "Kernels of `aten::cat` take longer from step to step: 4.2 times as long at the end as at first."
     )
-    assert "2.50 ms per step in the first third of the steps, and 10.5 ms in the last" in claim.evidence
+    assert "2.5 ms per step in the first third of the steps, and 10.5 ms in the last" in claim.evidence
     assert claim.saving_ns == pytest.approx(sum(max(0, number - 1.5) for number in range(12)) / 12 * MS, rel=0.02)
 
 

@@ -41,7 +41,7 @@ def test_the_same_gap_in_every_step_is_named_by_the_row_that_follows_it():
     by_rule = rows(graph_of([3 * MS, 3 * MS + 50 * US, 3 * MS - 40 * US, 3 * MS]))
     row = by_rule["repeated_gap"]
     assert next(iter(by_rule)) == "repeated_gap"
-    assert "the largest lasts 3.00 ms, before `Memset (Device)` of `aten::mm`" in row.title
+    assert "the largest lasts 3 ms, before `Memset (Device)` of `aten::mm`" in row.title
     assert "in 4 of 4 steps" in row.evidence
     assert "launched by `cudaLaunchKernel`" in row.evidence
     assert (row.confidence, row.saving_ns) == ("cannot_tell", None)

@@ -31,7 +31,7 @@ def test_the_largest_change_of_any_kind_comes_first():
 def test_nothing_changed_between_a_trace_and_itself():
     result = changes(EVERY_VIEW, steps(100, 120), steps(100, 120))
     assert result.frame.is_empty()
-    assert result.headline.endswith(" 0.0 %.")
+    assert result.headline.endswith(" 0 %.")
 
 
 def test_facts_of_the_environment_follow_the_times():
@@ -65,8 +65,7 @@ def test_what_changed_between_two_real_trainings():
     assert (first["base_ns"], first["new_ns"]) == (59_261_833, 1_186_167)
     assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "host: data loading", "beyond steps")
     assert result.headline == (
-        "The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; "
-        "median 177.4 → 126.7 ms."
+        "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms."
     )
 
 

@@ -28,15 +28,14 @@ FOUR_WORKERS = (182.259, 126.199, 127.168, 123.098, 163.481, 124.203)
 
 def test_outliers_are_the_reason_why_a_change_is_not_certain():
     assert headline(trace(*NO_WORKERS), trace(*FOUR_WORKERS)) == (
-        "The average step: 177.6 → 141.1 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; "
-        "median 177.5 → 126.7 ms."
+        "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms."
     )
 
 
 def test_a_change_beyond_the_variation_is_certain():
     assert headline(trace(100, 101, 99), trace(80, 81, 79)) == (
-        "The average step: 100.0 → 80.0 ms, −20.0 %, beyond the steps of these recordings; another recording may "
-        "differ as much; median 100.0 → 80.0 ms."
+        "The average step: 100 → 80 ms, −20 %, beyond the steps of these recordings; another recording may "
+        "differ as much; median 100 → 80 ms."
     )
 
 
@@ -44,8 +43,8 @@ def test_a_small_change_of_even_steps_says_how_large_it_would_have_to_be():
     # Steps of 99, 100 and 101 resemble their neighbors: r = 0 + 1/3, worth 1.5 steps and 1.4 degrees of freedom a side.
     # Error sqrt(2 / 1.5) = 1.155; t with 2.8 degrees of freedom is 6.30: 7.28.
     assert headline(trace(99, 100, 101), trace(100, 101, 102)) == (
-        "The average step: 100.0 → 101.0 ms, +1.0 %, not certain: with these steps a change below 7.28 ms can be "
-        "chance; median 100.0 → 101.0 ms."
+        "The average step: 100 → 101 ms, +1 %, not certain: with these steps a change below 7.28 ms can be "
+        "chance; median 100 → 101 ms."
     )
 
 
@@ -60,7 +59,7 @@ def test_single_steps_are_not_certain():
 
 def test_steps_of_different_work_are_not_certain():
     assert headline(trace(100, 101, 99), trace(80, 81, 79), "the sides are of different machines (a; b)") == (
-        "The average step: 100.0 → 80.0 ms, −20.0 %, not certain: the sides are of different machines (a; b)."
+        "The average step: 100 → 80 ms, −20 %, not certain: the sides are of different machines (a; b)."
     )
 
 
@@ -70,7 +69,7 @@ def test_a_whole_recording_is_not_compared_with_a_step():
     sentence = headline(trace(100), stepless, why_only_shares=reason)
     assert sentence == f"Times can't be compared: {reason}. Shares and means per call can."
     assert headline(stepless, stepless) == (
-        "The whole recording: 100 → 100 ns, 0.0 %. Neither recording marks steps; they may hold different amounts of "
+        "The whole recording: 100 → 100 ns, 0 %. Neither recording marks steps; they may hold different amounts of "
         "work."
     )
 

@@ -73,7 +73,7 @@ def test_exposed_communication_is_a_term_of_its_own():
 def test_equal_steps_have_no_terms_that_differ():
     difference = step_difference(step([MM, ADD]), step([MM, ADD]))
     assert set(difference.frame["delta_ns"]) == {0}
-    assert difference.headline.endswith(", 0.0 %.")
+    assert difference.headline.endswith(", 0 %.")
 
 
 def test_a_larger_batch_is_the_same_work():

@@ -41,7 +41,7 @@ def test_a_clock_that_falls_under_load_is_named_with_its_times():
     assert (one.level, one.count, one.fault) == ("note", 1, None)
     assert one.consequence.startswith(
         "The SM clock of device 0 fell from 1,980 to 1,200 MHz while kernels ran. It was below 90 % of its earlier value "
-        "for 30 ms, first at 30 ms; 29.7 ms of kernel time (30.0 %) fell there. A limit of power or heat"
+        "for 30 ms, first at 30 ms; 29.7 ms of kernel time (30 %) fell there. A limit of power or heat"
     )
 
 

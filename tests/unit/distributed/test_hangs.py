@@ -169,7 +169,7 @@ def test_groups_that_were_split_apart_under_one_name():
     programs[3].pop()
     answer = judged(Simulation(groups, programs).run())
     assert named(answer) == (CULPRIT, "absent", (3,))
-    assert "all_reduce 3 of mesh_half (ranks 2 and 3, 4.00 KiB)" in sentence(answer)
+    assert "all_reduce 3 of mesh_half (ranks 2 and 3, 4 KiB)" in sentence(answer)
 
 
 def test_groups_of_gloo_under_one_name_lead_to_no_wrong_name():
@@ -246,9 +246,7 @@ def test_a_collective_that_ended_on_all_but_one_rank():
             value["entries"][-1] |= {"state": "scheduled", "time_discovered_started_ns": None}
     answer = verdict(DumpFolder(tuple(parse_dump(value, rank, "") for rank, value in enumerate(values))))
     assert named(answer) == (CULPRIT, "not finished", (2,))
-    assert sentence(answer).startswith(
-        "Rank 2 did not finish all_reduce 7 of default_pg (4.00 KiB), as others did; ranks"
-    )
+    assert sentence(answer).startswith("Rank 2 did not finish all_reduce 7 of default_pg (4 KiB), as others did; ranks")
 
 
 def test_what_gloo_gave_up_after_a_death_is_no_progress():

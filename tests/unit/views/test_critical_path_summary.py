@@ -20,7 +20,7 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
         built.launch(at + 250, 650, 100 + step, name="cudaDeviceSynchronize")
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["rule"] == "kernel"
-    assert row["title"] == "70.0 % of the critical path is `gemm_kernel`."
+    assert row["title"] == "70 % of the critical path is `gemm_kernel`."
     assert row["evidence"].startswith("Kernels on the GPU: 700 ns per step. Other parts of the path: ")
     assert "operators on the host" in row["evidence"]
     assert "The longest stretch on the host is 190 ns in step 1;" in row["evidence"]
@@ -30,7 +30,7 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
 def test_without_a_device_the_host_is_not_set_apart():
     built = TraceBuilder().step(1, 0, 1000).op("aten::`mm`", 0, 900)
     (row,) = critical_path_summary(built.build()).rows(named=True)
-    assert row["title"] == "90.0 % of the critical path is `aten::'mm'`."
+    assert row["title"] == "90 % of the critical path is `aten::'mm'`."
     assert row["evidence"].startswith("Operators on the host: 900 ns.")
     assert "longest stretch" not in row["evidence"]
 
@@ -46,7 +46,7 @@ def test_many_small_culprits_are_named_by_their_cause():
     for number in range(9):
         built.op(f"aten::op{number}", number * 100, 100)
     (row,) = critical_path_summary(built.build()).rows(named=True)
-    assert row["title"] == "90.0 % of the critical path is operators on the host."
+    assert row["title"] == "90 % of the critical path is operators on the host."
     assert row["evidence"].startswith("11.1 % of that is `aten::op0`: 100 ns.")
 
 

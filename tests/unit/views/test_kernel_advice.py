@@ -71,7 +71,7 @@ def test_a_matmul_far_below_its_roof_is_named_with_the_cause_that_its_shapes_sho
     finding = row(trace, "matmul_below_roof")
     assert rules(trace) == ["matmul_below_roof"]
     assert (finding["confidence"], finding["view"]) == ("high", "operator_efficiency")
-    assert finding["title"].startswith("Matmuls run at 30.0 % of their roof, and take 9")
+    assert finding["title"].startswith("Matmuls run at 30 % of their roof, and take 9")
     assert cause in finding["evidence"]
     assert remedy in finding["action"]
     assert finding["saving_frac"] == pytest.approx(1 - fraction, abs=0.03)
@@ -128,7 +128,7 @@ def test_what_runs_at_the_same_time_may_explain_it():
             )
 
     finding = row(machine.steps(step), "matmul_below_roof")
-    assert "For 50.0 % of it other kernels run at the same time, and take a part of the device." in finding["evidence"]
+    assert "For 50 % of it other kernels run at the same time, and take a part of the device." in finding["evidence"]
     assert finding["confidence"] == "medium"
     assert "at the same time" not in row(steps((op, kernel, shapes, types, dur)), "matmul_below_roof")["evidence"]
 
@@ -237,7 +237,7 @@ def test_one_operator_far_below_the_bandwidth_is_not_a_matter_of_fusing():
     trace = steps(pointwise("aten::add", 65536, 0.3))
     finding = row(trace, "elementwise_below_roof")
     assert rules(trace) == ["elementwise_below_roof"]
-    assert finding["title"].startswith("Memory-bound kernels run at 30.0 % of the memory's bandwidth")
+    assert finding["title"].startswith("Memory-bound kernels run at 30 % of the memory's bandwidth")
     assert rules(steps(pointwise("aten::add", 65536, 0.8))) == []
 
 

@@ -1,6 +1,6 @@
 import { Fragment, h } from "preact";
 import type { Table } from "../../api/types.ts";
-import { exact, percent, quantity, type Scale, scaled, scaleFor } from "../../format/numbers.ts";
+import { align, exact, PERCENT, percent, quantity, type Scale, scaled, scaleFor } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { slicesIn } from "../../app/router.ts";
 import { Card } from "./card.tsx";
@@ -79,9 +79,11 @@ function Average({ shares, unit }: { shares: Share[]; unit: Unit }) {
               <Swatch color={color} />
               {name}
             </th>
-            <td class="number" data-tip={`${exact(value, "duration")}\n${range}`}>{scaled(value, scale)}</td>
-            <td class="number quiet">{spread === null ? "–" : scaled(spread, scale)}</td>
-            <td class="number">{percent(share)}</td>
+            <td class="number" data-tip={`${exact(value, "duration")}\n${range}`}>
+              {align(scaled(value, scale), scale)}
+            </td>
+            <td class="number quiet">{spread === null ? "–" : align(scaled(spread, scale), scale)}</td>
+            <td class="number">{align(percent(share), PERCENT)}</td>
           </tr>
         ))}
       </tbody>

@@ -3,7 +3,17 @@ import type { Summary } from "../../api/types.ts";
 import type { ShownAnswer } from "../../app/answers.ts";
 import { openView } from "../../app/router.ts";
 import { labelsVersion, readableName } from "../../format/readable_names.ts";
-import { decimal, exact, percent, quantity, scaled, scaleFor, type Value } from "../../format/numbers.ts";
+import {
+  align,
+  decimal,
+  exact,
+  PERCENT,
+  percent,
+  quantity,
+  scaled,
+  scaleFor,
+  type Value,
+} from "../../format/numbers.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { LinkTo } from "../../ui/link.tsx";
 import type { Unit } from "./step_unit.ts";
@@ -69,8 +79,8 @@ function List({ top, kind, per, steps }: ListProps) {
                     {often(Number(row.calls) / (steps || 1))}
                   </small>
                 </th>
-                <td data-tip={exact(mean_ns, "duration")}>{scaled(mean_ns as number, scale)}</td>
-                <td style={{ "--share": share }}>{percent(share)}</td>
+                <td data-tip={exact(mean_ns, "duration")}>{align(scaled(mean_ns as number, scale), scale)}</td>
+                <td style={{ "--share": share }}>{align(percent(share), PERCENT)}</td>
               </tr>
             );
           })}

@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from ...names.text import digits
 from ..headline import pair_of_times
 from .decision import Decision
 
@@ -69,4 +70,4 @@ def _name(decision: Decision) -> str:
 
 
 def _text(value: float, unit: str) -> str:
-    return pair_of_times(value) if unit == "duration" else f"{value:.4g}"
+    return pair_of_times(value) if unit == "duration" else digits(value)

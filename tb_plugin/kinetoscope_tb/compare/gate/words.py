@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...names.text import digits
 from ..headline import growth_text, pair_of_times
 from .decision import Decision, Question, percent
 from .numbers import STEP
@@ -21,7 +22,7 @@ def sentence(decision: Decision, question: Question, unit: str) -> str:
     verdict = _CALLED.get(decision.outcome, decision.outcome)
     if decision.outcome == "no regression":
         verdict = f"no regression of {percent(question.find)}"
-    pair = pair_of_times(before, after) if unit == "duration" else f"{before:.4g} → {after:.4g}"
+    pair = pair_of_times(before, after) if unit == "duration" else f"{digits(before)} → {digits(after)}"
     return f"{what}: {pair}, {growth_text(before, after)}, {verdict}: {decision.reason}."
 
 

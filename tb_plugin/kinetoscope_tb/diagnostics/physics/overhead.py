@@ -58,8 +58,8 @@ def _overhead(times: Times) -> Iterator[Diagnostic]:
         start, end = intervals_of(part)
         costs.append((int((end - start).sum()), str(name), part.height))
     costs.sort(reverse=True)
-    shares = ", ".join(f"{name} {100 * cost / length:.1f} % ({count}×)" for cost, name, count in costs)
-    words = f"The profiler and the driver were busy for {100 * total_ns / length:.1f} % of the recording: {shares}. "
+    shares = ", ".join(f"{name} {text.percent(cost / length)} ({count}×)" for cost, name, count in costs)
+    words = f"The profiler and the driver were busy for {text.percent(total_ns / length)} of the recording: {shares}. "
     words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
     offset = int(rows["offset"].to_numpy().min())
     yield Diagnostic("profiler_overhead", rows.height, words.strip(), offset, fault=_overhead_fault(times, rows))

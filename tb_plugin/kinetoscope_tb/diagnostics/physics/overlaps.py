@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.intervals import Ints, union
+from ...names.text import percent, time
 from ...trace import Diagnostic
 from ...trace.model import Fault
 from . import limits
@@ -61,11 +62,11 @@ def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Di
         "kernel_covers_others",
         count,
         f"{count} kernel{plural} last until later kernels of their stream have begun and ended: the longest for "
-        f"{longest / 1e6:.1f} ms, the first is `{name}`. That can't be: their durations are wrong, and with them busy "
+        f"{time(longest)}, the first is `{name}`. That can't be: their durations are wrong, and with them busy "
         f"time, utilization and the critical path. {_AGAIN}",
         times.first_offset(covering),
         fault=Fault(
-            f"{count} kernel{plural} of up to {longest / 1e6:.1f} ms {verb} later ones of the same stream",
+            f"{count} kernel{plural} of up to {time(longest)} {verb} later ones of the same stream",
             frozenset({"idle", "kernel_times", "steps"}),
             _AGAIN,
             times.within_steps(*covered) + times.within_tails(*covered),
@@ -78,7 +79,7 @@ def _of_excess(early: int, kernels: int, excess: float, overlapped_ns: int) -> D
     why = " (programmatic dependent launch)" if is_usual else ""
     are_scaled = excess > limits.MOST_EXCESS  # all durations are wrong, or all starts
     fault = Fault(
-        f"{early} of {kernels} kernels overlap, by {100 * excess:.1f} % of their time",
+        f"{early} of {kernels} kernels overlap, by {percent(excess)} of their time",
         frozenset({"idle", "kernel_times"}),
         _AGAIN,
         None if are_scaled else overlapped_ns,
@@ -87,7 +88,7 @@ def _of_excess(early: int, kernels: int, excess: float, overlapped_ns: int) -> D
         "kernels_overlap",
         early,
         f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended{why}. So the "
-        f"times of kernels add up to {100 * excess:.1f} % more than the time in which any of them runs. Sums by kernel "
+        f"times of kernels add up to {percent(excess)} more than the time in which any of them runs. Sums by kernel "
         "and by operator keep each kernel's own time; utilization, the breakdown of steps and shares of the step count "
         "each instant once.",
         level="note" if is_usual else "warning",

@@ -201,7 +201,7 @@ def _of_link(row: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     return {
         "rule": "slow_link",
         "title": f"{row['link'][0].upper()}{row['link'][1:]} moves data slowly: it takes "
-        f"{1 + row['slower_frac']:.1f} times as long as comparable links.",
+        f"{text.digits(1 + row['slower_frac'])} times as long as comparable links.",
         "evidence": f"A {row['kind']} of {text.digits(row['bytes'] / 1e6)} MB typically takes "
         f"{text.time(row['transfer_ns'])} once all have come, and {text.time(row['others_ns'])} elsewhere, over "
         f"{text.times(row['calls'], 'call')}. The threshold is {text.percent(row['threshold_frac'])} longer."

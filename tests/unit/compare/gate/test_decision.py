@@ -75,7 +75,7 @@ def test_what_makes_the_sides_incomparable_leaves_nothing_to_tell():
 def test_the_words_say_how_sure_and_what_could_be_found():
     decision = decide([sample(0.03)], Question())[0]
     assert sentence(decision, Question(), "duration") == (
-        "The average step: 100.0 → 103.0 ms, +3.0 %, a real regression: as far apart by chance in 0.11 % of the cases."
+        "The average step: 100 → 103 ms, +3 %, a real regression: as far apart by chance in 0.11 % of the cases."
     )
     assert reach(decision, Question()) == (
         "6 and 6 recordings; the spread between them is 0.89 %. They find 2.5 % or more in 95 of 100 cases; "

@@ -1,0 +1,23 @@
+"""Numbers in sentences, with the digits that the page shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kinetoscope_tb.names import text
+
+CASES = json.loads((Path(__file__).parents[3] / "frontend" / "tests" / "numbers.json").read_text(encoding="utf-8"))
+FORMS = {"duration": text.time, "bytes": text.memory_size, "fraction": text.percent}
+
+
+@pytest.mark.parametrize(("value", "kind", "shown"), CASES)
+def test_numbers_have_three_significant_digits_and_no_padding_as_on_the_page(value, kind, shown):
+    assert FORMS[kind](value) == shown
+
+
+def test_counts_and_shares_begin_sentences():
+    assert [text.share(part) for part in (0.334, 0.25, 0.4)] == ["A third", "A quarter", "40 %"]
+    assert [text.times(count, "call") for count in (1, 8.23, 1478)] == ["1 call", "8.2 calls", "1478 calls"]
