@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
 import { overlap, placeLabels } from "../src/charts/label_placement.ts";
-import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
+import { decades, divider, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
   kind: "roofline",
@@ -11,14 +11,16 @@ const PICTURE = {
   peak_rate: "peak",
   peak_bandwidth: "bandwidth",
   number_format: "dtype",
+  byte_rate: "byteRate",
 } as const;
 const DATA = {
-  intensity: [10, 1000, null, 5],
-  rate: [50, 400, null, 0],
-  time: [7, 3, 90, 1],
-  peak: [800, 800, null, null],
-  bandwidth: [10, 10, null, null],
-  dtype: ["bf16", "bf16", null, "int8"],
+  intensity: [10, 1000, null, 5, null],
+  rate: [50, 400, null, 0, null],
+  time: [7, 3, 90, 1, 9],
+  peak: [800, 800, null, null, null],
+  bandwidth: [10, 10, null, null, 10],
+  dtype: ["bf16", "bf16", null, "int8", null],
+  byteRate: [5, 0.4, null, null, 2],
 };
 const TABLE = { state: "ready", view: "", columns: [], data: DATA } as Table;
 
@@ -26,6 +28,19 @@ Deno.test("rows with known work are points, and know their share of the roof", (
   const marks = marksOf(PICTURE, TABLE, Uint32Array.of(0, 1, 2, 3));
   same(marks.map(({ row, share }) => [row, share]), [[0, 0.5], [1, 0.5]]);
   same(roofsOf(marks).map(({ format, rate, bandwidth }) => [format, rate, bandwidth]), [["bf16", 800, 10]]);
+});
+
+Deno.test("work without FLOPs stands left of the rest, as far below the memory's roof as its bytes are", () => {
+  const marks = marksOf(PICTURE, TABLE, Uint32Array.of(0, 1, 4));
+  same(marks.map(({ row, share }) => [row, share?.toFixed(6)]), [
+    [0, "0.500000"],
+    [1, "0.500000"],
+    [4, "0.200000"],
+  ]);
+  const bare = marks[2]!;
+  is(bare.intensity < divider(marks) && divider(marks) < 10, true);
+  same([divider(marks.slice(0, 2)), roofsOf(marks).length], [0, 1]);
+  same(roofsOf([bare]), [{ format: "", rate: Infinity, bandwidth: 10, time: 9 }]);
 });
 
 Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => {

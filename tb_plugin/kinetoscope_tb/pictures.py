@@ -119,6 +119,8 @@ class Roofline:
         peak_rate: The column of the compute roofs, in FLOPs per second.
         peak_bandwidth: The column of the memory roofs, in bytes per second.
         number_format: The text column that names the compute roofs.
+        byte_rate: The column of bytes per second: by it rows without FLOPs have a place of their own, below the memory
+            roof.
     """
 
     kind: ClassVar = "roofline"
@@ -128,6 +130,7 @@ class Roofline:
     peak_rate: str
     peak_bandwidth: str
     number_format: str
+    byte_rate: str
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def test_words_find_slices_in_all_of_the_recording_and_enter_walks_through_them(
     page.keyboard.type("aten:: -relu")
     expect(count(page)).to_have_text("4 results")
     names = page.get_by_role("list", name="Matching names").get_by_role("listitem")
-    expect(names).to_have_text([re.compile(r"^aten::addmm4100\.0 %200(\.0)? µs$")])
+    expect(names).to_have_text([re.compile(r"^aten::addmm4100 %200 µs$")])
     box(page).press("Enter")
     expect(count(page)).to_have_text("1 of 4")
     box(page).press("Enter")

@@ -222,5 +222,5 @@ def test_a_server_says_its_tokens_per_second(kinetoscope, traces):
 
 def test_calls_are_per_step_like_the_times_and_wrappers_are_no_calls(kinetoscope, cases):
     out = kinetoscope("summary", str(cases / "cpu_only.pt.trace.json.gz"))[1]
-    assert re.search(r"aten::convolution_backward +128\.1 ms +59\.1 % +2$", out, re.MULTILINE)
+    assert re.search(r"aten::convolution_backward +128 ms +59\.1 % +2$", out, re.MULTILINE)
     assert "4 calls per step in all" in " ".join(out.split())

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.measures.recording.device_properties import name_devices
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
 from kinetoscope_tb.views.overview.advice import advice
@@ -93,7 +94,7 @@ def test_elementwise_kernels_that_dominate_come_first():
 def test_advice_and_the_table_have_the_same_share_of_the_roof(name):
     trace = read(LABELLED / f"{name}.json.gz")
     row = operator_efficiency(trace).row(0, named=True)
-    assert f"{100 * row['roof_frac']:.1f} %" in advice(trace)["title"][0]
+    assert percent(row["roof_frac"]) in advice(trace)["title"][0]
     assert row["peak_flop_per_s"] == 708e12  # what hipBLASLt reaches on an MI300X, by AMD
 
 

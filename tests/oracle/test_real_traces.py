@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.measures.time.breakdown import CATEGORIES
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, MISSING
@@ -105,7 +106,7 @@ def test_a_server_is_idle_for_the_same_share_in_its_headline_and_in_the_view_of_
     trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
     share = VIEWS["idle"].run(trace).filter(scope="device")["idle_frac"][0]
     title = VIEWS["advice"].run(trace)["title"][0]
-    assert f"the GPU is idle for {100 * share:.1f} % of decode, mostly while the host launches work" in title
+    assert f"the GPU is idle for {percent(share)} of decode, mostly while the host launches work" in title
 
 
 @pytest.mark.skipif(not TRACES, reason="no real traces")

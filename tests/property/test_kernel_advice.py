@@ -1,5 +1,7 @@
 """What holds of advice about kernels, whatever runs: no time is claimed twice, and roofs are below the time."""
 
+from collections import Counter
+
 import numpy as np
 import polars as pl
 from hypothesis import given, settings
@@ -109,7 +111,11 @@ def test_groups_have_the_share_of_the_roof_that_the_table_has(trace):
     shares = {
         (row["name"], row["input_shapes"], row["input_types"]): row["roof_frac"] for row in table.rows(named=True)
     }
-    for group in KernelWork.of(trace, facts.kernels).groups:
+    groups = KernelWork.of(trace, facts.kernels).groups
+    kinds = Counter((group.name, group.shapes, group.types) for group in groups)
+    for group in groups:
         key = (group.name, group.shapes, group.types)
+        if kinds[key] > 1:
+            continue  # the table judges kernels of several families together
         if key in shares and group.roof_frac is not None:
             assert abs(group.roof_frac - shares[key]) < 1e-9 * shares[key]

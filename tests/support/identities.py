@@ -542,7 +542,7 @@ QUANTITIES = (
     Quantity(
         "kernel time of operators without a formula by device",
         (
-            column("operator_efficiency.time_ns", "device", where=pl.col("name") == "[other operators]"),
+            column("operator_efficiency.time_ns", "device", where=~pl.col("name").is_in(list(FORMULAS))),
             Source("efficiency of kernels of other families", other_families, ("kernel_efficiency.time_ns",)),
         ),
     ),

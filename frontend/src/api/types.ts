@@ -110,6 +110,7 @@ export type Picture =
     peak_rate: string;
     peak_bandwidth: string;
     number_format: string;
+    byte_rate: string;
   }
   | {
     kind: "part_bars";

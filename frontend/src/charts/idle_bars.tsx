@@ -110,14 +110,13 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
         {first.parts.map(({ name, color, value }) => (
           <li key={name}>
             <Swatch color={color} />
-            {name} <b data-tip={exact(value, "duration")}>{scaled(value, scale)}</b>
+            {name} <b data-tip={exact(value, "duration")}>{scaled(value, scale)} {scale.unit}</b>
             <span class="quiet">{percent(value / first.whole)} %</span>
           </li>
         ))}
       </ul>
       <figcaption>
-        {scale.unit}
-        {bars.length > 1 && ` of ${first.label}`}
+        {bars.length > 1 && `Numbers of ${first.label}`}
         {bars.length > MOST_BARS && `; the ${MOST_BARS} that are idle most of ${bars.length}`}
         <SavePicture title={drawn.entry.title} />
       </figcaption>

@@ -1,4 +1,4 @@
-import { h } from "preact";
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
@@ -8,7 +8,7 @@ import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
+import { decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
@@ -31,7 +31,9 @@ interface Plot {
 
 /** The scales: all points, the ridges, and the roofs above. */
 function plotOf(marks: Mark[], width: number): Plot {
-  const roofs = marks.flatMap(({ peakRate }) => peakRate ?? []);
+  const roofs = marks.flatMap(({ peakRate, peakBandwidth, byteRate, intensity }) =>
+    (byteRate ? peakBandwidth && peakBandwidth * intensity : peakRate) ?? []
+  );
   const ridges = marks.flatMap(({ peakRate, peakBandwidth }) =>
     peakRate && peakBandwidth ? [peakRate / peakBandwidth] : []
   );
@@ -51,10 +53,19 @@ function plotOf(marks: Mark[], width: number): Plot {
   };
 }
 
-function Grid({ x, y, inside: { left, top, width, height } }: Plot) {
+function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
+  const first = divider(marks);
   return (
     <g aria-hidden="true">
-      {decades(x).map((value) => (
+      {first > 0 && (
+        <>
+          <line class="divider" x1={x.at(first)} x2={x.at(first)} y1={top} y2={top + height} />
+          <text x={(left + Math.min(x.at(first), left + width)) / 2} y={top + height + 16} text-anchor="middle">
+            no FLOPs
+          </text>
+        </>
+      )}
+      {decades(x).filter((value) => value > first).map((value) => (
         <g key={`x ${value}`}>
           <line class="grid" x1={x.at(value)} x2={x.at(value)} y1={top} y2={top + height} />
           <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
@@ -92,14 +103,15 @@ interface RoofLabel {
 /** The names of the roofs: those of formats at the right end, that of the memory along its line. */
 function roofLabels({ marks, x, y, inside }: Plot): RoofLabel[] {
   const busy: Rectangle[] = [];
-  const labels = roofsOf(marks).map(({ format, rate, bandwidth }) => {
+  const roofs = roofsOf(marks);
+  const labels = roofs.filter(({ rate }) => rate < Infinity).map(({ format, rate }) => {
     const text = `${format} ${quantity(rate, "flop_rate")}`, width = textWidth(text, 12);
     const at = { left: inside.left + inside.width - width, top: y.at(rate) - LINE - 1, width, height: LINE };
     while (busy.some((one) => Math.abs(one.top - at.top) < LINE)) at.top += LINE;
     busy.push(at);
-    return { text, at, angle: 0, bandwidth };
+    return { text, at, angle: 0 };
   });
-  const bandwidth = labels[0]?.bandwidth;
+  const bandwidth = roofs[0]?.bandwidth;
   if (!bandwidth) return labels;
   const [slopeX, slopeY] = [x.at(10) - x.at(1), y.at(1) - y.at(10)];
   const text = `memory ${quantity(bandwidth, "byte_rate")}`, width = textWidth(text, 12) + 8;
@@ -202,7 +214,7 @@ function Coverage({ marks, rows, times, nameOf }: {
     <p class="quiet">
       Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
       {quantity(whole, "duration")}. {most !== undefined &&
-        `Not drawn, since FLOPs or bytes are unknown: ${quantity(sum(left), "duration")}, the longest ${
+        `Not drawn, since its work is unknown: ${quantity(sum(left), "duration")}, the longest ${
           cutText(nameOf(most), MOST_NAME)
         } (${quantity(timeOf(most), "duration")}).`}{" "}
       Dashed: 50 % of the roof, if known. Click a point, or use arrow keys and Enter.
@@ -224,11 +236,13 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
   const plot = plotOf(marks, width), { x, y, radius } = plot;
   const byTime = marks.toSorted((a, b) => b.time - a.time); // large points below small ones
   const across = marks.toSorted((a, b) => a.intensity - b.intensity || a.row - b.row);
-  const tip = ({ row, intensity, rate, time, share }: Mark) =>
+  const tip = ({ row, intensity, rate, byteRate, time, share }: Mark) =>
     [
       ready.nameOf(row),
       `${quantity(time, "duration")} (${exact(time, "duration")})`,
-      `${quantity(rate, "flop_rate")} at ${edge(intensity, "number")} FLOP per byte`,
+      byteRate
+        ? quantity(byteRate, "byte_rate")
+        : `${quantity(rate, "flop_rate")} at ${edge(intensity, "number")} FLOP per byte`,
       share === null ? "" : `${percent(share)} % of the roof`,
     ].filter(Boolean).join("\n");
   const { at, around: marked, open, opened } = useMarks(

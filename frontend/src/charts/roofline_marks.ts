@@ -2,12 +2,15 @@
 
 import type { PictureOf, Table } from "../api/types.ts";
 
-/** A row whose work per byte and rate are known. */
+/** A row whose rate is known, and its work per byte unless its work has no FLOPs. */
 export interface Mark {
   row: number;
+  /** Of a row without FLOPs, a place left of all others: there the memory's roof is its bandwidth times that. */
   intensity: number;
   rate: number;
   time: number;
+  /** Bytes per second of a row without FLOPs; else null. */
+  byteRate: number | null;
   format: string;
   peakRate: number | null;
   peakBandwidth: number | null;
@@ -17,6 +20,16 @@ export interface Mark {
 
 type Numbers = (number | null)[];
 
+const HIGHEST_PLACE = 0.02;
+
+/** The FLOPs per byte at which rows without FLOPs are drawn: a decade left of all that have any. */
+const placeOfBytes = (intensities: number[]): number =>
+  intensities.reduce((least, value) => (value > 0 ? Math.min(least, value / 10) : least), HIGHEST_PLACE);
+
+/** The intensity that divides rows without FLOPs from the others, if there are such rows. */
+export const divider = (marks: Mark[]): number =>
+  marks.reduce((least, { byteRate, intensity }) => (byteRate ? intensity * 10 ** 0.5 : least), 0);
+
 export function marksOf(picture: PictureOf<"roofline">, { data }: Table, rows: Uint32Array): Mark[] {
   const column = (name: string) => data[name] as Numbers;
   const [intensities, rates, times] = [picture.intensity, picture.rate, picture.time].map(column) as [
@@ -25,13 +38,18 @@ export function marksOf(picture: PictureOf<"roofline">, { data }: Table, rows: U
     Numbers,
   ];
   const peakRates = column(picture.peak_rate), bandwidths = column(picture.peak_bandwidth);
+  const byteRates = column(picture.byte_rate);
+  const place = placeOfBytes(Array.from(rows, (row) => intensities[row] ?? 0));
   return Array.from(rows).flatMap((row) => {
-    const intensity = intensities[row] ?? 0, rate = rates[row] ?? 0, time = times[row] ?? 0;
+    const byteRate = rates[row] === null ? byteRates[row] ?? null : null;
+    const intensity = byteRate ? place : intensities[row] ?? 0, time = times[row] ?? 0;
+    const rate = byteRate ? byteRate * place : rates[row] ?? 0;
     if (!(intensity > 0 && rate > 0 && time > 0)) return [];
     const peakRate = peakRates[row] ?? null, peakBandwidth = bandwidths[row] ?? null;
-    const share = peakRate && peakBandwidth ? rate / Math.min(peakRate, intensity * peakBandwidth) : null;
+    const roof = peakBandwidth && (byteRate ? Infinity : peakRate);
+    const share = roof && rate / Math.min(roof, intensity * peakBandwidth);
     const format = String(data[picture.number_format]?.[row] ?? "");
-    return [{ row, intensity, rate, time, format, peakRate, peakBandwidth, share }];
+    return [{ row, intensity, rate, time, byteRate, format, peakRate, peakBandwidth, share }];
   });
 }
 
@@ -41,10 +59,12 @@ export interface Roof {
   bandwidth: number;
 }
 
-/** The roofs of all points, that with the most time first. */
+/** The roofs of all points, that with the most time first; those of work without FLOPs are under any of its device. */
 export function roofsOf(marks: Mark[]): Roof[] {
   const roofs = new Map<string, Roof & { time: number }>();
-  for (const { format, peakRate: rate, peakBandwidth: bandwidth, time } of marks) {
+  const hasRates = marks.some(({ peakRate }) => peakRate);
+  for (const { format, peakRate, peakBandwidth: bandwidth, time } of marks) {
+    const rate = peakRate ?? (hasRates ? null : Infinity); // the memory's alone
     if (!rate || !bandwidth) continue;
     const key = `${format} ${rate} ${bandwidth}`;
     const roof = roofs.get(key) ?? { format, rate, bandwidth, time: 0 };

@@ -13,6 +13,7 @@ from typing import Literal
 from ..discovery import TraceFile
 from ..discovery.filename_patterns import is_time
 from ..errors import KinetoscopeError
+from ..names.text import time
 from ..trace import Diagnostic, Trace
 from .diagnose import diagnose
 from .other_files import FOREIGN
@@ -121,9 +122,9 @@ def _span_problems(group: Sequence[Verdict], size: int | None) -> Iterator[str]:
         last_start, late = max((window[0], worker) for window, worker in windows)
         first_end, early = min((window[1], worker) for window, worker in windows)
         if last_start > first_end + _CLOCKS_DIFFER_NS:
-            gap_s = (last_start - first_end) / 1e9
+            gap_ns = last_start - first_end
             words = "their clocks differ, or they didn't record the same steps."
-            yield f"{late} begins {gap_s:,.3f} s after {early} ended: {words}"
+            yield f"{late} begins {time(gap_ns)} after {early} ended: {words}"
 
 
 def _rank_list(ranks: Iterable[int]) -> str:

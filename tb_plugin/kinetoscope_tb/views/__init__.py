@@ -98,6 +98,7 @@ EVERY_VIEW = Views(
     "device.gpu_counters",
     "device.gpus",
     "memory.memory_curve",
+    "memory.memory_summary",
     "memory.memory_categories",
     "memory.memory_peak_categories",
     "memory.memory_devices",

@@ -39,7 +39,7 @@ def test_kernels_of_different_streams_may_overlap():
 def test_a_kernel_that_covers_many_later_ones_has_a_wrong_duration():
     diagnostics = rules(stream_of((0, 3_400_000_000), *((i * 1000, 900) for i in range(1, 20))))
     assert diagnostics["kernel_covers_others"].count == 1
-    assert "the longest for 3400 ms, the first is `k`" in diagnostics["kernel_covers_others"].consequence
+    assert "the longest for 3.4 s, the first is `k`" in diagnostics["kernel_covers_others"].consequence
     assert "kernels_overlap" not in diagnostics  # the others follow each other
 
 

@@ -141,7 +141,7 @@ def test_a_slow_link_is_named_as_such():
     groups = tuple((f"dp{n}", (2 * n, 2 * n + 1)) for n in range(8))
     (row,) = advice_of(run_of(simulated(Truth(ranks=16, groups=groups, slow={6: 2.0}))))
     assert (row["rule"], row["view"], row["saving_ns"]) == ("slow_link", "links", None)
-    assert "2.0 times as long as comparable links" in row["title"]
+    assert "2 times as long as comparable links" in row["title"]
     assert "dp6" in row["filter"]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import EVERY_VIEW
 from kinetoscope_tb.views.device.mfu import IMPOSSIBLE, NO_MATRICES, mfu
 from support.build import TraceBuilder
@@ -47,7 +48,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
     assert (
         recording_answer(made, EVERY_VIEW, cached_frame)
         .sentences["mfu"]
-        .startswith(f"MFU: at least {100 * row['mfu_frac']:.1f} % of 989.4 Tflop/s (bf16) over the average step of ")
+        .startswith(f"MFU: at least {percent(row['mfu_frac'])} of 989 Tflop/s (bf16) over the average step of ")
     )
 
 

@@ -45,10 +45,47 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
         ("aten::mm", 100_000, 100_000, None),
         ("aten::mm", 200_000, 200_000 - 138_911, None),
-        ("[other operators]", 1_000_000, None, "No FLOP formula. aten::relu takes 90% of it."),
+        ("[other operators]", 1_000_000, None, "No model of their work. aten::relu takes 90 % of it."),
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
+
+
+SOFTMAX = ("aten::_softmax", [[8, 16, 1024, 1024], [], []], ["c10::BFloat16", "Scalar", "Scalar"])
+ROWS = 8 * 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "types", "moved"),
+    [
+        (*SOFTMAX, 2 * 2 * ROWS),
+        (
+            "aten::native_layer_norm",
+            [[4096, 1024], [], [1024], [1024]],
+            ["float"] * 4,
+            4 * (2 * 4096 * 1024 + 2 * 1024),
+        ),
+        ("aten::add", [[4096, 1024], [1024]], ["float"] * 2, 4 * (2 * 4096 * 1024 + 1024)),
+        ("aten::gelu", [[1024, 1024]], ["c10::Half"], 2 * 2 * 1024 * 1024),
+    ],
+)
+def test_work_without_flops_is_judged_by_its_bytes(name, shapes, types, moved):
+    builder = recorded("aten::mm", [[64, 64], [64, 64]], ["c10::BFloat16"] * 2, dur=10_000)
+    for nth in (2, 3):
+        builder.op(name, 1000 * nth, 50, **{"Input Dims": shapes, "Input type": types})
+        builder.launch(1000 * nth + 10, 5, nth).kernel("some_kernel", 1_000_000 * nth, 400_000, nth)
+    table = operator_efficiency(builder.build())
+    (known,) = table.filter(name=name).rows(named=True)
+    assert (known["calls"], known["time_ns"], known["work_bytes"], known["bound_by"]) == (2, 800_000, moved, "memory")
+    assert known["achieved_bytes_per_s"] == pytest.approx(2 * moved / 800e-6)
+    assert known["roof_frac"] == pytest.approx(2 * moved / 3352e9 / 800e-6)
+    assert known["gap_ns"] == max(0, 800_000 - round(2 * moved / 3352e9 * 1e9))
+    assert (known["work_flop"], known["provenance"], known["why_unknown"]) == (None, "recorded", None)
+    assert "[other operators]" not in table["name"]
+    kernels = VIEW.events_of_row(builder.build(), {key: known[key] for key in VIEW.table.key})["device_events"].tolist()
+    assert kernels == [1, 2]
+    leads_to = VIEW.row_of_event(builder.build(), "device_events", 2)
+    assert {key: leads_to[key] for key in VIEW.table.key} == {key: known[key] for key in VIEW.table.key}
 
 
 def test_a_product_of_a_matrix_with_few_columns_is_bound_by_memory():

@@ -27,6 +27,20 @@ def test_a_function_has_the_time_of_all_its_calls():
     )
 
 
+def test_threads_that_only_wait_are_left_out_unless_one_is_chosen():
+    acquire = "<built-in method acquire of _thread.lock object at 0x7f>"
+    builder = TraceBuilder().python("train.py(1): main", at=0, dur=100, thread=1)
+    builder.python("train.py(7): pin", at=0, dur=900, thread=2).python(acquire, at=1, dur=890, thread=2)
+    trace = builder.build()
+    assert python_functions(trace)["function"].to_list() == ["main"]
+    assert python_functions(trace, thread="2")["function"].to_list() == [
+        "<built-in method acquire of _thread.lock object>", "pin",
+    ]  # fmt: skip
+    assert VIEW.events_of_row(trace, {"function": "pin", "file": "train.py", "line": 7})["python_calls"].size == 0
+    alone = TraceBuilder().python(acquire, at=1, dur=890, thread=2).build()
+    assert python_functions(alone).height == 1
+
+
 def test_recursion_counts_each_instant_once():
     builder = TraceBuilder().python("f.py(1): f", at=0, dur=30).python("f.py(9): g", at=5, dur=20)
     trace = builder.python("f.py(1): f", at=10, dur=10).build()

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.server import Server
@@ -46,7 +47,7 @@ def test_what_the_host_does_between_iterations_is_named():
     row = advice(trace)["serving_phase"]
     assert row["title"].startswith("The host limits tokens per second: ")
     idle = VIEWS["limits"].run(trace).filter(pl.col("part").str.starts_with("idle: "))["share_frac"].sum()
-    assert f"the GPU is idle for {100 * idle:.1f} % of decode" in row["title"]
+    assert f"the GPU is idle for {percent(idle)} of decode" in row["title"]
     assert "mostly while the host schedules; overlap the host's work" in row["title"]
     assert "--async-scheduling" in row["action"]
     parts = {r["part"]: r["time_ns"] for r in VIEWS["limits"].run(trace).to_dicts()}
@@ -107,7 +108,7 @@ def test_the_bound_of_the_largest_family_is_named_where_it_is_known():
     def title_and_shares(sizes, dur):
         trace = near_the_roof(sizes, dur)
         (row,) = VIEWS["limits"].run(trace).filter(part="gemm").to_dicts()
-        return advice(trace)["serving_phase"]["title"], *(f"{100 * row[c]:.1f} %" for c in ("share_frac", "roof_frac"))
+        return advice(trace)["serving_phase"]["title"], *(percent(row[c]) for c in ("share_frac", "roof_frac"))
 
     weights, square = [[4, 8192], [8192, 8192]], [[8192, 8192], [8192, 8192]]
     title, share, reached = title_and_shares(weights, 50 * US)

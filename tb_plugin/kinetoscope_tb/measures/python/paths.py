@@ -12,14 +12,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
-from ...arrays.nesting import outward
-from ...names.python_frames import is_of_library
+from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.nesting import nearest, outward
+from ...names.python_frames import is_of_library, is_wait
 from ...trace.model import Trace
-from ..calls.call_tree import CallForest, MergedTree, Rows, merged
+from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merged
 from .frames import functions, without_addresses
 
 SMALLER = "[smaller calls]"  # small callees, combined
+WAITING_SHARE = 0.95  # of its time lies in calls that wait: then a thread only waits
 ELSEWHERE = "[elsewhere]"  # work that was launched outside all paths
 
 
@@ -57,6 +58,15 @@ class PythonPaths:
         root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
         rows, tids = threads.to_numpy().astype(np.int32), trace.threads[threads]["tid"].to_list()
         return cls(forest, root, code >= 0, merged(forest.parent, code, root), rows, tids, texts, kinds)
+
+
+def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[np.bool_]:
+    """Whether each node is a thread that only waits; `host` is the time of each node without its callees."""
+    root, host_total = nearest(tree.parent < 0, tree.parent), tree.with_inner(host)
+    waits = np.array([is_wait(text) for text in texts])[tree.code] & (tree.parent >= 0)
+    waited = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), host, tree.parent.size)
+    is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waited >= WAITING_SHARE * host_total)
+    return is_waiting
 
 
 def shown_kinds(texts: list[str], kinds: list[str]) -> list[str]:

@@ -25,7 +25,9 @@ class KernelEfficiency(Table):
 
     key, weight = ("operator", "input_shapes", "input_types", "input_values", "family", "device"), "time_ns"
     picture = Roofline(
-        "intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s", number_format="dtype"
+        *("intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s"),
+        number_format="dtype",
+        byte_rate="achieved_bytes_per_s",
     )
 
     kernel = Column(TEXT, "The kernel that takes most of the time.")

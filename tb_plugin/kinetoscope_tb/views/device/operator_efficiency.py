@@ -1,25 +1,30 @@
-"""Operator efficiency: how close matmuls, convolutions and attention come to the device's limits.
+"""Operator efficiency: how close operators come to the device's limits.
 
 A roofline model: an operator can run no faster than its FLOPs at the device's peak, nor than its bytes at peak memory
-bandwidth; the larger of the two times is its roof. Work is computed from the recorded shapes, not measured, and bytes
-are the minimum. So a share far below the roof shows potential, not its cause. One row per device sums the kernels of
-all other operators.
+bandwidth; the larger of the two times is its roof. Softmax, normalization, elementwise operators and others that
+multiply no matrices have their bytes alone. Work is computed from the recorded shapes, not measured, and bytes are the
+minimum. So a share far below the roof shows potential, not its cause. One row per device sums the kernels of all other
+operators.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
-from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_call_of_host_rows, matrix_calls
-from ...measures.calls.matrix_work import MatrixWork, Unknown, matrix_work
+from ...arrays.gather import NONE
+from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
+from ...measures.calls.matrix_work import FORMULAS, MatrixWork, Unknown, matrix_work
+from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
 from ...names.device_peaks import TABLE_VERSION
+from ...names.text import percent
 from ...pictures import Roofline
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -31,18 +36,22 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
+NO_MODEL = "No model of their work."
 OTHERS = "[other operators]"
 
 
 class OperatorEfficiency(Table):
-    """How close matmuls, convolutions and attention come to the limits of the device, by inputs.
+    """How close operators come to the limits of the device, by inputs.
 
-    `[other operators]` are the kernels of operators without a FLOP formula.
+    Matmuls, convolutions and attention are judged by their FLOPs and bytes, softmax, normalization, elementwise
+    operators and the like by their bytes. `[other operators]` are the kernels of operators whose work is unknown.
     """
 
     key, weight = ("name", "input_shapes", "input_types", "input_values", "device"), "time_ns"
     picture = Roofline(
-        "intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s", number_format="dtype"
+        *("intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s"),
+        number_format="dtype",
+        byte_rate="achieved_bytes_per_s",
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
@@ -85,21 +94,35 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
     calls = matrix_calls(trace)
     limits = Limits.of(trace)
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
-    table = pl.DataFrame([*rows, *_other_rows(trace)], schema=OperatorEfficiency.schema(), orient="row")
+    memory = MemoryCalls.of(trace)
+    rows += [_memory_row(call) for call in memory.table.rows(named=True)]
+    table = pl.DataFrame([*rows, *_other_rows(trace, memory)], schema=OperatorEfficiency.schema(), orient="row")
     by = OperatorEfficiency.key
     descending = [True, True, *(False for _ in by)]
     return OperatorEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
 
 
-def _others(trace: Trace) -> pl.DataFrame:
-    """The kernels that count for no matmul, convolution or attention, with their rows."""
-    call = gather(matrix_call_of_host_rows(trace), trace.device_events["op"].to_numpy())
-    return trace.device_events.with_row_index("row").filter((pl.col("kind") == "kernel") & pl.Series(call < 0))
+def _memory_row(call: dict[str, Any]) -> dict[str, Any]:
+    """An operator whose only limit is memory."""
+    arguments = {"input_values" if name == "concrete_inputs" else name: call[name] for name in ARGUMENTS}
+    return arguments | {
+        **{name: call[name] for name in ("device", "calls", "time_ns", "work_bytes", "provenance")},
+        "peak_bytes_per_s": call["bytes_per_s"],
+        "achieved_bytes_per_s": call["calls"] * call["work_bytes"] / call["time_ns"] * 1e9,
+        "bound_by": "memory",
+        "roof_frac": call["roof_ns"] / call["time_ns"],
+        "gap_ns": max(0, call["time_ns"] - round(call["roof_ns"])),
+    }
 
 
-def _other_rows(trace: Trace) -> list[dict[str, Any]]:
+def _others(memory: MemoryCalls) -> pl.DataFrame:
+    """The kernels whose work is unknown, with their rows."""
+    return memory.kernels.filter(pl.Series(memory.call < 0))
+
+
+def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
     """One row per device for the kernels of other operators, which names the operator with most of the time."""
-    others, host = _others(trace), trace.all_host_events["name"]
+    others, host = _others(memory), trace.all_host_events["name"]
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
@@ -110,13 +133,9 @@ def _other_rows(trace: Trace) -> list[dict[str, Any]]:
         .agg(pl.col("time_ns").sum(), pl.col("operator").first(), pl.col("time_ns").first().alias("largest_ns"))
     )
     return [
-        {
-            "name": OTHERS,
-            "device": row["device"],
-            "time_ns": row["time_ns"],
-            "why_unknown": f"No FLOP formula. {row['operator']} takes {row['largest_ns'] / row['time_ns']:.0%} of it.",
-        }
-        for row in times.filter(pl.col("time_ns") > 0).rows(named=True)
+        {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of it."}
+        for device, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
+        for most in (f"{operator} takes {percent(largest_ns / time_ns)}",)
     ]
 
 
@@ -174,10 +193,9 @@ def _at_roof(limit: Roof, time_ns: int | None, calls: int) -> dict[str, Any]:
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls with these inputs whose work ran on the device; of the other operators, their kernels."""
-    if key["name"] == OTHERS:
-        others = _others(trace)
-        return {"device_events": others.filter(pl.col("device") == key["device"])["row"].to_numpy()}
+    """The calls with these inputs whose work ran on the device; without FLOPs, their kernels."""
+    if key["name"] not in FORMULAS:
+        return {"device_events": _kernels_of_row(MemoryCalls.of(trace), key)}
     calls = each_matrix_call(trace)
     values = {"concrete_inputs" if name == "input_values" else name: value for name, value in key.items()}
     device = values.pop("device")
@@ -186,10 +204,31 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     return recorded_events(trace, {"host_events": calls["row"].to_numpy()[rows[on_device.to_numpy()]]})
 
 
+def _kernels_of_row(memory: MemoryCalls, key: Key) -> NDArray[np.int64]:
+    """Rows of device_events."""
+    if key["name"] == OTHERS:
+        kernels = _others(memory).filter(pl.col("device") == key["device"])
+    else:
+        rows = [_memory_row(call) for call in memory.table.rows(named=True)]
+        calls = [at for at, row in enumerate(rows) if all(row.get(name) == key[name] for name in key)]
+        kernels = memory.kernels.filter(pl.Series(np.isin(memory.call, calls)))
+    return kernels["row"].cast(pl.Int64).to_numpy()
+
+
+def _row_of_kernel(memory: MemoryCalls, row: int) -> Key | None:
+    """The row of a kernel that counts for no call with FLOPs."""
+    place = memory.kernels["row"].search_sorted(row)
+    if place == memory.kernels.height or memory.kernels["row"][place] != row:
+        return None
+    if memory.call[place] < 0:
+        return {"name": OTHERS, "device": memory.kernels["device"][place]}
+    return _memory_row(memory.table.row(int(memory.call[place]), named=True))
+
+
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The inputs and the device of a call; of the kernels of other operators their device."""
-    if frame == "device_events" and (others := _others(trace).filter(pl.col("row") == row)).height:
-        return {"name": OTHERS, "device": others["device"][0]}
+    if frame == "device_events" and (key := _row_of_kernel(MemoryCalls.of(trace), row)):
+        return key
     ops = (at for of, at in calls_of_event(trace, frame, row) if of == "host_events")
     calls = each_matrix_call(trace).filter(pl.col("row").is_in(list(ops)))
     if calls.is_empty():

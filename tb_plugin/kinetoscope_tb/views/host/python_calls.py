@@ -14,14 +14,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
 from ...measures.python.frames import parsed
-from ...measures.python.paths import ELSEWHERE, PathNumbers, PythonPaths, path_of_call, shown_kinds
+from ...measures.python.paths import (
+    ELSEWHERE,
+    WAITING_SHARE,
+    PathNumbers,
+    PythonPaths,
+    path_of_call,
+    shown_kinds,
+    waiting_threads,
+)
 from ...measures.recording.contents import has_python_calls
 from ...measures.time.threads import main_thread
-from ...names.python_frames import is_wait
 from ...pictures import Tree
 from ...table import BOOL, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -29,8 +36,6 @@ from ...trace.row_filters import Events, Key, is_equal
 from ...view import Slices, Tab, View
 
 MOST_ROWS = 20_000
-WAITING_SHARE = 0.95
-"""A thread only waits if this share of its time lies in calls that wait."""
 
 
 class PythonCalls(Table):
@@ -80,7 +85,7 @@ def python_calls(
     tree = calls.tree
     host_total = tree.with_inner(calls.host)
     root = nearest(tree.parent < 0, tree.parent)
-    is_waiting = _is_waiting(calls, root, host_total)
+    is_waiting = waiting_threads(tree, calls.texts, calls.host)
     order = tree.preorder(_weights(calls, root, host_total, is_waiting, main_thread(trace)))
     place = np.empty(order.size, np.int32)
     place[order] = np.arange(order.size)
@@ -144,15 +149,6 @@ class _Calls:
             device, elsewhere = tree.sums(gather(tree.node, launching), dur), int(dur[launching < 0].sum())
         calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
         return cls(tree, paths.threads, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
-
-
-def _is_waiting(calls: _Calls, root: Rows, host_total: Ints) -> NDArray[np.bool_]:
-    """Whether each node is a thread that only waits."""
-    tree = calls.tree
-    waits = np.array([is_wait(text) for text in calls.texts])[tree.code] & (tree.parent >= 0)
-    waited = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), calls.host, tree.parent.size)
-    is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waited >= WAITING_SHARE * host_total)
-    return is_waiting
 
 
 def _weights(calls: _Calls, root: Rows, host_total: Ints, is_waiting: NDArray[np.bool_], main: int) -> Ints:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ...arrays.gather import gather, scatter_add
+from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, outermost
 from ...measures.python.frames import parsed, without_addresses
-from ...measures.python.paths import PythonPaths, shown_kinds
+from ...measures.python.paths import PythonPaths, shown_kinds, waiting_threads
 from ...measures.recording.contents import has_python_calls
 from ...pictures import Bars
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
@@ -23,7 +25,8 @@ from ...view import Slices, Tab, View
 class PythonFunctions(Table):
     """Which Python functions use host and device time, over all their callers.
 
-    Operators count for the function that calls them. Device time launched outside Python calls is in no row.
+    Operators count for the function that calls them. Device time launched outside Python calls is in no row. Threads
+    that only wait are left out, unless `thread` names one: *Python calls* lists them.
     """
 
     key, weight = ("function", "file", "line"), "host_self_ns"
@@ -62,13 +65,15 @@ def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame
     paths = PythonPaths.of(trace, thread, "none")
     tree, forest, first = paths.tree, paths.forest, len(paths.tids)
     is_outermost = outermost(tree.parent, tree.preorder(), tree.code, len(paths.texts))
-    columns = {"calls": _of_codes(paths, tree.sums(tree.node))}
+    counts = _nodes_that_count(trace, paths, thread)
+    columns = {"calls": _of_codes(paths, np.where(counts, tree.sums(tree.node), 0))}
     amounts = {"host": tree.sums(tree.node, forest.self_ns)}
     if trace.device_events.height:
         amounts["device"] = tree.sums(
             gather(tree.node, forest.launching(trace)), trace.device_events["dur_ns"].to_numpy()
         )
-    for name, own in amounts.items():
+    for name, of_nodes in amounts.items():
+        own = np.where(counts, of_nodes, 0)
         columns[f"{name}_self_ns"] = _of_codes(paths, own)
         columns[f"{name}_total_ns"] = _of_codes(paths, np.where(is_outermost, tree.with_inner(own), 0))
     names = parsed(pl.Series(paths.texts, dtype=pl.String))
@@ -80,19 +85,31 @@ def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame
     return PythonFunctions.of(table.sort(by, descending=[True, False, False, False], nulls_last=True))
 
 
+def _nodes_that_count(trace: Trace, paths: PythonPaths, thread: str | None) -> NDArray[np.bool_]:
+    """The nodes of threads that do more than wait or launch device work; all of a chosen thread, or if all wait."""
+    tree = paths.tree
+    root = nearest(tree.parent < 0, tree.parent)
+    counts = ~waiting_threads(tree, paths.texts, tree.sums(tree.node, paths.forest.self_ns))
+    launching = gather(tree.node, paths.forest.launching(trace))
+    counts[root[launching[launching >= 0]]] = True
+    is_counted: NDArray[np.bool_] = counts[root]
+    return is_counted if thread is None and is_counted.any() else np.ones(root.size, bool)
+
+
 def _of_codes(paths: PythonPaths, values: Ints) -> Ints:
     """Each function's sum over its nodes."""
     return scatter_add(paths.tree.code, values, len(paths.texts))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:
-    """The calls of the function, on all threads."""
+    """The calls of the function, on all threads that count."""
     paths = PythonPaths.of(trace, None, "none")
     names = parsed(pl.Series(paths.texts, dtype=pl.String))
     is_function = np.array([kind in ("function", "module") for kind in paths.kinds])
     for name in PythonFunctions.key:
         is_function &= names[name].is_null().to_numpy() if key[name] is None else is_equal(names[name], key[name])
-    rows = paths.is_call & gather(is_function, paths.tree.code, missing=False)[paths.tree.node]
+    is_shown = gather(is_function, paths.tree.code, missing=False) & _nodes_that_count(trace, paths, None)
+    rows = paths.is_call & is_shown[paths.tree.node]
     return {"python_calls": paths.forest.row[rows]}
 
 

@@ -1,0 +1,118 @@
+"""Memory in a sentence: how high the peak is, which operator holds most of it, and where that was allocated."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...arrays.gather import gather, texts
+from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
+from ...measures.memory.levels import HINT, DeviceMemory, device_memories
+from ...measures.python.call_stacks import Stacks
+from ...measures.python.frames import SEPARATOR
+from ...measures.recording.contents import has_memory
+from ...names.python_frames import is_of_library
+from ...names.text import listed, percent, time
+from ...names.text import memory_size as size
+from ...pictures import Sentence
+from ...table import PROSE, TEXT, Column, Table
+from ...trace import Trace
+from ...trace.steps import step_noun
+from ...view import Lead, View
+from .memory_peak import EARLIER, UNMATCHED, UNOWNED, UNSEEN, memory_peak
+
+_MOST_NAMED = 3
+_LEAST = 0.03  # of the peak: smaller holders aren't named
+_ORIGINS = {
+    UNOWNED["operator"]: "was allocated by no recorded operator",
+    EARLIER: "was allocated before the recording",
+    UNMATCHED: "is of records without addresses",
+    UNSEEN: "was released without a record",
+}
+
+
+class MemorySummary(Table):
+    """The peak of the device with the highest one, the host only if no other has memory, and who holds it."""
+
+    key, weight = ("rule",), None
+    picture = Sentence(colors={"peak": "cpu-exec"}, action=None)
+
+    rule = Column(TEXT, "`peak`.")
+    title = Column(PROSE, "How high the peak is, and which operator holds most of it, allocated at which line.")
+    evidence = Column(PROSE, "The next holders, the modules, and when the peak is.")
+    confidence = Column(TEXT, "high.")
+    view = Column(TEXT, "Id of the view that lists all holders.")
+
+
+def memory_summary(trace: Trace) -> pl.DataFrame:
+    """One row; none if no memory is allocated."""
+    memories = [(memory.name != "cpu", _peak_bytes(memory), memory) for memory in device_memories(trace)]
+    _, most_bytes, memory = max(memories, key=lambda ranked: ranked[:2], default=(False, 0, None))
+    rows = [_row(trace, memory, most_bytes)] if memory is not None and most_bytes > 0 else []
+    return MemorySummary.of(pl.DataFrame(rows, schema=MemorySummary.schema(), orient="row"))
+
+
+def _peak_bytes(memory: DeviceMemory) -> int:
+    return memory.level_before(memory.peak() + 1)
+
+
+def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]:
+    (holder, most_bytes), *others = _holders(trace, memory, "operator")
+    level = f"peaks {size(peak_bytes)} above its start" if memory.is_relative else f"peaks at {size(peak_bytes)}"
+    origin = _ORIGINS.get(holder, f"was allocated by `{holder}`{_place(trace, memory, holder)}")
+    title = f"Memory of {memory.name} {level}; {size(most_bytes)} of it {origin}."
+    large = [row for row in others if row[1] >= _LEAST * peak_bytes and row[0] not in _ORIGINS][:_MOST_NAMED]
+    evidence = [f"The next holders: {listed([f'`{name}` {size(count)}' for name, count in large])}."] if large else []
+    modules = [row for row in _holders(trace, memory, "module") if not row[0].startswith("[")]
+    if modules:
+        module, in_module = modules[0]
+        evidence.append(f"`{module}` holds most of all modules: {size(in_module)}, {percent(in_module / peak_bytes)}.")
+    return "peak", title, " ".join([*evidence, _when(trace, memory)]), "high", "memory_peak"
+
+
+def _holders(trace: Trace, memory: DeviceMemory, by: str) -> list[tuple[str, int]]:
+    """Operators or modules and what they hold at the peak, the most first."""
+    table = memory_peak(trace, by="module" if by == "module" else "operator", device=memory.name)
+    return table.select("owner", "alive_bytes").rows()
+
+
+def _place(trace: Trace, memory: DeviceMemory, operator: str) -> str:
+    """Such as: at `model.py(20): forward`, the line of the program where the operator allocated most; or empty."""
+    pieces = allocations([memory])
+    alive = alive_at(pieces.filter(pl.col("fate") != NO_ADDRESS), memory.peak())
+    op = gather(trace.memory["op"].to_numpy(), alive["row"].to_numpy())
+    of_operator = (texts(trace.host_events["name"], gather(askers(trace), op)) == operator).fill_null(value=False)
+    stacks = Stacks.of(trace)
+    rows = alive.select("size_bytes", stack=pl.Series(gather(stacks.number, op))).filter(of_operator)
+    sums = rows.group_by("stack").agg(pl.col("size_bytes").sum()).sort("stack")
+    frames = [_program_frame(text) for text in stacks.texts(sums["stack"].to_numpy())]
+    by_frame = sums.with_columns(frame=pl.Series(frames, dtype=pl.String)).drop_nulls("frame")
+    most = by_frame.group_by("frame").agg(pl.col("size_bytes").sum()).sort("size_bytes", "frame", descending=True)
+    return f" at `{most['frame'][0]}`" if most.height else ""
+
+
+def _program_frame(stack: str | None) -> str | None:
+    """The innermost frame that belongs to no library."""
+    frames = stack.split(SEPARATOR) if stack else []
+    return next((frame for frame in frames if not is_of_library(frame)), None)
+
+
+def _when(trace: Trace, memory: DeviceMemory) -> str:
+    """When the peak is."""
+    if memory.peak() < 0:
+        return "The peak was before the first record."
+    at = int(memory.time_ns[memory.peak()])
+    inside = trace.steps.filter((pl.col("start_ns") <= at) & (pl.col("end_ns") > at) & (pl.col("name") != "all"))
+    where = f", in {step_noun(trace.steps)} {inside['name'][0]}" if inside.height else ""
+    return f"The peak is at {time(at)}{where}."
+
+
+VIEW = View(
+    memory_summary,
+    table=MemorySummary,
+    title="Memory in a sentence",
+    entry="Memory",
+    place=Lead("memory_curve"),
+    within="recording",
+    needs=has_memory,
+    hint=HINT,
+)

@@ -1,0 +1,39 @@
+"""Memory in a sentence: who holds the peak, and where it was allocated."""
+
+from __future__ import annotations
+
+from kinetoscope_tb.views.memory.memory_summary import memory_summary
+from support.build import TraceBuilder
+
+MIB = 1 << 20
+GPU = {"Device Type": 1, "Device Id": 0}
+
+
+def of_gpu(total, address):
+    return {**GPU, "address": address, "Total Allocated": total}
+
+
+def test_the_holder_of_the_peak_is_named_with_its_line():
+    builder = TraceBuilder().step(7, 0, 1000).python("model.py(20): forward", at=10, dur=500)
+    builder.python("torch/nn/functional.py(9): linear", at=20, dur=300)
+    builder.op("aten::bmm", 30, 50).memory(48 * MIB, 40, **of_gpu(48 * MIB, 1))
+    builder.op("aten::mul", 100, 50).memory(16 * MIB, 110, **of_gpu(64 * MIB, 2))
+    builder.memory(-48 * MIB, 600, **of_gpu(16 * MIB, 1))
+    (row,) = memory_summary(builder.build()).rows(named=True)
+    assert row["title"] == (
+        "Memory of cuda:0 peaks at 64 MiB; 48 MiB of it was allocated by `aten::bmm` at `model.py(20): forward`."
+    )
+    assert row["evidence"] == "The next holders: `aten::mul` 16 MiB. The peak is at 110 ns, in step 7."
+
+
+def test_memory_from_before_the_recording_is_said_to_be_so():
+    builder = TraceBuilder().op("aten::mm", 0, 50).memory(MIB, 40, **of_gpu(64 * MIB, 1))
+    (row,) = memory_summary(builder.build()).rows(named=True)
+    assert row["title"] == "Memory of cuda:0 peaks at 64 MiB; 63 MiB of it was allocated before the recording."
+
+
+def test_the_host_is_named_only_where_no_device_has_memory():
+    builder = TraceBuilder().op("aten::mm", 0, 50).memory(64 * MIB, 10, **{"Total Allocated": 64 * MIB})
+    assert "Memory of cpu peaks at 64 MiB" in memory_summary(builder.build())["title"][0]
+    builder.memory(MIB, 40, **of_gpu(MIB, 2))
+    assert "Memory of cuda:0 peaks at 1 MiB" in memory_summary(builder.build())["title"][0]
