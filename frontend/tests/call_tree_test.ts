@@ -1,5 +1,13 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { calleesOf, callersOf, type CallTree, callTreeOf, functionTimes } from "../src/charts/call_tree.ts";
+import {
+  calleesOf,
+  callersOf,
+  type CallTree,
+  callTreeOf,
+  functionTimes,
+  layersName,
+  withEqualLayersMerged,
+} from "../src/charts/call_tree.ts";
 import { type Boxes, lastBefore, layOut, levelOf } from "../src/charts/flame_layout.ts";
 import { inPreorder, treeOf } from "../src/table/tree.ts";
 
@@ -97,6 +105,20 @@ Deno.test("callers and callees of a function have exactly the time of the stacks
 
 const calls = ({ calls }: Boxes) => sum(calls);
 const rootsOf = ({ parent }: CallTree) => [...parent.keys()].filter((node) => parent[node] === -1);
+
+Deno.test("modules of one class in one place are one box with the sum of their times", () => {
+  const names = ["Model_0", "Block_0", "Linear_0", "Linear_1", "Block_1", "Linear_2", "Linear_3", "Head_0"];
+  const table = treeOf([null, 0, 1, 1, 0, 4, 4, 0]);
+  const tree = callTreeOf(table, (row) => names[row]!, [100, 40, 10, 20, 50, 15, 25, 5]);
+  const preorder = inPreorder(table, Uint32Array.from(names.keys()));
+  const merged = withEqualLayersMerged(tree, preorder, (row) => names[row]!);
+  const shown = Array.from(
+    merged.row,
+    (row, node) => [layersName(names[row]!, merged.count![node]!), merged.value[node]],
+  );
+  same(shown, [["Model_0", 100], ["2 × Block", 90], ["4 × Linear", 70], ["Head_0", 5]]);
+  same([...merged.parent], [-1, 0, 1, 0]);
+});
 
 Deno.test("boxes lie in the box around them, side by side, and none is left out", () => {
   for (const seed of SEEDS) {

@@ -222,7 +222,27 @@ class PartBars:
     is_of_steps: bool = False
 
 
-Picture = Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | PartBars | Sentence
+@dataclass(frozen=True)
+class RangeBars:
+    """Two bars for each of the first rows, on one scale: its time on the host, and that of the device.
+
+    Args:
+        name: The text column that names the rows.
+        host: The column of host time.
+        busy: The column of the time in which the device ran its work.
+        idle: The column of the time in between, in which the device was idle.
+    """
+
+    kind: ClassVar = "range_bars"
+    name: str
+    host: str
+    busy: str
+    idle: str
+
+
+Picture = (
+    Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | PartBars | RangeBars | Sentence
+)
 
 
 def parent_column(picture: Picture | None) -> str | None:

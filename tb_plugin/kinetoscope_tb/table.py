@@ -20,6 +20,7 @@ from .pictures import (
     Lines,
     PartBars,
     Picture,
+    RangeBars,
     Roofline,
     Sentence,
     Stacked,
@@ -177,6 +178,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return amounts or (), (*texts, *([action] if action else ()))
         case PartBars(bar, part, length, name, count, source):
             return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))
+        case RangeBars(name, host, busy, idle):
+            return (host, busy, idle), (name,)
         case Stacked(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()

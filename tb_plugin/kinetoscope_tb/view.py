@@ -230,6 +230,7 @@ class View:
             graphs replay; or the trace of a memory snapshot. It isn't ready while they are searched.
         in_rows_of_trace: Views of a trace in whose opened rows the page shows this one, of the memory snapshot next to
             the trace; key columns of the row fill parameters of the same names.
+        is_of_snapshot: Whether every memory snapshot has it: a trace leads to that of the snapshot next to it.
         shares: What the view shares with others: the function of the recording alone that it calls first, whose result
             is cached with the trace. A server computes it before the views, so that none of its threads waits.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
@@ -247,6 +248,7 @@ class View:
     scope: Scope = "recording"
     reads_captures: bool = False
     in_rows_of_trace: tuple[str, ...] = ()
+    is_of_snapshot: bool = False
     shares: Callable[[Trace], object] | None = None
     slices: Slices | None = None
     time: RowTime | None = None
@@ -389,6 +391,7 @@ class View:
             "reference": self.reference and asdict(self.reference),
             "shows_path": self.shows_path,
             **({"level": self.level} if self.level else {}),
+            **({"is_of_snapshot": True} if self.is_of_snapshot else {}),
             **({"in_rows_of_trace": list(self.in_rows_of_trace)} if self.in_rows_of_trace else {}),
             "weight": table.weight,
             "picture": table.picture and pictures.describe(table.picture),

@@ -56,7 +56,8 @@ class App:
         table = self.page.get_by_role("treegrid").first
         headings = table.get_by_role("columnheader").all_inner_texts()
         index = next(i for i, heading in enumerate(headings) if heading.strip().startswith(name))
-        return table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+        cells = table.locator(f"tr.row td:nth-child({index + 1})").all_inner_texts()
+        return [cell.strip() for cell in cells]  # numbers are aligned by spaces
 
     def expect_column(self, name: str, *cells: str) -> None:
         """Wait until the first cells of a column are these."""

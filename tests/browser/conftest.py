@@ -19,12 +19,15 @@ from browser.traces import (
     collectives,
     deep,
     launches_only,
+    layers,
     many_gaps,
     matmuls,
     memory,
     modules,
+    ranges,
     sources,
     training,
+    without_flops,
     write,
 )
 from contract.running import serving
@@ -96,6 +99,9 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "deep/rank0.5.pt.trace.json", deep())
     write(folder, "chain/rank0.5.pt.trace.json", chain())
     write(folder, "matmuls/rank0.5.pt.trace.json", matmuls())
+    write(folder, "without_flops/rank0.5.pt.trace.json", without_flops())
+    write(folder, "ranges/rank0.5.pt.trace.json", ranges())
+    write(folder, "layers/rank0.5.pt.trace.json", layers())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
     write(folder, "many_gaps/rank0.5.pt.trace.json", many_gaps())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")

@@ -45,6 +45,48 @@ def test_labels_of_a_roofline_do_not_cover_each_other(app: App):
             assert is_aside or a["y"] >= b["y"] + b["height"] - 1 or b["y"] >= a["y"] + a["height"] - 1
 
 
+def test_work_without_flops_is_on_the_roofline_by_its_bytes(app: App):
+    page = app.open("operator_efficiency", run="without_flops")
+    chart = page.locator(".roofline")
+    expect(chart.locator("circle")).to_have_count(2)
+    expect(chart).to_contain_text("no FLOPs")
+    expect(chart.locator("p")).to_contain_text("Drawn: 2 rows, 270 µs of 270 µs.")
+    chart.locator("circle").last.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("959 GB/s 28.6 % of the roof")
+
+
+def test_memory_begins_with_who_holds_the_peak(app: App):
+    page = app.open("memory_curve", run="memory")
+    banner = page.locator(".verdict")
+    expect(banner).to_contain_text("Memory of cuda:0 peaks at 768 MiB")
+
+
+def test_annotations_are_bars_of_host_and_device_time_and_a_click_opens_the_row(app: App):
+    page = app.open("annotations_by_name", run="ranges")
+    first = page.locator(".ranges .row").first
+    expect(first.get_by_role("button")).to_have_text("forward")
+    expect(first.get_by_role("img")).to_have_count(2)
+    expect(first.get_by_role("img").last).to_have_accessible_name(
+        "forward: GPU busy 300 µs, GPU idle in between 100 µs"
+    )
+    first.get_by_role("button").click()
+    expect(page.get_by_role("row", selected=True)).to_contain_text("forward")
+
+
+def test_many_equal_layers_are_one_box_until_another_way_is_chosen(app: App):
+    page = app.open("modules", run="layers")
+    flame = page.locator(".flames")
+    flame.focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    expect(flame.get_by_role("status")).to_contain_text(re.compile(r"^6 × Block"))
+    page.get_by_role("button", name="Left heavy").click()
+    flame.focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    expect(flame.get_by_role("status")).to_contain_text(re.compile(r"^Block_\d"))
+
+
 def test_memory_by_category_is_stacked_and_its_peak_is_a_treemap(app: App):
     page = app.open("memory_curve", run="memory")
     curves = page.get_by_role("region", name="By category", exact=True)

@@ -107,6 +107,34 @@ def matmuls() -> str:
     return builder.kernel("relu", 3_000_000, 70_000, 3).text()
 
 
+def without_flops() -> str:
+    """A trace of a matmul and of an elementwise operator with recorded shapes on an H100."""
+    builder = TraceBuilder(deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}])
+    for number, (op, shapes, dur) in enumerate(
+        (("aten::mm", [[4096, 4096]] * 2, 200_000), ("aten::relu", [[4096, 4096]], 70_000))
+    ):
+        types = ["c10::BFloat16"] * len(shapes)
+        builder.op(op, 100_000 * number, 50_000, **{"Input Dims": shapes, "Input type": types})
+        builder.launch(100_000 * number + 10, 5, number + 1).kernel(op, 1_000_000 * (number + 1), dur, number + 1)
+    return builder.text()
+
+
+def ranges() -> str:
+    """A trace of two named ranges; in the longer one the device works for 300 µs and waits for 100 µs in between."""
+    builder = TraceBuilder().annotation("forward", 0, 900_000).annotation("loss", 1_000_000, 50_000)
+    for number, (at, dur) in enumerate(((100_000, 100_000), (300_000, 200_000)), 1):
+        builder.launch(10_000 * number, 5_000, number).kernel("gemm", at, dur, number)
+    return builder.text()
+
+
+def layers() -> str:
+    """A trace of a model of six equal blocks."""
+    builder = TraceBuilder().module("Model_0", 0, 1_000_000)
+    for number in range(6):
+        builder.module(f"Block_{number}", 100_000 * number + 10_000, 90_000, number=number)
+    return builder.text()
+
+
 def collectives(start: int) -> str:
     """A trace of a rank with two collectives of 40 µs, the first beginning at `start`, the second 0.2 ms later."""
     builder = TraceBuilder(deviceProperties=[GPU]).step(1, 0, 1_000_000)

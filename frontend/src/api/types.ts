@@ -122,6 +122,7 @@ export type Picture =
     source: string | null;
     is_of_steps: boolean;
   }
+  | { kind: "range_bars"; name: string; host: string; busy: string; idle: string }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
@@ -176,6 +177,8 @@ export interface ViewEntry {
   reference: Reference | null;
   /** Whether the timeline draws the critical path when a row is opened in it. */
   shows_path: boolean;
+  /** Whether every memory snapshot has it. */
+  is_of_snapshot?: boolean;
   /** Views of a trace in whose opened rows it is shown, of the memory snapshot next to the trace. */
   in_rows_of_trace?: string[];
   /** The column with the levels of its findings. */

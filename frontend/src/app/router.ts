@@ -144,6 +144,13 @@ export const viewEntry = (id: string): ViewEntry | undefined => catalogue.value.
 /** The views of findings, that of the recording first. */
 export const findingViews = computed(() => catalogue.value.filter(({ level }) => level));
 
+const MANY_RANKS = 64; // whose summaries take a while: nobody reads them before a visit
+
+/** Those that the badge counts: of a run with many ranks, only what is wrong with the trace. */
+export const countedFindings = computed(() =>
+  findingViews.value.filter(({ scope }) => scope === "recording" || workersOf(trace.value.run).length <= MANY_RANKS)
+);
+
 /** The view whose rows a panel of the timeline lists. */
 export const viewOfPanel = (panel: NonNullable<Slices["panel"]>): ViewEntry | undefined =>
   catalogue.value.find(({ slices }) => slices?.panel === panel);
@@ -388,8 +395,7 @@ export const snapshotPlace = computed(() => {
 
 /** Whether the trace lacks a view that the memory snapshot next to it has. */
 export const isInSnapshot = (id: string): boolean =>
-  snapshotPlace.value !== undefined && id in missing.value &&
-  catalogue.value.some((view) => view.in_rows_of_trace && missing.value[view.id] === missing.value[id]);
+  snapshotPlace.value !== undefined && id in missing.value && Boolean(viewEntry(id)?.is_of_snapshot);
 
 /** What a step of the trace is called. */
 export const stepWord = computed(() => readyState.value?.step_noun ?? "step");

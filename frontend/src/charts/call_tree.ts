@@ -13,6 +13,8 @@ export interface CallTree {
   row: Int32Array;
   /** The time of each node, its callees included. */
   value: Float64Array;
+  /** How many nodes each one stands for, if equal ones are merged. */
+  count?: Int32Array;
 }
 
 /** The rows of a table as calls; rows with the same text in `nameOf` are the same function. */
@@ -80,6 +82,7 @@ class Merger {
   private readonly name: number[] = [];
   private readonly row: number[] = [];
   private readonly value: number[] = [];
+  private readonly count: number[] = [];
 
   constructor(private readonly source: CallTree) {}
 
@@ -93,8 +96,10 @@ class Merger {
       this.name.push(name);
       this.row.push(this.source.row[of]!);
       this.value.push(0);
+      this.count.push(0);
     }
     this.value[node]! += value;
+    this.count[node]!++;
     return node;
   }
 
@@ -107,7 +112,38 @@ class Merger {
       value: Float64Array.from(value),
     };
   }
+
+  get counts(): Int32Array {
+    return Int32Array.from(this.count);
+  }
 }
+
+/** The number that torch gives a module within its class. */
+const NUMBER = /_\d+$/;
+
+/** The same with modules of one class that have the same place merged: `Block_0` to `Block_11` are `Block`, 12 of them. */
+export function withEqualLayersMerged(
+  tree: CallTree,
+  preorder: Uint32Array,
+  nameOf: (row: number) => string,
+): CallTree {
+  const classes = new Map<string, number>();
+  const name = tree.row.map((row) => {
+    const text = nameOf(row).replace(NUMBER, "");
+    return classes.get(text) ?? (classes.set(text, classes.size), classes.size - 1);
+  });
+  const layers = new Merger({ ...tree, name });
+  const merged = new Int32Array(tree.parent.length).fill(NONE);
+  for (const node of preorder) {
+    const parent = tree.parent[node]!;
+    merged[node] = layers.add(parent === NONE ? NONE : merged[parent]!, node, tree.value[node]!);
+  }
+  return { ...layers.tree, count: layers.counts };
+}
+
+/** The name of a module's class, and how many of them a node stands for. */
+export const layersName = (name: string, count: number): string =>
+  count > 1 ? `${count} × ${name.replace(NUMBER, "")}` : name;
 
 /** The callees of a function: what its outermost calls have inside. Node 0 is the function with its total. */
 export function calleesOf(tree: CallTree, preorder: Uint32Array, name: number): CallTree {

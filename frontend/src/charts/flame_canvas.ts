@@ -2,7 +2,7 @@
 
 import type { CallTree } from "./call_tree.ts";
 import { type Boxes, lastBefore } from "./flame_layout.ts";
-import { fitText, textWidth } from "../ui/measure.ts";
+import { cutText, textWidth } from "../ui/measure.ts";
 
 export const ROW = 20;
 const TYPE = 12;
@@ -256,7 +256,7 @@ export class FlameView {
   }
 
   private paintLabel(pen: CanvasRenderingContext2D, inks: Inks, name: string, x: number, y: number, room: number) {
-    const text = fitText(name, room, TYPE);
+    const text = cutText(name, room, TYPE);
     if (textWidth(text, TYPE) > room) return;
     pen.fillStyle = inks.text;
     pen.fillText(text, x + 4, y + ROW / 2);

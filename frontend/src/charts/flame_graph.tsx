@@ -20,8 +20,10 @@ import {
   callScene,
   functionsOf,
   labelOf,
+  layersScene,
   lineOf,
   type Mode,
+  mostEqualLayers,
   neighbor,
   nodeOf,
   rowOf,
@@ -84,6 +86,10 @@ interface Flame {
   columns: DrawnColumn[];
   chosen: DrawnColumn;
   mode: Mode;
+  /** The mode unless another one is chosen. */
+  usual: Mode;
+  /** How many equal layers are merged at most; 0: the rows are no modules. */
+  layers: number;
   calls: Calls;
   scene: Scene;
   functions: FunctionTime[];
@@ -97,12 +103,14 @@ function tipText({ ready, columns, chosen, scene, calls }: Flame, at: BoxRef): s
   const part = scene.parts[at.part]!, { tree, boxes } = part, row = rowOf(scene, at);
   const value = tree.value[boxes.node[at.box]!]!;
   const lines = [labelOf(part, at.box, ready.nameOf), placeOf(ready, row)];
-  const isRow = scene.parts.length === 1;
+  const isRow = scene.parts.length === 1 && !tree.count;
   for (const { title, kind, values } of isRow ? [chosen, ...columns.filter((column) => column !== chosen)] : []) {
     const own = values[row];
     if (typeof own === "number") lines.push(`${title} ${quantity(own, kind)} (${exact(own, kind)})`);
   }
   if (!isRow) lines.push(`${chosen.title} ${quantity(value, chosen.kind)} (${exact(value, chosen.kind)})`);
+  const layers = tree.count?.[boxes.node[at.box]!] ?? 1;
+  if (layers > 1) lines.push(`Mean ${quantity(value / layers, chosen.kind)}`);
   lines.push(`${percent(value / calls.total)} % of all`);
   if (boxes.calls[at.box]! > 1) lines.push("A click unfolds these calls.");
   return lines.filter(Boolean).join("\n");
@@ -123,21 +131,25 @@ function Widths({ columns, chosen }: { columns: DrawnColumn[]; chosen: DrawnColu
 }
 
 const MODES = [
+  ["layers", "Equal layers", "Modules of one class in one place as one box, with the sum of their times"],
   ["heavy", "Left heavy", "Callees side by side, the longest first"],
   ["calls", "In order", "Callees in the order of their calls"],
   ["sandwich", "Sandwich", "One function: its callers above, its callees below; recursive calls count once"],
 ] as const;
 
+/** Equal layers are merged from this many on, until another way to draw is chosen. */
+const MANY_LAYERS = 4;
+
 function Modes({ flame, isInOrder, of }: { flame: Flame; isInOrder: boolean; of: number }) {
   const scope = useTableScope();
   const pick = (mode: Mode) =>
     scope.go({
-      flame: mode === "heavy" ? "" : mode,
+      flame: mode === flame.usual ? "" : mode,
       of: mode === "sandwich" && of >= 0 ? String(of) : "",
       zoom: "",
       chains: "",
     });
-  const options = MODES.filter(([mode]) => isInOrder || mode !== "calls");
+  const options = MODES.filter(([mode]) => mode === "layers" ? flame.layers > 1 : isInOrder || mode !== "calls");
   return <Segments label="Flame graph" options={options} value={flame.mode} pick={pick} />;
 }
 
@@ -215,7 +227,6 @@ function useFlame(drawn: DrawnTable, tree: Tree, picture: PictureOf<"tree">): Fl
   const scope = useTableScope();
   const columns = widthColumns(ready, entry);
   const chosen = columns.find(({ name }) => name === scope.get("width")) ?? columns[0];
-  const mode = (["calls", "sandwich"] as const).find((mode) => mode === scope.get("flame")) ?? "heavy";
   const roots = useMemo(() => foldedRoots(drawn, tree, picture.folded), [drawn.table, tree]);
   const isShown = scope.get("folded") === "shown";
   const calls = useMemo(
@@ -223,17 +234,21 @@ function useFlame(drawn: DrawnTable, tree: Tree, picture: PictureOf<"tree">): Fl
       shownCalls(ready, tree, (chosen?.values ?? []) as (number | null)[], (row) => !isShown && roots.includes(row)),
     [ready, tree, chosen?.values, isShown, roots],
   );
+  const layers = useMemo(() => picture.is_in_order ? mostEqualLayers(calls, ready.nameOf) : 0, [calls]);
+  const usual = layers >= MANY_LAYERS ? "layers" : "heavy";
+  const mode = MODES.map(([mode]) => mode).find((mode) => mode === scope.get("flame")) ?? usual;
   const functions = useMemo(() => (mode === "sandwich" ? functionsOf(calls) : []), [calls, mode]);
   const of = Number(scope.get("of") || -1);
   const name = functions.length ? calls.tree.name[of] ?? functions[0]!.name : -1;
   const chains = scope.get("chains");
   const scene = useMemo(() => {
     const open = numbersIn(chains);
+    if (mode === "layers") return layersScene(calls, ready.nameOf, open);
     return name >= 0 ? sandwichScene(calls, name, open) : callScene(calls, mode !== "calls", open);
   }, [calls, mode, name, chains]);
   const word = picture.folded?.replace("is_", "") ?? "";
   return chosen
-    ? { ready, columns, chosen, mode, calls, scene, functions, name, folded: { word, roots, isShown } }
+    ? { ready, columns, chosen, mode, usual, layers, calls, scene, functions, name, folded: { word, roots, isShown } }
     : null;
 }
 

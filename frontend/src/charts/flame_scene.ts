@@ -3,11 +3,20 @@
 import { plural } from "../format/numbers.ts";
 import type { Ready } from "../table/columns.ts";
 import { inPreorder, type Tree } from "../table/tree.ts";
-import { calleesOf, callersOf, type CallTree, callTreeOf, type FunctionTime, functionTimes } from "./call_tree.ts";
+import {
+  calleesOf,
+  callersOf,
+  type CallTree,
+  callTreeOf,
+  type FunctionTime,
+  functionTimes,
+  layersName,
+  withEqualLayersMerged,
+} from "./call_tree.ts";
 import type { BoxRef, Part, Scene } from "./flame_canvas.ts";
 import { layOut, levelOf } from "./flame_layout.ts";
 
-export type Mode = "heavy" | "calls" | "sandwich";
+export type Mode = "layers" | "heavy" | "calls" | "sandwich";
 
 export interface Calls {
   tree: CallTree;
@@ -15,6 +24,8 @@ export interface Calls {
   roots: number[];
   total: number;
 }
+
+type Namer = (row: number) => string;
 
 const valuesOf = ({ columns }: Ready, column: string) => columns.find(({ name }) => name === column)?.values;
 
@@ -48,6 +59,18 @@ export function callScene({ tree, roots, total }: Calls, isByTime: boolean, open
   const boxes = layOut(tree, roots, isByTime, open);
   return { parts: [{ tree, boxes, line: 0, isUpward: false }], lines: boxes.starts.length - 1, total };
 }
+
+/** All modules, equal ones side by side as one. */
+export function layersScene({ tree, preorder, total }: Calls, nameOf: Namer, open: ReadonlySet<number>): Scene {
+  const merged = withEqualLayersMerged(tree, preorder, nameOf);
+  const roots = Array.from(merged.parent.keys()).filter((node) => merged.parent[node]! < 0);
+  const boxes = layOut(merged, roots, true, open);
+  return { parts: [{ tree: merged, boxes, line: 0, isUpward: false }], lines: boxes.starts.length - 1, total };
+}
+
+/** How often the class of modules that is there most often is in one place. */
+export const mostEqualLayers = ({ tree, preorder }: Calls, nameOf: Namer): number =>
+  withEqualLayersMerged(tree, preorder, nameOf).count!.reduce((a, b) => Math.max(a, b), 0);
 
 /** A function with its callers above and its callees below. */
 export function sandwichScene({ tree, preorder }: Calls, name: number, open: ReadonlySet<number>): Scene {
@@ -120,6 +143,7 @@ const SHOWN_ENDS = 2;
 /** The label of a box: its function, or the first and the last of a chain. */
 export function labelOf({ tree, boxes }: Part, box: number, nameOf: (row: number) => string): string {
   const [first, last, calls] = [boxes.node[box]!, boxes.last[box]!, boxes.calls[box]!];
-  if (calls === 1) return nameOf(tree.row[first]!);
-  return `${nameOf(tree.row[first]!)} › … ${plural(calls - SHOWN_ENDS, "call")} … › ${nameOf(tree.row[last]!)}`;
+  const name = (node: number) => layersName(nameOf(tree.row[node]!), tree.count?.[node] ?? 1);
+  if (calls === 1) return name(first);
+  return `${name(first)} › … ${plural(calls - SHOWN_ENDS, "call")} … › ${name(last)}`;
 }

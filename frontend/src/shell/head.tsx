@@ -4,6 +4,7 @@ import { cachedTable } from "../app/answers.ts";
 import { tabLabel } from "../app/entries.ts";
 import { currentUrl } from "../app/host.ts";
 import {
+  countedFindings,
   findingViews,
   HISTORY,
   isInSnapshot,
@@ -39,6 +40,7 @@ export function healthCounts(): string[] | null {
 function HealthBadge() {
   const counts = healthCounts();
   if (!counts) return null;
+  const isWhole = countedFindings.value.length === findingViews.value.length;
   const isSerious = counts[0] && !counts[0].includes("note");
   return (
     <button
@@ -47,6 +49,7 @@ function HealthBadge() {
       onClick={() => openView(findingViews.value[0]!.id)}
     >
       Trace health: {counts.join(", ") || "nothing to note"}
+      {!isWhole && " on this rank"}
     </button>
   );
 }

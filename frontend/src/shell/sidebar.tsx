@@ -4,8 +4,8 @@ import { cachedTable, useAnswer } from "../app/answers.ts";
 import { absences, type Entry, isAbsent } from "../app/entries.ts";
 import {
   address,
+  countedFindings,
   entries,
-  findingViews,
   firstTab,
   go,
   isFindingViews,
@@ -101,7 +101,7 @@ function Prefetch({ view }: { view: string }) {
 
 /** Asks for all findings, more than the state of the trace counts at first, so that all pages count the same. */
 const Findings = () =>
-  traceState.value?.state === "ready" && findingViews.value.map(({ id }) => <Prefetch key={id} view={id} />);
+  traceState.value?.state === "ready" && countedFindings.value.map(({ id }) => <Prefetch key={id} view={id} />);
 
 /** Sentences that are folded, each about something. */
 const Notes = ({ title, notes }: { title: string; notes: [about: string, text: string][] }) => (

@@ -32,6 +32,7 @@ import { Heatmap } from "../charts/heatmap.tsx";
 import { Histogram } from "../charts/histogram.tsx";
 import { IdleBars } from "../charts/idle_bars.tsx";
 import { PartBars } from "../charts/part_bars.tsx";
+import { RangeBars } from "../charts/range_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { plural, quantity } from "../format/numbers.ts";
@@ -173,6 +174,8 @@ function largePicture(picture: PictureKind, drawn: DrawnTable) {
         drawing: <IdleBars {...drawn} picture={picture} />,
         of: picture.only ? "devices and streams" : "devices",
       };
+    case "range_bars":
+      return { drawing: <RangeBars {...drawn} picture={picture} />, of: "" };
     case "part_bars":
       return { drawing: <PartBars {...drawn} picture={picture} />, of: picture.is_of_steps ? "the bars" : "" };
   }

@@ -10,6 +10,7 @@ from ...measures.calls.annotation_costs import AnnotationCosts, annotation_colum
 from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.call_tree import outermost
 from ...measures.recording.contents import has_annotations
+from ...pictures import RangeBars
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Slices, Tab, View
@@ -22,6 +23,7 @@ class AnnotationsByName(AnnotationCosts):
     """
 
     key, weight = ("name",), "host_total_ns"
+    picture = RangeBars("name", host="host_total_ns", busy="gpu_ns", idle="gpu_idle_ns")
 
 
 def annotations_by_name(trace: Trace) -> pl.DataFrame:

@@ -59,7 +59,8 @@ def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]
     (holder, most_bytes), *others = _holders(trace, memory, "operator")
     level = f"peaks {size(peak_bytes)} above its start" if memory.is_relative else f"peaks at {size(peak_bytes)}"
     origin = _ORIGINS.get(holder, f"was allocated by `{holder}`{_place(trace, memory, holder)}")
-    title = f"Memory of {memory.name} {level}; {size(most_bytes)} of it {origin}."
+    part = "all" if most_bytes == peak_bytes else size(most_bytes)
+    title = f"Memory of {memory.name} {level}; {part} of it {origin}."
     large = [row for row in others if row[1] >= _LEAST * peak_bytes and row[0] not in _ORIGINS][:_MOST_NAMED]
     evidence = [f"The next holders: {listed([f'`{name}` {size(count)}' for name, count in large])}."] if large else []
     modules = [row for row in _holders(trace, memory, "module") if not row[0].startswith("[")]

@@ -122,6 +122,7 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
     within="recording",
     reads_captures=True,

@@ -86,6 +86,7 @@ VIEW = View(
     entry="Memory",
     place=Detail("snapshot_blocks"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
     within="moments",
     reads_captures=True,

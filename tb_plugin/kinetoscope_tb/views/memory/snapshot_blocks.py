@@ -58,6 +58,7 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
     within="moments",
     time=RowTime("time_ns", end="end_ns"),

@@ -88,6 +88,7 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint="No line of a memory snapshot holds more at the end of the history than at its beginning.",
     within="recording",
 )

@@ -98,6 +98,7 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
     within="recording",
 )

@@ -101,6 +101,7 @@ VIEW = View(
     entry="Memory",
     place=Tab("Snapshot"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
     within="moments",
     time=RowTime("time_ns"),

@@ -92,6 +92,7 @@ VIEW = View(
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint="No ranges: record annotations with _record_memory_history(global_record_annotations=True), or set metadata.",
     within="moments",
     time=RowTime("time_ns", end="end_ns"),

@@ -94,5 +94,6 @@ VIEW = View(
     place=Head(),
     within="recording",
     needs=has_snapshot,
+    is_of_snapshot=True,
     hint=HINT,
 )

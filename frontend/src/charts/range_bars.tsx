@@ -1,0 +1,70 @@
+/** Named ranges as pairs of bars on one scale: how long each takes on the host, and what the GPU did meanwhile. */
+
+import { Fragment, h } from "preact";
+import type { PictureOf } from "../api/types.ts";
+import { deviceNoun } from "../app/answers.ts";
+import { decimal, quantity } from "../format/numbers.ts";
+import { readableName } from "../format/readable_names.ts";
+import type { DrawnTable } from "../table/rows.ts";
+import { SavePicture } from "../table/save.tsx";
+import { useTableScope } from "../table/table_scope.tsx";
+import { Legend, StackedBar } from "./stacked_bar.tsx";
+import { timePart } from "./time_parts.ts";
+
+const MOST = 8;
+
+/** The ranges that are first in the table; a click opens the row. */
+export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: PictureOf<"range_bars"> }) {
+  const { table: { data }, rows: { rows } } = drawn, scope = useTableScope();
+  const first = Array.from(rows.slice(0, MOST));
+  const time = (name: string, row: number) => Number(data[name]?.[row] ?? 0);
+  const [host, busy, idle] = [
+    { ...timePart("host_annotation"), name: "Host" },
+    { ...timePart("busy_ns"), name: `${deviceNoun()} busy` },
+    { ...timePart("idle_ns"), name: `${deviceNoun()} idle in between` },
+  ];
+  const bars = first.map((row) => ({
+    row,
+    name: readableName(String(data[picture.name]![row])),
+    lines: [
+      [{ ...host!, value: time(picture.host, row) }],
+      [{ ...busy!, value: time(picture.busy, row) }, { ...idle!, value: time(picture.idle, row) }],
+    ].map((parts) => ({ parts, whole: parts.reduce((sum, { value }) => sum + value, 0) })),
+  }));
+  const hasDevice = bars.some(({ lines }) => lines[1]!.whole > 0);
+  const longest = Math.max(1, ...bars.flatMap(({ lines }) => lines.map(({ whole }) => whole))) * 1.12;
+  return (
+    <figure class="card idle-bars ranges">
+      {bars.map(({ row, name, lines }) => (
+        <div key={row} class="row thin">
+          <button
+            type="button"
+            class="plain"
+            data-tip={name}
+            onClick={() => scope.go({ row: String(row) }, "push")}
+          >
+            {name}
+          </button>
+          <div>
+            {lines.filter(({ whole }) => whole > 0).map(({ parts, whole }, line) => (
+              <StackedBar
+                key={line}
+                parts={parts}
+                whole={whole}
+                scale={longest}
+                label={`${name}: ${parts.map((part) => `${part.name} ${quantity(part.value, "duration")}`).join(", ")}`}
+              >
+                <span>{quantity(whole, "duration")}</span>
+              </StackedBar>
+            ))}
+          </div>
+        </div>
+      ))}
+      <figcaption>
+        <Legend parts={hasDevice ? [host!, busy!, idle!] : [host!]} />
+        {rows.length > MOST && <>The first {MOST} of {decimal(rows.length)} rows</>}
+        <SavePicture title={drawn.entry.title} />
+      </figcaption>
+    </figure>
+  );
+}
