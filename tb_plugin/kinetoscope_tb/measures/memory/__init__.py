@@ -1,1 +1,1 @@
-"""Memory: its levels over time (levels), and each allocation with its release (allocations)."""
+"""Memory: its levels over time (levels), each allocation with its release (allocations), and who holds it (holders)."""

@@ -6,24 +6,15 @@ alive from its allocation to its release: that includes tensors that aren't need
 
 from __future__ import annotations
 
-from typing import Literal
-
 import polars as pl
 
-from ...arrays.gather import NONE, gather, texts
-from ...measures.calls.module_calls import ModuleCalls
-from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
+from ...measures.memory.holders import By, holders_after, owners
 from ...measures.memory.levels import HINT, DeviceMemory, OfDevice, device_memories
 from ...measures.recording.contents import has_memory
 from ...pictures import Bars
 from ...table import BYTES, COUNT, FRACTION, TEXT, Column
 from ...trace import Trace
 from ...view import Part, View
-
-UNOWNED = {"operator": "[no operator]", "module": "[no module]"}
-EARLIER = "[allocated before the recording]"
-UNSEEN = "[released without a record]"
-UNMATCHED = "[records without addresses]"
 
 
 class MemoryPeak(OfDevice):
@@ -50,48 +41,25 @@ class MemoryPeak(OfDevice):
 def memory_peak(
     trace: Trace,
     *,
-    by: Literal["operator", "module"] = "operator",
+    by: By = "operator",
     device: str | None = None,
     from_ns: int | None = None,
     to_ns: int | None = None,
 ) -> pl.DataFrame:
     """The largest first, device by device; in a range of time, at the highest level in it."""
     memories = device_memories(trace, device)
-    owners = _owners(trace, by) if memories else pl.Series(dtype=pl.String)
-    tables = [_at_peak(memory, owners, UNOWNED[by], memory.peak(from_ns, to_ns)) for memory in memories]
+    known = owners(trace, by) if memories else pl.Series(dtype=pl.String)
+    tables = [_at_peak(memory, known, by, memory.peak(from_ns, to_ns)) for memory in memories]
     return MemoryPeak.of(pl.concat([pl.DataFrame(schema=MemoryPeak.schema()), *tables]))
 
 
-def _owners(trace: Trace, by: str) -> pl.Series:
-    """The requesting operator or module of each memory record; null if unknown."""
-    op = trace.memory["op"].to_numpy()
-    if by == "operator":
-        return texts(trace.host_events["name"], gather(askers(trace), op))
-    modules = ModuleCalls.of(trace)
-    node, _ = modules.of_host_rows(trace)
-    names = pl.Series([name.shown for name in modules.names], dtype=pl.String)
-    return names.gather(pl.Series(gather(node, op), dtype=pl.Int64).replace(NONE, None))
-
-
-def _at_peak(memory: DeviceMemory, owners: pl.Series, unowned: str, peak: int) -> pl.DataFrame:
-    pieces = allocations([memory])
+def _at_peak(memory: DeviceMemory, owner_of_record: pl.Series, by: By, peak: int) -> pl.DataFrame:
     level = memory.level_before(peak + 1)
-    size = pl.col("size_bytes")
-    alive = alive_at(pieces.filter(pl.col("fate") != NO_ADDRESS), peak)
-    rows = (
-        alive.select("size_bytes", owners.gather(alive["row"]).fill_null(unowned).alias("owner"))
-        .group_by("owner")
-        .agg(alive_bytes=size.sum(), allocations=pl.len().cast(pl.Int64), largest_bytes=size.max())
-    )
-    if rest := level - int(rows["alive_bytes"].sum()):
-        lacks_addresses = bool((pieces["fate"] == NO_ADDRESS).any())
-        name = UNMATCHED if lacks_addresses else UNSEEN if rest < 0 and not memory.is_relative else EARLIER
-        rows = pl.concat([rows, pl.DataFrame([{"owner": name, "alive_bytes": rest}])], how="diagonal")
     share = pl.when(pl.col("alive_bytes").is_between(0, level) & (pl.lit(level) > 0)).then(
         pl.col("alive_bytes") / level
     )
-    named = rows.with_columns(device=pl.lit(memory.name), alive_frac=share)
-    return named.sort("alive_bytes", "owner", descending=[True, False]).select(MemoryPeak.schema().names())
+    rows = holders_after(memory, owner_of_record, by, peak)
+    return rows.with_columns(device=pl.lit(memory.name), alive_frac=share).select(MemoryPeak.schema().names())
 
 
 VIEW = View(

@@ -6,6 +6,7 @@ import polars as pl
 
 from ...arrays.gather import gather, texts
 from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
+from ...measures.memory.holders import EARLIER, UNMATCHED, UNOWNED, UNSEEN, By, holders_after, owners
 from ...measures.memory.levels import HINT, DeviceMemory, device_memories
 from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
@@ -18,7 +19,6 @@ from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.steps import step_noun
 from ...view import Lead, View
-from .memory_peak import EARLIER, UNMATCHED, UNOWNED, UNSEEN, memory_peak
 
 _MOST_NAMED = 3
 _LEAST = 0.03  # of the peak: smaller holders aren't named
@@ -70,10 +70,9 @@ def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]
     return "peak", title, " ".join([*evidence, _when(trace, memory)]), "high", "memory_peak"
 
 
-def _holders(trace: Trace, memory: DeviceMemory, by: str) -> list[tuple[str, int]]:
+def _holders(trace: Trace, memory: DeviceMemory, by: By) -> list[tuple[str, int]]:
     """Operators or modules and what they hold at the peak, the most first."""
-    table = memory_peak(trace, by="module" if by == "module" else "operator", device=memory.name)
-    return table.select("owner", "alive_bytes").rows()
+    return holders_after(memory, owners(trace, by), by, memory.peak()).select("owner", "alive_bytes").rows()
 
 
 def _place(trace: Trace, memory: DeviceMemory, operator: str) -> str:
