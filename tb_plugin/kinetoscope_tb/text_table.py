@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from .names.text import DIGITS, MOST_DIGITS, rounded, rounded_percent, visible
+from .names.text import DIGITS, MOST_DIGITS, few_digits, percent_number, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -214,7 +214,7 @@ def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] =
     largest = max((abs(v) for v in (*values, *others) if v is not None), default=0)
     scale, unit = next((u for u in reversed(units) if largest >= u[0]), units[0])
     decimals = 1 if unit == "%" else 0 if scale == 1 else _decimals(kind, largest / scale)
-    cells = [_cell(v, lambda v: _scaled(v, scale, decimals, kind)) for v in values]
+    cells = [_cell(v, lambda v: _number_text(v, scale, decimals, kind)) for v in values]
     return TextColumn(f"{_SUFFIX.sub('', name)} ({unit})", cells, is_number=True)
 
 
@@ -224,14 +224,14 @@ def _decimals(kind: str, largest: float) -> int:
     return decimals + (1 if kind == "instant" else _SMALLER)
 
 
-def _scaled(value: float, scale: float, decimals: int, kind: str) -> str:
+def _number_text(value: float, scale: float, decimals: int, kind: str) -> str:
     """The number in its unit; "<0.01" for an amount that rounds to zero but isn't, "≈0" for less than none."""
     smallest = 10**-decimals
     if value and abs(value) / scale < smallest / 2:
         return "≈0" if value < 0 else f"<{smallest:.{decimals}f}"
     if kind == "fraction":
-        return rounded_percent(value)
-    return rounded(value / scale, decimals, MOST_DIGITS if kind == "instant" else DIGITS)
+        return percent_number(value)
+    return few_digits(value / scale, decimals, MOST_DIGITS if kind == "instant" else DIGITS)
 
 
 def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column holds
@@ -250,5 +250,5 @@ _FORMATS: dict[str, Callable[[Any], str]] = {
     "bool": lambda value: "yes" if value else "no",
     "id": str,
     "count": str,
-    "number": rounded,
+    "number": few_digits,
 }

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from browser.app import App, watched
 from contract.running import Server, serving
 from kinetoscope_tb.compare.headline import growth_text
-from kinetoscope_tb.names.text import memory_size, percent, rounded
+from kinetoscope_tb.names.text import few_digits, memory_size, percent
 from support.real_traces import FOLDER, MISSING
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_why_is_my_gpu_idle(visit: Any):
     first = me.page.get_by_role("region", name="Idle time by culprit").locator("tr.row").first
     expect(first).to_contain_text("zoom_shift")
     assert "zoom_shift" in culprit["host"]
-    expect(first).to_contain_text(rounded(culprit["total_ns"] / 1e6))
+    expect(first).to_contain_text(few_digits(culprit["total_ns"] / 1e6))
 
 
 def test_which_kernel_takes_the_time_and_who_launches_it(visit: Any):
@@ -152,7 +152,7 @@ def test_which_kernel_takes_the_time_and_who_launches_it(visit: Any):
     assert figure(top.locator("td").first.inner_text(), "ms") == close(kernel["total_ns"])
     me.click(me.page.locator(".top").first.get_by_role("button", name="softmax_forward"))
     expect(me.page.get_by_role("heading", level=1)).to_have_text("Kernels")
-    expect(me.page.get_by_role("tabpanel")).to_contain_text(rounded(kernel["total_ns"] / 1e6))
+    expect(me.page.get_by_role("tabpanel")).to_contain_text(few_digits(kernel["total_ns"] / 1e6))
 
 
 def test_is_communication_hidden(visit: Any):
@@ -175,7 +175,7 @@ def test_which_rank_is_late(visit: Any):
     (late, times), *_ = Counter(collectives["last"]).most_common()
     rows = me.page.get_by_role("region", name="Collectives").locator("tr.row")
     expect(rows.filter(has=me.page.get_by_role("gridcell", name=late, exact=True))).to_have_count(times)
-    expect(rows.first).to_contain_text(rounded(collectives["total_wait_ns"][0] / 1e6))
+    expect(rows.first).to_contain_text(few_digits(collectives["total_wait_ns"][0] / 1e6))
 
 
 def test_why_does_memory_peak(visit: Any):
@@ -187,7 +187,7 @@ def test_why_does_memory_peak(visit: Any):
     at_peak = me.page.get_by_role("region", name="At the peak by category")
     row = at_peak.locator("tr.row").first
     expect(row).to_contain_text(category["operator"])
-    expect(row).to_contain_text(rounded(category["alive_bytes"] / 2**30))
+    expect(row).to_contain_text(few_digits(category["alive_bytes"] / 2**30))
     expect(at_peak).to_contain_text(f"Alive {memory_size(device['peak_allocated_bytes'])}")
 
 

@@ -20,7 +20,7 @@ from ..engine.comparisons import compute_changes, compute_comparison, compute_st
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_snapshot_alone
-from ..names.text import memory_size, rounded, visible
+from ..names.text import few_digits, memory_size, visible
 from ..text_table import MISSING, TextColumn, text_column, text_columns
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
@@ -350,11 +350,11 @@ def _growth(ratio: float | None) -> str:
     """Such as +1.9 %, or ×12.3 where percents are hard to read."""
     if ratio is None or not math.isfinite(ratio):
         return MISSING
-    return f"×{rounded(ratio, 1)}" if ratio >= MANIFOLD else _signed_percent(ratio - 1)
+    return f"×{few_digits(ratio, 1)}" if ratio >= MANIFOLD else _signed_percent(ratio - 1)
 
 
 def _signed_percent(growth: float) -> str:
-    shown = rounded(100 * growth, 1)
+    shown = few_digits(100 * growth, 1)
     return f"{'' if shown == '0' or growth < 0 else '+'}{shown} %"
 
 

@@ -85,7 +85,7 @@ def pair_of_times(*values: float) -> str:
     size, unit = next((u for u in _UNITS if largest >= u[0]), _UNITS[-1])
     texts: list[str] = []
     for digits in range(text.DIGITS, _MOST_DIGITS + 1):
-        texts = [text.rounded(value / size, significant=digits) for value in values]
+        texts = [text.few_digits(value / size, significant=digits) for value in values]
         if len(set(texts)) == len(set(values)):
             break
     return f"{' → '.join(texts)} {unit}"
@@ -96,6 +96,6 @@ def growth_text(base: float, new: float) -> str:
     if not base:
         return "from nothing"
     growth = new / base - 1
-    shown = text.rounded(100 * abs(growth), 1)
-    sign = "" if shown == "0" else "−" if growth < 0 else "+"
-    return f"{sign}{shown} %"
+    percent = text.few_digits(100 * abs(growth), 1)
+    sign = "" if percent == "0" else "−" if growth < 0 else "+"
+    return f"{sign}{percent} %"

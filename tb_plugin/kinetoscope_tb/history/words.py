@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 
 from ..compare.headline import growth_text, pair_of_times
-from ..names.text import percent, rounded
+from ..names.text import few_digits, percent
 from .change_points import AVERAGE_RUN_LENGTH, FEWEST_RUNS, POWER, WINDOWS
 from .recorded_run import COMPUTATION, IDLE, RecordedRun
 from .series import Level, Series
@@ -69,7 +69,7 @@ def _points(before: Level, after: Level) -> str:
 
 
 def _points_text(tenths: int) -> str:
-    return f"{'−' if tenths < 0 else '+'}{rounded(abs(tenths) / 10)}"
+    return f"{'−' if tenths < 0 else '+'}{few_digits(abs(tenths) / 10)}"
 
 
 def _launches(before: Level, after: Level) -> Iterator[str]:

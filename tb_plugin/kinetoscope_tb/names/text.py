@@ -19,7 +19,7 @@ _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # holds any float's digits
 _NEAR = 0.01  # maximum distance from a share to use its name
 
 
-def rounded(value: float, most_decimals: int = MOST_DIGITS, significant: int = DIGITS) -> str:
+def few_digits(value: float, most_decimals: int = MOST_DIGITS, significant: int = DIGITS) -> str:
     """The value with three significant digits, no zeros at the end of its decimals, and every digit before the point.
 
     Halves are rounded up, as JavaScript rounds them: the page shows the same digits (frontend/src/format/numbers.ts).
@@ -41,20 +41,20 @@ def time(ns: float) -> str:
 
 def digits(value: float) -> str:
     """Three significant digits, thin spaces between thousands from five digits on."""
-    text = rounded(value)
+    text = few_digits(value)
     return f"{int(text):,}".replace(",", "\u202f") if abs(value) >= 10_000 else text
 
 
 def percent(share: float) -> str:
     """Such as 33.4 % or <0.1 %; only a whole is 100 %."""
-    return f"{rounded_percent(share)} %"
+    return f"{percent_number(share)} %"
 
 
-def rounded_percent(share: float) -> str:
+def percent_number(share: float) -> str:
     """The number of a share: at most one decimal."""
     if 0 < share < _TINY_SHARE / 2:
         return f"<{100 * _TINY_SHARE:.1f}"
-    return rounded(100 * share if share >= 1 else min(100 * share, 99.9), 1)
+    return few_digits(100 * share if share >= 1 else min(100 * share, 99.9), 1)
 
 
 def share(part: float) -> str:
@@ -64,7 +64,7 @@ def share(part: float) -> str:
 
 def often(count: float) -> str:
     """A mean count, such as 8.2 or 1 478."""
-    return digits(count) if count == int(count) or count >= 10 else rounded(count, 1)
+    return digits(count) if count == int(count) or count >= 10 else few_digits(count, 1)
 
 
 def times(count: float, noun: str) -> str:
@@ -75,7 +75,7 @@ def times(count: float, noun: str) -> str:
 def file_size(count: float) -> str:
     """A size as programs for files show it, such as 512 B, 30.5 kB or 1.2 MB."""
     size, unit = next(((size, unit) for size, unit in _FILE_SIZES if count >= size), (1, "B"))
-    return f"{count:.0f} B" if size == 1 else f"{rounded(count / size, 1)} {unit}"
+    return f"{count:.0f} B" if size == 1 else f"{few_digits(count / size, 1)} {unit}"
 
 
 def memory_size(count: float) -> str:

@@ -52,7 +52,7 @@ class MemoryCalls:
             np.arange(table.height), table["number"].list.len().to_numpy()
         )
         call = row_of_group[work.group]
-        return cls(kernels, call, table.drop("number").hstack(_measured(trace, kernels, call, table.height)))
+        return cls(kernels, call, table.drop("number").hstack(_times_of_calls(trace, kernels, call, table.height)))
 
 
 def _known_groups(work: KernelWork) -> pl.DataFrame:
@@ -72,13 +72,13 @@ def _known_groups(work: KernelWork) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _measured(trace: Trace, kernels: pl.DataFrame, call: NDArray[np.int64], count: int) -> pl.DataFrame:
+def _times_of_calls(trace: Trace, kernels: pl.DataFrame, call: NDArray[np.int64], count: int) -> pl.DataFrame:
     """The time of the kernels of each call, and how its operators are known."""
-    known = pl.DataFrame({"call": call, "time_ns": kernels["dur_ns"], "op": kernels["op"]}).filter(pl.col("call") >= 0)
-    measured = (
-        known.with_columns(provenance=provenance_of_calls(trace).gather(known["op"]).cast(pl.String))
+    rows = pl.DataFrame({"call": call, "time_ns": kernels["dur_ns"], "op": kernels["op"]}).filter(pl.col("call") >= 0)
+    times = (
+        rows.with_columns(provenance=provenance_of_calls(trace).gather(rows["op"]).cast(pl.String))
         .group_by("call")
         .agg(pl.col("time_ns").sum(), pl.col("provenance").unique().sort(descending=True).str.join(", "))
     )
-    whole = pl.DataFrame({"call": np.arange(count)}).join(measured, "call", "left", maintain_order="left")
+    whole = pl.DataFrame({"call": np.arange(count)}).join(times, "call", "left", maintain_order="left")
     return whole.select("time_ns", "provenance")

@@ -64,8 +64,8 @@ def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[n
     """Whether each node is a thread that only waits; `host` is the time of each node without its callees."""
     root, host_total = nearest(tree.parent < 0, tree.parent), tree.with_inner(host)
     waits = np.array([is_wait(text) for text in texts])[tree.code] & (tree.parent >= 0)
-    waited = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), host, tree.parent.size)
-    is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waited >= WAITING_SHARE * host_total)
+    waiting_ns = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), host, tree.parent.size)
+    is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waiting_ns >= WAITING_SHARE * host_total)
     return is_waiting
 
 

@@ -217,12 +217,12 @@ def _kernels_of_row(memory: MemoryCalls, key: Key) -> NDArray[np.int64]:
 
 def _row_of_kernel(memory: MemoryCalls, row: int) -> Key | None:
     """The row of a kernel that counts for no call with FLOPs."""
-    place = memory.kernels["row"].search_sorted(row)
-    if place == memory.kernels.height or memory.kernels["row"][place] != row:
+    at = memory.kernels["row"].search_sorted(row)
+    if at == memory.kernels.height or memory.kernels["row"][at] != row:
         return None
-    if memory.call[place] < 0:
-        return {"name": OTHERS, "device": memory.kernels["device"][place]}
-    return _memory_row(memory.table.row(int(memory.call[place]), named=True))
+    if memory.call[at] < 0:
+        return {"name": OTHERS, "device": memory.kernels["device"][at]}
+    return _memory_row(memory.table.row(int(memory.call[at]), named=True))
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:

@@ -90,8 +90,8 @@ def _nodes_that_count(trace: Trace, paths: PythonPaths, thread: str | None) -> N
     tree = paths.tree
     root = nearest(tree.parent < 0, tree.parent)
     counts = ~waiting_threads(tree, paths.texts, tree.sums(tree.node, paths.forest.self_ns))
-    launching = gather(tree.node, paths.forest.launching(trace))
-    counts[root[launching[launching >= 0]]] = True
+    node_of_work = gather(tree.node, paths.forest.launching(trace))
+    counts[root[node_of_work[node_of_work >= 0]]] = True
     is_counted: NDArray[np.bool_] = counts[root]
     return is_counted if thread is None and is_counted.any() else np.ones(root.size, bool)
 

@@ -48,8 +48,8 @@ def memory_peak(
 ) -> pl.DataFrame:
     """The largest first, device by device; in a range of time, at the highest level in it."""
     memories = device_memories(trace, device)
-    known = owners(trace, by) if memories else pl.Series(dtype=pl.String)
-    tables = [_at_peak(memory, known, by, memory.peak(from_ns, to_ns)) for memory in memories]
+    owner_of_record = owners(trace, by) if memories else pl.Series(dtype=pl.String)
+    tables = [_at_peak(memory, owner_of_record, by, memory.peak(from_ns, to_ns)) for memory in memories]
     return MemoryPeak.of(pl.concat([pl.DataFrame(schema=MemoryPeak.schema()), *tables]))
 
 

@@ -46,7 +46,7 @@ class MemorySummary(Table):
 def memory_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no memory is allocated."""
     memories = [(memory.name != "cpu", _peak_bytes(memory), memory) for memory in device_memories(trace)]
-    _, most_bytes, memory = max(memories, key=lambda ranked: ranked[:2], default=(False, 0, None))
+    _, most_bytes, memory = max(memories, key=lambda row: row[:2], default=(False, 0, None))
     rows = [_row(trace, memory, most_bytes)] if memory is not None and most_bytes > 0 else []
     return MemorySummary.of(pl.DataFrame(rows, schema=MemorySummary.schema(), orient="row"))
 
@@ -58,7 +58,7 @@ def _peak_bytes(memory: DeviceMemory) -> int:
 def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]:
     (holder, most_bytes), *others = _holders(trace, memory, "operator")
     level = f"peaks {size(peak_bytes)} above its start" if memory.is_relative else f"peaks at {size(peak_bytes)}"
-    origin = _ORIGINS.get(holder, f"was allocated by `{holder}`{_place(trace, memory, holder)}")
+    origin = _ORIGINS.get(holder, f"was allocated by `{holder}`{_line(trace, memory, holder)}")
     part = "all" if most_bytes == peak_bytes else size(most_bytes)
     title = f"Memory of {memory.name} {level}; {part} of it {origin}."
     large = [row for row in others if row[1] >= _LEAST * peak_bytes and row[0] not in _ORIGINS][:_MOST_NAMED]
@@ -75,7 +75,7 @@ def _holders(trace: Trace, memory: DeviceMemory, by: By) -> list[tuple[str, int]
     return holders_after(memory, owners(trace, by), by, memory.peak()).select("owner", "alive_bytes").rows()
 
 
-def _place(trace: Trace, memory: DeviceMemory, operator: str) -> str:
+def _line(trace: Trace, memory: DeviceMemory, operator: str) -> str:
     """Such as: at `model.py(20): forward`, the line of the program where the operator allocated most; or empty."""
     pieces = allocations([memory])
     alive = alive_at(pieces.filter(pl.col("fate") != NO_ADDRESS), memory.peak())
