@@ -37,4 +37,4 @@ def test_the_host_is_named_only_where_no_device_has_memory():
     assert "Memory of cpu peaks at 64 MiB" in memory_summary(builder.build())["title"][0]
     builder.memory(MIB, 40, **of_gpu(MIB, 2))
     (row,) = memory_summary(builder.build()).rows(named=True)
-    assert row["title"] == "Memory of cuda:0 peaks at 1 MiB; all of it was allocated by no recorded operator."
+    assert row["title"] == "Memory of cuda:0 peaks at 1 MiB; all of it was allocated by `aten::mm`."
