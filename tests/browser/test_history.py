@@ -38,7 +38,7 @@ def test_a_change_is_a_sentence_a_line_and_a_row_that_opens_its_run(
         app.settle()
         expect(page.locator(".sentence")).to_contain_text(f"Since run {SLOWER_AT + 1} (nightly-12")
         expect(page.locator(".run-chart circle")).to_have_count(RUNS)
-        expect(page.locator(".run-chart")).to_contain_text(f"run {SLOWER_AT + 1}: +6.0 %")
+        expect(page.locator(".run-chart")).to_contain_text(f"run {SLOWER_AT + 1}: +6 %")
         page.screenshot(path=artifacts / f"history-{scheme}.png")
         assert Axe().run(page).violations_count == 0
         page.locator(".run-chart circle").nth(SLOWER_AT).click()

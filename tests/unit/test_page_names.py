@@ -37,7 +37,6 @@ COLUMNS_BY_NAME = {
     "timeline/state/idle_gaps.ts": ("cause device dur_ns host op start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
-    "views/step_difference.tsx": ("kind", "terms of a difference between steps are drawn by their kind"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""
 
