@@ -71,7 +71,7 @@ def test_the_sentence_names_the_run_the_parts_and_what_changed_with_it(history):
     assert status == 2
     assert out.splitlines()[0] == (
         "Since run 13 (nightly-12, 2026-10-03 14:13): +6 %, 1 → 1.06 ms a step, of which +5 points all_reduce, "
-        "+1.0 computation; torch 2.13.0 → 2.15.0."
+        "+1 computation; torch 2.13.0 → 2.15.0."
     )
 
 
