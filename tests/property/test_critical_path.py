@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
-from kinetoscope_tb.critical_path.host_pace import HostPace
 from kinetoscope_tb.critical_path.names import Names, Places
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
@@ -59,7 +58,7 @@ def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, to
     trace = builder.build()
     explained = path_explanation(trace)
     graph = explained.graph
-    what_if = replace(explained.what_if, pace=HostPace(0.0, np.zeros(graph.nodes.boundaries.time.size)))
+    what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual_ns=0))
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
         saved = what_if.saved_by_part(percent)

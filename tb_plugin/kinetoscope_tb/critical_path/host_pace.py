@@ -11,12 +11,13 @@ the host is taken to need half of its recorded time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather
-from ..arrays.intervals import length_within, merge
+from ..arrays.intervals import Intervals, Ints, length_within, merge
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
@@ -24,8 +25,6 @@ from ..trace import Trace
 from .classes import SYNCHRONIZATION
 from .edges import Kind
 from .graph import Graph
-
-Ints = NDArray[np.int64]
 
 _SLOWED = 2.0
 _WAITS = (Kind.SYNC, Kind.FULL_QUEUE, Kind.COLLECTIVE)
@@ -36,48 +35,78 @@ class HostPace:
     """The host's time per step.
 
     Attributes:
-        step_ns: What it needs at least: on average over the counted steps, without waits for devices and other ranks,
-            and without the profiler. 0: unknown.
-        own: Per counted step, how long each node of the host takes by itself, in ns; 0 outside of these steps.
+        graph: The graph of the trace.
+        parts: The class of each node's own delay.
+        start: When the host begins each counted step; none if no step was marked.
+        end: When it ends it.
+        is_main: For each thread whether it is the main one or one of autograd's.
+        usual_ns: How long a step takes without the profiler, if recording is known to slow it.
     """
 
-    step_ns: float
-    own: NDArray[np.float64]
+    graph: Graph
+    parts: NDArray[np.int8]
+    start: Ints
+    end: Ints
+    is_main: NDArray[np.bool_]
+    usual_ns: int | None
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> HostPace:
         """Return the pace of a trace's host; `parts` are the nodes' own_classes."""
-        boundaries = graph.nodes.boundaries
-        steps = counted_steps(trace)
+        steps = counted_steps(trace) if has_steps(trace) else []
         start, end = (trace.steps[side].to_numpy()[steps] for side in ("host_start_ns", "host_end_ns"))
-        if not has_steps(trace) or not steps:
-            return cls(0.0, np.zeros(boundaries.time.size))
-        within = merge([(start, end)])
-        time, own = boundaries.time, graph.delays()[: boundaries.time.size]
-        inside = length_within(within, time - own, time)
-        waits = _waits(trace, graph, own)
-        in_calls = np.where(parts[: own.size] == SYNCHRONIZATION, inside, 0)
-        wait_ns = int((length_within(within, time - own - waits, time - own) + in_calls).sum())
-        step_ns = max(0.0, (int((end - start).sum()) - wait_ns) / len(steps))
+        is_main, main = autograd_threads(trace), main_thread(trace)
+        is_main[main : main + 1] = True
         usual = usual_step(trace)
-        return cls(min(step_ns, usual.usual_ns) if usual else step_ns / _SLOWED, inside / len(steps))
+        return cls(graph, parts, start, end, is_main, usual.usual_ns if usual else None)
+
+    @property
+    def most_ns(self) -> float:
+        """No less than what the host needs for a step; 0: unknown."""
+        return self._without_profiler(float((self.end - self.start).sum()) / max(1, self.start.size))
 
     def shortest(self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The host's time per step in each variant of `WhatIf.saved_by_variant`, in ns."""
-        of_host = slice(self.own.size)
-        less = self.own * percents[of_host] / 100
+        """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns."""
+        of_host = slice(self.own_in_steps.size)
+        less = self.own_in_steps * (percents[of_host] / 100)
         is_chosen = variant[of_host] != NONE
         saving = np.bincount(variant[of_host][is_chosen], less[is_chosen], minlength=variants)[:variants]
-        return np.asarray(np.maximum(self.step_ns - saving, 0.0))
+        return np.asarray(np.maximum(self.step_ns - saving / max(1, self.start.size), 0.0))
+
+    @cached_property
+    def step_ns(self) -> float:
+        """What the host needs for a step, on average: without waits for devices and other ranks; 0: unknown."""
+        in_calls = int(self.own_in_steps[self.parts[: self._own.size] == SYNCHRONIZATION].sum())
+        begins = self.graph.nodes.boundaries.time - self._own
+        waits = _waits(self.graph, self._own, self.is_main)
+        at = np.flatnonzero(waits)
+        wait_ns = length_within(self._steps, (begins - waits)[at], begins[at])
+        whole = float((self.end - self.start).sum())
+        return self._without_profiler(max(0.0, whole - in_calls - int(wait_ns.sum())) / max(1, self.start.size))
+
+    @cached_property
+    def own_in_steps(self) -> Ints:
+        """How long each node of the host takes by itself in these steps, in ns."""
+        time = self.graph.nodes.boundaries.time
+        return np.asarray(length_within(self._steps, time - self._own, time))
+
+    @cached_property
+    def _own(self) -> Ints:
+        return self.graph.delays()[: self.graph.nodes.boundaries.time.size]
+
+    @property
+    def _steps(self) -> Intervals:
+        return merge([(self.start, self.end)])
+
+    def _without_profiler(self, ns: float) -> float:
+        return ns / _SLOWED if self.usual_ns is None else min(ns, self.usual_ns)
 
 
-def _waits(trace: Trace, graph: Graph, own: Ints) -> Ints:
-    """How long the main thread and autograd's wait for devices or other ranks before each of the host's nodes."""
+def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> Ints:
+    """How long some threads wait for devices or other ranks before each of the host's nodes."""
     boundaries = graph.nodes.boundaries
     edge = graph.driving_edges(slice(0, boundaries.time.size))
     is_wait = np.isin(gather(graph.kind, edge, missing=np.int8(Kind.SEQUENCE)), _WAITS)
-    is_main = autograd_threads(trace)
-    is_main[main_thread(trace)] = True
     is_wait &= is_main[boundaries.thread]
     is_wait[1:] &= boundaries.thread[1:] == boundaries.thread[:-1]
     since = np.diff(boundaries.time, prepend=boundaries.time[:1]) - own

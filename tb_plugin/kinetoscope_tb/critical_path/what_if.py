@@ -161,16 +161,11 @@ class WhatIf:
         savings = np.diff(np.hstack([_least_of_later(before), within, last]), axis=1, prepend=0)
         savings[:, first] = within[:, 0]
         savings = np.minimum(savings, self.recorded)
-        shortest = self.pace.shortest(variant, variants, percents & ~WAITS)
-        savings[:, first:after] = self._at_host_pace(savings[:, first:after], shortest)
+        mean, length_ns = savings[:, first:after].mean(axis=1), self.recorded[first:after].mean()
+        if (mean > length_ns - self.pace.most_ns).any():
+            most = np.maximum(length_ns - self.pace.shortest(variant, variants, percents & ~WAITS), 0.0)
+            savings[:, first:after] = _at_most(savings[:, first:after], mean, most)
         return savings
-
-    def _at_host_pace(self, savings: NDArray[np.int64], shortest: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The savings of the counted steps, less where their mean is more than the host's time for a step allows."""
-        mean = savings.mean(axis=1)
-        most = np.maximum(self.recorded[slice(*self.counted_range)].mean() - shortest, 0.0)
-        share = np.divide(most, mean, out=np.ones_like(mean), where=mean > most)
-        return np.where(share[:, None] < 1, np.floor(savings * share[:, None]).astype(np.int64), savings)
 
     def _earlier(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""
@@ -197,3 +192,9 @@ def _in_order(earlier: NDArray[np.int64], end: Ints) -> NDArray[np.int64]:
 def _least_of_later(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
     """The least by which a step and all later ones end earlier: what later steps don't lose again."""
     return np.minimum.accumulate(earlier[:, ::-1], axis=1)[:, ::-1]
+
+
+def _at_most(savings: NDArray[np.int64], mean: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The savings, less where their mean is more than what is possible: [variant, step]."""
+    share = np.divide(most, mean, out=np.ones_like(mean), where=mean > most)
+    return np.where(share[:, None] < 1, np.floor(savings * share[:, None]).astype(np.int64), savings)
