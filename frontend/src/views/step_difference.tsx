@@ -9,7 +9,7 @@ import { type Term, Waterfall } from "../charts/waterfall.tsx";
 import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import { addKernelLabels, readableName } from "../format/readable_names.ts";
 import { capitalized } from "../format/steps.ts";
-import { prepareTable, type Ready } from "../table/columns.ts";
+import { prepareTable, type Ready, weightSecond } from "../table/columns.ts";
 import { formatSigned } from "../table/comparison_columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { useRows } from "../table/rows.ts";
@@ -49,7 +49,7 @@ function termsOf({ columns, data }: Table): Term[] {
 
 const timesOf = (data: Table["data"]) => scaleFor("duration", [...data.base_ns!, ...data.new_ns!]);
 
-/** The table with base, new and difference on one scale, and the difference in its color. */
+/** The table with base, new and difference on one scale, and the difference in its color, in sight on a narrow page. */
 function signed(ready: Ready, { data }: Table): Ready {
   const scale = timesOf(data), delta = data.delta_ns!;
   const columns = ready.columns.map((column) => {
@@ -59,7 +59,7 @@ function signed(ready: Ready, { data }: Table): Ready {
     const tone = (row: number) => `${Number(delta[row]) > 0 ? "grew" : "shrank"} real`;
     return { ...timed, title: "Δ", shown: (row: number) => formatSigned(delta[row], scale), tone };
   });
-  return { ...ready, columns };
+  return { ...ready, columns: weightSecond(columns, "delta_ns") };
 }
 
 /** Opens the timeline where something runs; for the base that swaps both recordings. */
