@@ -29,6 +29,8 @@ from bounds import line, quartiles
 from kinetoscope import Tracer, cyclic
 
 MOST_OUTSIDE, MOST_INSIDE, MOST_HELD = 1.005, 1.02, 0.3
+MOST_WITH_EVERYTHING, MOST_STEP_WITH_EVERYTHING_US = 1.002, 60
+STEP_S = 0.015  # of a training that is watched with everything on
 MOST_STEP_US, MOST_MARKER_US = 25, 5
 MARKERS = 2000  # of each kind in a row
 BATCH, WIDTH, LAYERS = 64, 256, 8
@@ -58,6 +60,24 @@ class Training:
         self._optimizer.zero_grad()
 
 
+class Repeated:
+    """A training whose step is several of another one's, so that it lasts a given time.
+
+    Args:
+        training: The other one.
+        seconds: How long a step is to last.
+    """
+
+    def __init__(self, training: Training, seconds: float) -> None:
+        self._training = training
+        self._times = max(1, round(seconds / loop(training, 50, nothing).a_step))
+
+    def step(self) -> None:
+        """One step."""
+        for _ in range(self._times):
+            self._training.step()
+
+
 class Cost(NamedTuple):
     """What a step of a loop took, in seconds.
 
@@ -65,11 +85,13 @@ class Cost(NamedTuple):
         a_step: All of it.
         boundary: What is called after it.
         threads: The processor's time that the Tracer's threads used meanwhile.
+        cpu: The processor's time of the training's thread.
     """
 
     a_step: float
     boundary: float
     threads: float
+    cpu: float
 
 
 class Window(NamedTuple):
@@ -119,19 +141,20 @@ def threads_s(name: str = "kinetoscope") -> float:
     return sum(time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0)) for thread in own)
 
 
-def loop(training: Training, steps: int, boundary: Callable[[], object]) -> Cost:
+def loop(training: Training | Repeated, steps: int, boundary: Callable[[], object]) -> Cost:
     """What a step costs, with what is called after each."""
     for _ in range(UNMEASURED):
         training.step()
         boundary()
-    clock, at_boundary, threads = time.perf_counter, 0.0, threads_s()
+    clock, at_boundary, threads, cpu = time.perf_counter, 0.0, threads_s(), time.thread_time()
     began = clock()
     for _ in range(steps):
         training.step()
         ended = clock()
         boundary()
         at_boundary += clock() - ended
-    return Cost((clock() - began) / steps, at_boundary / steps, (threads_s() - threads) / steps)
+    a_step, cpu = (clock() - began) / steps, (time.thread_time() - cpu) / steps
+    return Cost(a_step, at_boundary / steps, (threads_s() - threads) / steps, cpu)
 
 
 def window(training: Training, steps: int, boundary: Callable[[], object]) -> Window:
@@ -188,9 +211,12 @@ def pairs(rounds: int, first: Callable[[], T], second: Callable[[], T]) -> Itera
             yield first(), second()
 
 
-def outside(training: Training, rounds: int, steps: int, folder: Path) -> list[tuple[Cost, Cost]]:
+def outside(
+    training: Training | Repeated, rounds: int, steps: int, folder: Path, **options: str
+) -> list[tuple[Cost, Cost]]:
     """Steps that a Tracer is told of and doesn't record, and bare ones."""
-    with Tracer(folder, schedule=cyclic(wait=1 << 40)) as tracer:
+    schedule = None if "budget" in options else cyclic(wait=1 << 40)
+    with Tracer(folder, schedule=schedule, **options) as tracer:
 
         def traced_loop() -> Cost:
             return loop(training, steps, tracer.step)
@@ -275,6 +301,21 @@ def report_markers(what: str, both: list[tuple[float, float]]) -> None:
     sys.stdout.flush()
 
 
+def report_everything(training: Training, rounds: int, folder: Path) -> None:
+    """Measure and print what steps cost with all that watches them: the ring, hang reports, a budget and all curves.
+
+    The budget is so small that nothing is recorded.
+    """
+    both = outside(Repeated(training, STEP_S), rounds, 20, folder, budget="0.001%", scalars="all")
+    report_steps("a step of 15 ms with everything on / a bare one", both, MOST_WITH_EVERYTHING, "a bare step")
+    calls = [first.boundary * 1e6 for first, _ in both]
+    print(line("tracer.step() with everything on", calls, MOST_STEP_WITH_EVERYTHING_US, "µs"))
+    added = [(first.cpu + first.threads - second.cpu) * 1e6 for first, second in both]
+    print(line("  added by CPU time of all threads", added, MOST_STEP_WITH_EVERYTHING_US, "µs"))
+    print(f"    {len(both)} pairs, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    sys.stdout.flush()
+
+
 def report_recording(rounds: int, steps: int) -> None:
     """Measure and print all of it."""
     logging.getLogger("kinetoscope").setLevel(logging.ERROR)
@@ -284,6 +325,7 @@ def report_recording(rounds: int, steps: int) -> None:
         costs = outside(training, rounds * 4, steps, Path(name, "outside"))
         report_steps("a step outside a window / a bare one", costs, MOST_OUTSIDE, "a bare step")
         print(line("tracer.step() outside a window", [first.boundary * 1e6 for first, _ in costs], MOST_STEP_US, "µs"))
+        report_everything(training, rounds * 8, Path(name, "everything"))
         idle = markers(rounds, Path(name, "idle"), cyclic(wait=1 << 40))
         report_markers("a marker outside a window", idle)
         report_markers("a marker in a window", markers(rounds, Path(name, "markers"), None))

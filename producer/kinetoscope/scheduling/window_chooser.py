@@ -65,6 +65,7 @@ class WindowChooser:
         self._requested_s: float | None = None
         self._requested_steps = 0
         self._due_s = 0.0
+        self._later = 0
         self._onsets: deque[int] = deque(maxlen=_ONSETS)
         self._last_s: dict[str, float] = {}
 
@@ -75,9 +76,14 @@ class WindowChooser:
 
     # Each step
 
-    def add_step(self, dur_ns: int) -> Choice | None:
-        """Add the time of a step without a profiler; return a window to record from the next step on."""
-        ledger = self.ledger
+    def add_step(self, dur_ns: int, later: int = 0) -> Choice | None:
+        """Add the time of a step without a profiler; return a window to record from the next step on.
+
+        Args:
+            dur_ns: The time.
+            later: How many more steps have ended since.
+        """
+        ledger, self._later = self.ledger, later
         ledger.elapsed_s += dur_ns * 1e-9
         if ledger.open_s:
             self._end_window(dur_ns)
@@ -129,7 +135,7 @@ class WindowChooser:
             self._pending = Choice(reason, why, self._steps())
 
     def _take(self, change: Change) -> None:
-        step = self._completed_steps()
+        step = self._completed_steps() - self._later
         if change.kind == "faster":
             if self._pending is not None and self._pending.reason == SLOW_DOWN:
                 self._pending = None  # it is over

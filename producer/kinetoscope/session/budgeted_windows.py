@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("kinetoscope")
 
+_BATCH, _LONG_NS = 4, 100_000_000
 _LEAST_IN_A_ROW = 3
 _MOST_SIZES = 16
 _MOST_ITEMS, _MOST_DEPTH = 16, 4
@@ -64,17 +65,35 @@ class BudgetedWindows:
         self._chooser.is_ready = budget.bytes_per_day is None
         self._sizes: _Sizes | None = _Sizes()
         self._compilations = compilations()
-        self.add_profiled_duration = self._chooser.add_profiled_step
-        """Adds the duration of a step with a profiler."""
-        self.add_stop = self._chooser.add_stop
-        """Adds how long the training stood still while a window began, moved on, or ended."""
+        self._durations: list[int] = []
         self.no_window_reason = self._chooser.no_window_reason
         """Returns why there was no window."""
 
     def add_duration(self, dur_ns: int) -> None:
         """Add the duration of a step without a profiler."""
         self._add(dur_ns)
-        choice = self._chooser.add_step(dur_ns)
+        durations = self._durations
+        durations.append(dur_ns)
+        if len(durations) >= _BATCH or dur_ns > _LONG_NS:
+            self._add_batch()
+
+    def add_profiled_duration(self, dur_ns: int) -> None:
+        """Add the duration of a step with a profiler."""
+        self._add_batch()
+        self._chooser.add_profiled_step(dur_ns)
+
+    def add_stop(self, dur_ns: int) -> None:
+        """Add how long the training stood still while a window began, moved on, or ended."""
+        self._add_batch()
+        self._chooser.add_stop(dur_ns)
+
+    def _add_batch(self) -> None:
+        """Let the chooser see the last steps: several at once, since the training drives its code from the caches."""
+        choice, later = None, len(self._durations)
+        for dur_ns in self._durations:
+            later -= 1
+            choice = self._chooser.add_step(dur_ns, later) or choice
+        self._durations.clear()
         if choice is not None and self._trace_writer.selection.is_selected:
             _LOG.info("Recording %d steps: %s.", choice.steps, choice.why)
             self._request(Request(steps=choice.steps, warmup=WARMUP, reason=choice.reason, why=choice.why))
