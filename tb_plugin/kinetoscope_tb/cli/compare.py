@@ -20,7 +20,7 @@ from ..engine.comparisons import compute_changes, compute_comparison, compute_st
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_snapshot_alone
-from ..names.text import few_digits, memory_size, visible
+from ..names.text import few_digits, memory_size, signed_percent, visible
 from ..text_table import MISSING, TextColumn, text_column, text_columns
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
@@ -350,12 +350,7 @@ def _growth(ratio: float | None) -> str:
     """Such as +1.9 %, or ×12.3 where percents are hard to read."""
     if ratio is None or not math.isfinite(ratio):
         return MISSING
-    return f"×{few_digits(ratio, 1)}" if ratio >= MANIFOLD else _signed_percent(ratio - 1)
-
-
-def _signed_percent(growth: float) -> str:
-    shown = few_digits(100 * growth, 1)
-    return f"{'' if shown == '0' or growth < 0 else '+'}{shown} %"
+    return f"×{few_digits(ratio, 1)}" if ratio >= MANIFOLD else signed_percent(ratio - 1)
 
 
 def _verdict_json(verdict: Verdict) -> dict[str, Any]:
@@ -391,7 +386,7 @@ def _change(column: Column, row: Mapping[str, Any]) -> str:
     shown = text_column("", column.kind.name if column.kind.suffix else "number", values)
     base, new, delta, uncertainty = shown.cells
     ratio = row[f"{column.name}_ratio"]
-    share = "" if ratio is None else f", {_signed_percent(ratio - 1)}"
+    share = "" if ratio is None else f", {signed_percent(ratio - 1)}"
     margin = "noise unknown" if values[3] is None else f"noise ±{uncertainty}"
     return f"{base} → {new}{shown.header} ({delta}{share}; {margin})"
 

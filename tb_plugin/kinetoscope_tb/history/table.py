@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ..names.text import signed_percent
 from ..table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from .recorded_run import COLLECTING, COMPUTATION, COPIES, IDLE, LOADING, RecordedRun
 from .series import Series
@@ -41,7 +42,7 @@ class HistoryRows(Table):
 def history_rows(series: Series) -> pl.DataFrame:
     """`HistoryRows`: all runs, those that aren't compared too."""
     growth = {
-        after.first: f"{100 * (after.step_ns / before.step_ns - 1):+.1f} %"
+        after.first: signed_percent(after.step_ns / before.step_ns - 1)
         for before, after in zip(series.levels, series.levels[1:], strict=False)
     }
     rows = [

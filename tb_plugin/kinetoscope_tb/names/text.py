@@ -57,6 +57,12 @@ def percent_number(share: float) -> str:
     return few_digits(100 * share if share >= 1 else min(100 * share, 99.9), 1)
 
 
+def signed_percent(growth: float) -> str:
+    """A growth in a table, such as +6 % or -20.6 %."""
+    number = few_digits(100 * growth, 1)
+    return f"{'' if number == '0' or growth < 0 else '+'}{number} %"
+
+
 def share(part: float) -> str:
     """The beginning of a sentence: "A third", or "37 %"."""
     return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), f"{100 * part:.0f} %")
