@@ -59,7 +59,7 @@ function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
     <g aria-hidden="true">
       {first > 0 && (
         <>
-          <line class="divider" x1={x.at(first)} x2={x.at(first)} y1={top} y2={top + height} />
+          <line class="grid" x1={x.at(first)} x2={x.at(first)} y1={top} y2={top + height} />
           <text x={(left + Math.min(x.at(first), left + width)) / 2} y={top + height + 16} text-anchor="middle">
             no FLOPs
           </text>
