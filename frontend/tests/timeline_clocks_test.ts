@@ -23,11 +23,22 @@ Deno.test("a measured clock, whose origin is corrected already, is corrected onc
 });
 
 Deno.test("the source of a clock offset is named", () => {
-  assertEquals(clockText(meta("0", 7, 40), undefined), { text: "clock measured to", error_ns: 40 });
-  assertEquals(clockText(meta("0", 0, 0), undefined), null);
-  assertEquals(clockText(meta("0"), clock(1)), { text: "clock inferred from collectives to", error_ns: 2000 });
-  assertEquals(clockText(meta("0"), clock(1, "wall clock"))?.error_ns, null);
-  assertEquals(clockText(meta("0"), clock(0, "reference")), null);
+  assertEquals(clockText(meta("0", 7, 40), undefined, undefined), { text: "clock measured to", error_ns: 40 });
+  assertEquals(clockText(meta("0", 0, 0), undefined, undefined), null);
+  assertEquals(clockText(meta("0"), undefined, clock(1)), {
+    text: "clock inferred from collectives to",
+    error_ns: 2000,
+  });
+  assertEquals(clockText(meta("0"), undefined, clock(1, "wall clock"))?.error_ns, null);
+  assertEquals(clockText(meta("0"), undefined, clock(0, "reference")), null);
+});
+
+Deno.test("without a common clock both begin at once, and that is said", () => {
+  const at = (origin_ns: string, begin: number) => ({ ...meta(origin_ns), window: [begin, begin + 10] }) as Meta;
+  const own = at("1700000000000000000", 40), other = at("80142366447065", 3);
+  assertEquals(clockShift(other, own, clock(9, "wall clock"), clock(0, "wall clock")), 37);
+  assertEquals(clockText(other, own, undefined)?.text, "no common clock: drawn as if both had begun at once");
+  assertEquals(clockShift(at("7000", 0), at("2000", 0), undefined, undefined), 5000);
 });
 
 Deno.test("clocks are read from the view's columns", () => {

@@ -32,6 +32,7 @@ EXCUSED = {  # beginnings of commands that aren't run here, each with the reason
     "make": "needs the clone; the tests run by it",
     "git": "gets the clone",
     "pip": "the wheel is installed by pip; what the extras name is installed for the tests",
+    "py-spy": "another profiler, of a process that runs",
     "torchrun": "a user's training; tests/torture starts ours",
     "srun": "a cluster",
     "vllm": "a server of models",

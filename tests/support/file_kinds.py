@@ -103,12 +103,26 @@ def _snapshot() -> dict[str, Any]:
     return {"memory/snapshot.pickle": allocator.dumped()}
 
 
+def _speedscope() -> dict[str, Any]:
+    samples = {"type": "sampled", "name": "Thread 1", "unit": "seconds", "startValue": 0}
+    events = {"type": "evented", "name": "main", "unit": "microseconds", "startValue": 1}
+    ends = [{"type": kind, "frame": frame, "at": at} for kind, frame, at in (("O", 0, 2), ("O", 1, 3), ("C", 1, 4))]
+    document = {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "profiles": [samples | {"samples": [[0], [0, 1], []], "weights": [0.01, 0.02, 1]}, events | {"events": ends}],
+        "shared": {"frames": [{"name": "main", "file": "train.py", "line": 3}, {"name": "load"}]},
+        "exporter": "py-spy@0.4.3",
+    }
+    return {"good/rank0.speedscope.json": document}
+
+
 KINDS = {
     "trace": FileKind(
         _TRACE, frozenset({"test_any_value_in_any_field.py", "test_reader.py", "test_views.py", BESIDE}), _trace
     ),
     "Perfetto trace": FileKind(_TRACE, frozenset({"test_perfetto.py"})),
     "Nsight export": FileKind(_DATABASE, frozenset({"test_nsight.py"})),
+    "speedscope": FileKind(_TRACE, frozenset({BESIDE}), _speedscope),
     "memory timeline": FileKind(_TRACE, frozenset({BESIDE}), _memory_timeline),
     "raw memory timeline": FileKind(_TRACE, frozenset({BESIDE}), _raw_memory_timeline),
     "memory snapshot": FileKind(_TRACE, frozenset({BESIDE, "test_snapshots.py"}), _snapshot),

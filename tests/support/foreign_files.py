@@ -142,6 +142,7 @@ PY_SPY = json.dumps(
         for at, phase in ((0, "B"), (10000, "E"))
     ]
 )
+SPEEDSCOPE = of_events(span("main", 0, 900, cat="rbspy"), speedscope=True)  # as reader/input/speedscope.py makes it
 CLANG = of_events(span("ExecuteCompiler", 0, 900, 8, 8), span("Frontend", 10, 600, 8, 8), beginningOfTime=1)
 BAZEL = of_events(
     span("Launch Blaze", 0, 900, 1, 0, cat="general information"), otherData={"bazel_version": "release 7.1.0"}
@@ -182,6 +183,7 @@ FILES = {
     "Intel's unitrace": UNITRACE,
     "Chrome": CHROME,
     "py-spy": PY_SPY,
+    "a profiler that writes speedscope's format": SPEEDSCOPE,
     "Clang (-ftime-trace)": CLANG,
     "Bazel": BAZEL,
     "Horovod's timeline": HOROVOD,

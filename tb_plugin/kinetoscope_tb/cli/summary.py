@@ -36,7 +36,7 @@ def _summary(
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
     with opened(file, device, captures) as trace:
         answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
-    if is_of_run and len(listing.runs[file.run]) > 1:
+    if is_of_run and len(listing.ranks(file.run)) > 1:
         answer = _of_run(answer, listing, file)
     if form == "json":
         click.echo(json_text(answer.values()))
@@ -49,7 +49,7 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile) -> Answer:
     from ..answer.run import run_answer
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    return run_answer(answer, side_by_side(listing, file, "run"), EVERY_VIEW, len(listing.runs[file.run]))
+    return run_answer(answer, side_by_side(listing, file, "run"), EVERY_VIEW, len(listing.ranks(file.run)))
 
 
 def _lines(answer: Answer) -> Iterator[str]:

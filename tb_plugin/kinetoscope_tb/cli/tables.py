@@ -62,7 +62,7 @@ def _answers(listing: Listing, file: TraceFile) -> Iterator[tuple[View, pl.DataF
         for view in VIEWS.values():
             if not isinstance(view.place, Detail):
                 yield view, compute(view, trace, {})
-    if len(listing.runs[file.run]) < 2:
+    if len(listing.ranks(file.run)) < 2:
         return
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 

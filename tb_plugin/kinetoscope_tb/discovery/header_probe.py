@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import TraceError
-from ..filesystem import DamagedDatabase, Database, Entry, begins_database, begins_snapshot, is_url, stored_bytes
+from ..filesystem import (
+    DamagedDatabase,
+    Database,
+    Entry,
+    begins_database,
+    begins_snapshot,
+    begins_speedscope,
+    is_url,
+    stored_bytes,
+)
 from ..names.regex import regex
 
 HEAD_BYTES = 64 << 10
@@ -164,6 +173,8 @@ def head_in(data: bytes) -> tuple[Head, bool]:
         return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
     if begins_snapshot(start):
         return Head(is_trace=True, is_snapshot=True), True
+    if begins_speedscope(start):
+        return Head(is_trace=True), True
     if _is_perfetto(start):
         return Head(is_trace=True), True
     text = _text(start)

@@ -16,7 +16,7 @@ from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from ..names.regex import regex
-from ..names.roles import is_frontend
+from ..names.roles import is_no_rank
 from .filename_patterns import NO_SPAN, is_time
 from .recency import run_recency, span_recency
 
@@ -137,6 +137,11 @@ class Listing:
                 files += [spans[file.span]] if file.span in spans else list(spans.values())[position : position + 1]
         return files
 
+    def ranks(self, run: str) -> dict[str, dict[str, TraceFile]]:
+        """The workers of a run that are ranks, by their spans; all workers, if none is a rank."""
+        workers = self.runs.get(run, {})
+        return {worker: spans for worker, spans in workers.items() if not is_no_rank(worker)} or workers
+
     def capture_choices(self, file: TraceFile) -> dict[str, Entry]:
         """Other recordings of a file's run, and of the captures below it, by their shown paths.
 
@@ -225,10 +230,10 @@ def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:
 def listing_of(
     files: Iterable[TraceFile], problems: Iterable[Problem], notes: Mapping[str, tuple[Note, ...]] | None = None
 ) -> Listing:
-    """The listing of these, in natural order; frontends, which are no ranks, come last."""
+    """The listing of these, in natural order; workers that are no ranks come last."""
 
     def sort_key(file: TraceFile) -> tuple[Any, ...]:
-        worker = is_frontend(file.worker), natural_key(file.worker)
+        worker = is_no_rank(file.worker), natural_key(file.worker)
         return natural_key(file.run), worker, _span_order(file.span)
 
     in_order = sorted(files, key=sort_key)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..discovery.run_facts import RunFacts, run_facts
 from ..errors import NotFound
 from ..history.recorded_run import Environment, RecordedRun, StepTotals, marks_steps, mean_parts
-from ..names.roles import is_frontend
+from ..names.roles import is_no_rank
 from ..trace.model import EARLIEST_CLOCK_NS
 from .answers import LoadingProgress, NotReady
 from .future_cache import FutureCache
@@ -40,7 +40,7 @@ def recordings_by_run(listing: Listing, pattern: str = "*") -> ByRun:
             by_run[file.run].append(file)
     if not by_run:
         raise NotFound("run", pattern, list(listing.runs))
-    return {run: [file for file in files if not is_frontend(file.worker)] or files for run, files in by_run.items()}
+    return {run: [file for file in files if not is_no_rank(file.worker)] or files for run, files in by_run.items()}
 
 
 def recorded_runs(

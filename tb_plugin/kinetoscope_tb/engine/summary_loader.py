@@ -24,7 +24,6 @@ from ..distributed.validation import problem_of
 from ..errors import KinetoscopeError, TraceError
 from ..filesystem import entry_at
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
-from ..names.roles import is_frontend
 from ..trace.communication import with_patterns
 from .cache import may_cache
 from .cache.summary_entry import packed
@@ -291,8 +290,7 @@ def span_place(listing: Listing, file: TraceFile) -> int:
 
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
-    """The recordings of a view of many: of the same span as the file, or all of its run, in order; frontends aren't."""
+    """The recordings of a view of many: of the same span as the file, or all of its run, in order; of ranks alone."""
     chosen = {one.key for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
-    workers = listing.runs[file.run]
-    ranks = {worker: spans for worker, spans in workers.items() if not is_frontend(worker)} or workers
-    return [one for spans in ranks.values() for one in spans.values() if chosen is None or one.key in chosen]
+    of_ranks = (one for spans in listing.ranks(file.run).values() for one in spans.values())
+    return [one for one in of_ranks if chosen is None or one.key in chosen]

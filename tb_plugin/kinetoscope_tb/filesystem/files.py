@@ -117,6 +117,11 @@ def begins_snapshot(start: bytes) -> bool:
     return begins_page(start) or (is_pickle and (is_dict or b"total_size" in start[:_SEARCHED]))
 
 
+def begins_speedscope(start: bytes) -> bool:
+    """Whether a text that begins like this is a file of speedscope: it names the schema of these."""
+    return start.lstrip()[:1] == b"{" and b"speedscope.app/file-format-schema.json" in start[:_SEARCHED]
+
+
 def begins_page(start: bytes) -> bool:
     """Whether it is a page that `torch.cuda._memory_viz` wrote, with a snapshot in base64."""
     return _PAGE.match(start) is not None and _VIEWER in start[:_SEARCHED]

@@ -24,6 +24,7 @@ _WORDS = {
 }
 FRONTEND = "frontend"
 _FRONTEND = regex(rf"(?:^|\.)async_llm$|^{FRONTEND}(?: \(.*\))?$", re.DOTALL)  # vllm/v1/engine/async_llm.py
+_OTHER_PROFILER = regex(r"(?<![a-z])(?:speedscope|py-?spy|viztracer|proton)(?![a-z])", re.IGNORECASE)
 _ROLES = {role: regex(rf"(?<![a-z])(?:{words})(?![a-z])", re.IGNORECASE) for role, words in _WORDS.items()}
 _GROUPS = {
     "tp": r"tp|tensor[-_ ](?:model[-_ ])?parallel",
@@ -47,6 +48,11 @@ def is_frontend(name: str) -> bool:
     It is vLLM's `HOST_PID.async_llm`, or `frontend` for a process of a file in which others use a device.
     """
     return bool(_FRONTEND.search(name))
+
+
+def is_no_rank(name: str) -> bool:
+    """Whether a worker of this name is next to the ranks of its run: a frontend, or what another profiler recorded."""
+    return is_frontend(name) or bool(_OTHER_PROFILER.search(name))
 
 
 def axis_of_group(description: str | None) -> str | None:

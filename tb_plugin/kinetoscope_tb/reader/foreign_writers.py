@@ -104,6 +104,7 @@ WRITERS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
     ("rocprofv3", lambda e: {"kernel_dispatch", "hip_api"} & e.categories != set()),
     ("Intel's unitrace", lambda e: _GPU_OP in e.categories and _LEVEL_ZERO_NAMES(e.names)),
     ("py-spy", lambda e: "py-spy" in e.categories),
+    ("a profiler that writes speedscope's format", lambda e: "speedscope" in e.top),
     ("an eBPF tracer", lambda e: _BPF([e.described, *e.categories, *e.labels, *e.names])),
     ("Chrome", lambda e: _CHROME_CATEGORIES(e.categories) or _CHROME_LABELS(e.labels)),
     ("Clang (-ftime-trace)", lambda e: _CLANG_NAMES(e.names)),

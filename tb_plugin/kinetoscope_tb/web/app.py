@@ -23,7 +23,6 @@ from ..history.words import sentences
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
 from ..measures.time.idle_causes import split_gaps_of_devices
-from ..names.roles import is_frontend
 from ..view import catalogue
 from ..views import EVERY_VIEW
 from . import area, capture, encode, encode_comparison, encode_history, export, paths, perfetto, rows, slices, timeline
@@ -125,7 +124,7 @@ def _names(file: TraceFile) -> dict[str, str]:
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
     listing = engine.listing()
-    if listing is None or sum(not is_frontend(worker) for worker in listing.runs.get(file.run, {})) < 2:
+    if listing is None or len(listing.ranks(file.run)) < 2:
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
@@ -157,7 +156,7 @@ def _answer(engine: Engine, request: Request) -> object:
     listing = engine.listing()
     if frames and listing is not None:
         known = [None if isinstance(frame, Missing) else frame for frame in frames]
-        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.runs[file.run]))
+        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)))
     return answer.values()
 
 

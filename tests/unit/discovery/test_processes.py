@@ -9,7 +9,7 @@ from kinetoscope_tb.discovery import Listing, list_path, with_processes
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.export.merge import merge
 from kinetoscope_tb.names.processes import Process
-from kinetoscope_tb.names.roles import is_frontend
+from kinetoscope_tb.names.roles import is_frontend, is_no_rank
 from support.build import TraceBuilder
 from support.logdirs import listed, make, names
 from support.merged import by_sglang, by_trace_fuse
@@ -98,3 +98,5 @@ def test_a_damaged_list_of_workers_is_none(tmp_path, text):
 def test_a_frontend_is_known_by_its_name():
     assert [is_frontend(name) for name in ("frontend", "frontend (100)", "host_1.async_llm")] == [True] * 3
     assert not any(map(is_frontend, ("rank0", "my frontend", "frontend2")))
+    assert all(map(is_no_rank, ("frontend", "rank0.speedscope", "py-spy", "pyspy_3", "viztracer", "proton.rank1")))
+    assert not any(map(is_no_rank, ("rank0", "host_1", "protons", "myviztracers")))

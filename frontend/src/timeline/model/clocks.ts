@@ -30,8 +30,19 @@ export function clocksIn(answer: ViewAnswer): Clocks {
   );
 }
 
-/** The shift from a worker's times to the main one's: from both clocks if they were compared, else as measured. */
+/** 2000 in Unix time: a recording that begins before has another clock, such as the time since the machine's start. */
+const EARLIEST_NS = 946_684_800_000_000_000n;
+
+/** Whether only one of two workers says when it was recorded: then nothing relates their times. */
+const haveNoCommonClock = (meta: Meta, own: Meta): boolean =>
+  (BigInt(meta.origin_ns) < EARLIEST_NS) !== (BigInt(own.origin_ns) < EARLIEST_NS);
+
+/**
+ * The shift from a worker's times to the main one's: from both clocks if they were compared, else as measured; without
+ * a common clock both begin at once.
+ */
 export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main: Clock | undefined): number {
+  if (haveNoCommonClock(meta, own)) return own.window[0] - meta.window[0];
   const measured = Number(BigInt(meta.origin_ns) - BigInt(own.origin_ns));
   if (!clock || !main) return measured;
   const apart = (meta.clock_offset_ns ?? 0) - (own.clock_offset_ns ?? 0);
@@ -39,7 +50,14 @@ export function clockShift(meta: Meta, own: Meta, clock: Clock | undefined, main
 }
 
 /** The note on a worker's clock; null for the reference. */
-export function clockText(meta: Meta, clock: Clock | undefined): { text: string; error_ns: number | null } | null {
+export function clockText(
+  meta: Meta,
+  own: Meta | undefined,
+  clock: Clock | undefined,
+): { text: string; error_ns: number | null } | null {
+  if (own && haveNoCommonClock(meta, own)) {
+    return { text: "no common clock: drawn as if both had begun at once", error_ns: null };
+  }
   if (meta.clock_error_ns !== null) {
     return meta.clock_error_ns ? { text: "clock measured to", error_ns: meta.clock_error_ns } : null;
   }

@@ -10,7 +10,7 @@ import { clockText } from "../model/clocks.ts";
 import { queryText } from "../search/search_results.ts";
 import { alignBy, alignment, isAligning, unaligned } from "../state/alignment.ts";
 import { clocks, compareClocks, comparisonProblem, isComparing, isOnRequest } from "../state/clocks.ts";
-import { sources } from "../state/sources.ts";
+import { sourceOf, sources } from "../state/sources.ts";
 import { listedWorkers, main, reload, shownWorkers, showWorkers, unready } from "../state/traces.ts";
 import { Check, Menu } from "../../ui/choice.tsx";
 import { ProgressLine } from "../../ui/status.tsx";
@@ -80,8 +80,8 @@ function Workers({ workers }: { workers: string[] }) {
 
 /** The accuracy and the source of a worker's clock offset. */
 function ClockNote({ worker }: { worker: string }) {
-  const meta = sources.value.find((source) => source.id === worker)?.meta;
-  const clock = meta && worker !== main.value ? clockText(meta, clocks.value[worker]) : null;
+  const meta = sourceOf(worker)?.meta, own = sourceOf(main.value)?.meta;
+  const clock = meta && worker !== main.value ? clockText(meta, own, clocks.value[worker]) : null;
   if (!clock) return null;
   return (
     <span class="quiet">

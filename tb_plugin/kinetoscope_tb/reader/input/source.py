@@ -8,13 +8,14 @@ from __future__ import annotations
 import bz2
 import lzma
 from collections.abc import Callable, Iterator
+from itertools import chain
 from types import TracebackType
 from typing import Any
 
 import zstandard
 
 from ...errors import NotATrace
-from ...filesystem import StoredFile
+from ...filesystem import StoredFile, begins_speedscope
 from ...names import text
 from ...trace.model import Diagnostic
 from . import gunzip
@@ -79,7 +80,15 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """The decompressed text, in blocks of about `block_bytes`."""
-        return in_utf8(self._gathered(self._decompressed()), self.diagnostics)
+        blocks = in_utf8(self._gathered(self._decompressed()), self.diagnostics)
+        first = next(blocks, b"")
+        if not begins_speedscope(first):
+            yield first
+            yield from blocks
+            return
+        from .speedscope import calls_as_events  # for its files alone
+
+        yield from calls_as_events(chain([first], blocks), self.path, self.diagnostics)
 
     def _read(self, at_most: int) -> bytes:
         self._on_read(self.file)
