@@ -22,6 +22,7 @@ import {
   unknownPlace,
   unknownView,
   viewTitle,
+  WHY,
 } from "./app/router.ts";
 import { Head, TabPanel, Tabs } from "./shell/head.tsx";
 import { KeysSheet, TABLE_KEYS } from "./shell/keys_sheet.tsx";
@@ -50,6 +51,7 @@ import { ComparedOverview } from "./views/overview/overview_comparison.tsx";
 import { HistoryPage } from "./views/history.tsx";
 import { StepDifferencePage } from "./views/step_difference.tsx";
 import { Heads, ViewPage } from "./views/view_page.tsx";
+import { WhyBanner, WhyPage } from "./views/why.tsx";
 import { useSignal } from "@preact/signals";
 
 /** The view with a hand-made page instead of that of all others; `views/overview/` reads its columns by name. */
@@ -62,6 +64,7 @@ const OWN_PAGES: Record<string, () => h.JSX.Element> = {
   [OVERVIEW]: OverviewPage,
   [STEP_DIFFERENCE.id]: StepDifferencePage,
   [HISTORY.id]: HistoryPage,
+  [WHY]: WhyPage,
 };
 
 /** Says that the address names no view, and offers the most similar one. */
@@ -108,6 +111,7 @@ function Main() {
     content = (
       <Fragment key={subject.value}>
         <Head isOverview={tab.id === OVERVIEW} />
+        {(tab.id === OVERVIEW || tab.entry.section === "ranks") && <WhyBanner />}
         <Heads key={tab.entry.title} />
         <Tabs />
         <TabPanel>

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUTES = (
-    *("/runs", "/views", "/state", "/view", "/answer", "/compare", "/history", "/event", "/capture", "/static/*", "/*"),
+    *("/runs", "/views", "/state", "/view", "/answer", "/why", "/compare", "/history", "/event", "/capture"),
+    *("/static/*", "/*"),
     *("/timeline", "/timeline/labels", "/timeline/tiles", "/timeline/counters", "/timeline/slice", "/timeline/find"),
     *("/timeline/row", "/timeline/row/ranks", "/timeline/row/advice"),
     *("/timeline/area", "/timeline/area/flame", "/timeline/area/counters"),

@@ -173,7 +173,7 @@ def test_why_names_ranks_whose_operations_do_not_match(runs, name):
 
 @pytest.mark.parametrize("name", SILENT)
 def test_why_says_that_a_rank_wrote_nothing(runs, name):
-    status, answer = why(runs / name)
+    status, answer = wait_for(lambda: why(runs / name), is_right=lambda said: said[1]["kind"] != "not yet", pause_s=1)
     ranks = SILENT_RANKS.get(name, [1])
     assert (status, answer["kind"], answer["culprits"]) == (2, "no dump", ranks)
     start = f"Rank {ranks[0]} (process "

@@ -22,6 +22,7 @@ import { matrixUnits, TENSOR_CORES } from "../format/vendor_words.ts";
 import { shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
 import { entriesOf, type Entry, tabOf } from "./entries.ts";
+import { whyOf } from "./why.ts";
 
 export const address = signal<Address>(readAddress());
 export const listing = signal<Listing | null>(null);
@@ -107,8 +108,22 @@ export const HISTORY: ViewEntry = {
 
 const MANY_RUNS = 12; // fewer can't show a change
 
+const whySource = whyOf(computed(() => (isReport ? "" : address.value.run ?? "")));
+
+/** Why the job of the shown run hangs or ended; null if no Tracer has recorded into it. */
+export const why = whySource.why;
+
+/** The page of that. */
+export const WHY = "why";
+
+const whyView = computed((): ViewEntry => {
+  const title = why.value?.title ?? "Last minutes";
+  const entry = { title, question: "What did each rank do last?", section: "trace", figure: null };
+  return pageView(WHY, entry, "What each rank did last, and why the job waits or ended.");
+});
+
 /** Every view with those that the page alone knows. */
-const allViews = computed(() => [...catalogue.value, TIMELINE, STEP_DIFFERENCE, HISTORY]);
+const allViews = computed(() => [...catalogue.value, TIMELINE, STEP_DIFFERENCE, HISTORY, whyView.value]);
 
 /** Whether two traces with device work are compared, or somebody asks for what that shows. */
 const hasStepDifference = computed(() =>
@@ -120,7 +135,7 @@ export const entries = computed(() => {
   const [first, ...others] = entriesOf(catalogue.value);
   if (!first || isReport) return first ? [first, ...others] : [];
   const isOpen = address.value.view === HISTORY.id, runs = listing.value?.runs.length ?? 0;
-  const own = [TIMELINE, ...(hasStepDifference.value ? [STEP_DIFFERENCE] : [])];
+  const own = [...(why.value ? [whyView.value] : []), TIMELINE, ...(hasStepDifference.value ? [STEP_DIFFERENCE] : [])];
   return [first, ...entriesOf(own), ...others, ...(isOpen || runs >= MANY_RUNS ? entriesOf([HISTORY]) : [])];
 });
 
@@ -456,6 +471,7 @@ export function start() {
   onAddressChange(() => (address.value = readAddress()));
   onReload(retry);
   traceStates.start();
+  whySource.start();
   effect(() => {
     matrixUnits.value = readyState.value?.matrix_units ?? TENSOR_CORES;
   });

@@ -352,7 +352,7 @@ function Pointed({ panel, frame, pointed: { time, since } }: { panel: Panel; fra
 
 const heightOf = (count: number) => (count === 1 ? 240 : count === 2 ? 190 : 140);
 
-interface CurvesProps extends DrawnTable {
+interface CurvesProps extends Omit<DrawnTable, "rows"> {
   picture: PictureOf<"lines">;
   /** Another table whose values the axes reach too, so that the curves of both can be compared. */
   scaledWith?: Table | null;

@@ -242,8 +242,8 @@ function BaseCurves({ drawn, other, scaledWith }: {
   other: Table;
   scaledWith: Table;
 }) {
-  const ready = prepareTable(other, drawn.entry), rows = useRows(ready, drawn.entry);
-  return <Curves {...drawn} table={other} ready={ready} rows={rows} scaledWith={scaledWith} />;
+  const ready = prepareTable(other, drawn.entry);
+  return <Curves {...drawn} table={other} ready={ready} scaledWith={scaledWith} />;
 }
 
 /** The rows of a picture as a table. */

@@ -29,6 +29,7 @@ from .journal import (
     TAIL_BYTES,
     header_of,
     is_step,
+    journal_file,
     journal_files,
     latest_of,
     lines_of,
@@ -148,6 +149,20 @@ def rank_statuses(run: Path, *, now_s: float | None = None) -> list[RankStatus]:
         if status.rank not in newest or newest[status.rank][0] < written_ns:
             newest[status.rank] = (written_ns, status)
     return [newest[rank][1] for rank in sorted(newest)]
+
+
+def last_steps(run: Path, rank: int) -> tuple[tuple[int, int, int], ...]:
+    """Return number, start and end in Unix ns of the last steps in a rank's journal: some hundred to some thousand.
+
+    Args:
+        run: The run's folder.
+        rank: The rank.
+    """
+    try:
+        lines = lines_of(journal_file(run, rank), TAIL_BYTES)
+    except OSError:
+        return ()
+    return tuple((line[1], line[2], line[3]) for line in lines if line[0] == "s" and is_step(line[1:]))
 
 
 def is_writable(run: Path) -> bool:

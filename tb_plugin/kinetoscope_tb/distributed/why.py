@@ -71,7 +71,8 @@ def _answer(folder: DumpFolder) -> Answer:
         if mismatch is None:
             return _of_deaths(deaths, folder.problems)
         return _of_hang(mismatch, [death_sentences.what_followed(deaths)])
-    if hang is None:
+    has_ended = bool(folder.statuses) and all(status.state == "ended" for status in folder.statuses)
+    if hang is None or (hang.outcome == NOTHING_OPEN and deaths is None and has_ended):
         return _of_living(folder.statuses)
     then = "" if deaths is None else death_sentences.what_followed(deaths)
     return _of_hang(hang, [then] if then else [])

@@ -30,6 +30,7 @@ from .access import WriteAccess
 from .contents import page_file
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response
+from .why import why
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
@@ -73,7 +74,7 @@ def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Calla
     """
     access = access or WriteAccess()
     answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers |= {"/answer": _answer, "/history": _history}
+    answers |= {"/answer": _answer, "/why": why, "/history": _history}
     answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
     answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
     answers |= {**export.ROUTES, **perfetto.ROUTES}
@@ -213,6 +214,7 @@ def _unknown_route(_engine: Engine, request: Request) -> object:
         "state",
         "view",
         "answer",
+        "why",
         "compare",
         "history",
         "event",

@@ -41,6 +41,7 @@ def status(rank, *, completed=STEP, state="running", reason=None, is_stopped=Non
         host=host,
         is_stopped=is_stopped,
         age_s=2.0,
+        written_ns=BEGAN_NS + 160 * 10**9,
         current_step_s=41.0,
     )
 
@@ -158,3 +159,21 @@ def test_a_report_of_an_earlier_slow_step_is_none_of_this_one(state):
     )
     assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "no dump", (CULPRIT_RANK,))
     assert any(f"Rank {CULPRIT_RANK} (process 4711 on node3) wrote no report of" in line for line in evidence(answer))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "culprits"),
+    [
+        ({}, "not yet", ()),
+        ({"is_stopped": True}, "no dump", (CULPRIT_RANK,)),
+        ({"age_s": 6.0}, "no dump", (CULPRIT_RANK,)),
+        ({"written_ns": BEGAN_NS + 160 * 10**9}, "no dump", (CULPRIT_RANK,)),
+    ],
+)
+def test_a_rank_that_lives_is_not_named_before_it_could_write(changes, kind, culprits):
+    statuses = [status(rank) for rank in RANKS]
+    for item in statuses:
+        vars(item).update({"written_ns": BEGAN_NS + 141 * 10**9, **(changes if item.rank == CULPRIT_RANK else {})})
+    answer = judged(without=(CULPRIT_RANK,), statuses=statuses)
+    assert (answer.kind, answer.culprits) == (kind, culprits)
+    assert (kind == "not yet") == sentence(answer).endswith(": ask again.")

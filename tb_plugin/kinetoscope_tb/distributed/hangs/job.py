@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +13,8 @@ from .operations import Operation, operations
 from .slow_work import SlowWork, slow_work
 
 FIRST_SEQ = 1
+_TOUCH_S = 4.0  # a journal is written every two seconds
+_PATIENCE_NS = 8_000_000_000
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Job:
         silent: Those without a dump, or with a report of an earlier step only.
         went_on: Those of `outdated` that completed the step of their dump, according to the run's journals.
         slow_work: What ranks do for which others wait in a healthy job, too.
+        pending: Those that live and will write, since others wrote only some seconds ago.
     """
 
     ranks: Mapping[int, Rank]
@@ -106,6 +109,7 @@ class Job:
     silent: frozenset[int] = frozenset()
     went_on: frozenset[int] = frozenset()
     slow_work: Mapping[int, SlowWork] = field(default_factory=dict)
+    pending: frozenset[int] = frozenset()
 
     def calls(self, group: Group, seq: int) -> dict[int, Operation]:
         """A collective as the members issued it whose rings still have it, by rank."""
@@ -139,9 +143,22 @@ def job_of(folder: DumpFolder) -> Job:
     old = went_on.union(outdated_ranks({rank: state for rank, state in ranks.items() if rank not in went_on}))
     current = {rank: state for rank, state in ranks.items() if rank not in old}
     silent = frozenset(world) - unreadable - ranks.keys()
-    return Job(
-        current, {rank: ranks[rank] for rank in sorted(old)}, unreadable, silent, went_on, slow_work_of_ranks(folder)
-    )
+    old_states = {rank: ranks[rank] for rank in sorted(old)}
+    pending = frozenset(pending_ranks(folder)) & silent
+    return Job(current, old_states, unreadable, silent, went_on, slow_work_of_ranks(folder), pending)
+
+
+def pending_ranks(folder: DumpFolder) -> Iterator[int]:
+    """The ranks that write their journals, so that they can write a report, too, while others wrote one just now.
+
+    Ranks look for long steps once a second, and their steps begin at different times.
+    """
+    newest_ns = max((dump.report.written_ns for dump in folder.dumps if dump.report), default=0)
+    for status in folder.statuses:
+        now_ns = status.written_ns + round(status.age_s * 1e9)
+        is_alive = status.state == "running" and not status.is_stopped and status.age_s <= _TOUCH_S
+        if is_alive and now_ns - newest_ns < _PATIENCE_NS:
+            yield status.rank
 
 
 def slow_work_of_ranks(folder: DumpFolder) -> dict[int, SlowWork]:

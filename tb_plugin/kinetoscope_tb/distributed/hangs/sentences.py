@@ -83,6 +83,11 @@ def _no_dump(verdict: Verdict, operation: Operation) -> str:
     return f"{who} left no dump, and all others wait: {ranks_title([operation.rank])} in {full_title(operation)}."
 
 
+def _not_yet(verdict: Verdict, operation: Operation) -> str:
+    who, verb = ranks_title(verdict.ranks), "has" if len(verdict.ranks) == 1 else "have"
+    return f"{who} {verb} written no report of this step yet, while others wait in {full_title(operation)}: ask again."
+
+
 def _ring(verdict: Verdict, operation: Operation) -> str:
     return f"the rings of {ranks_title(verdict.ranks)} no longer say whether they came to {full_title(operation)}."
 
@@ -141,6 +146,7 @@ _SENTENCES: dict[str, Callable[[Verdict, Operation], str]] = {
     "several absent": _several_absent,
     "most absent": _most_absent,
     "no dump": _no_dump,
+    "not yet": _not_yet,
     "ring": _ring,
     "order": _order,
     "not begun": _not_begun,

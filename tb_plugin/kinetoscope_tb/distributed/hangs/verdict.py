@@ -115,6 +115,8 @@ def _without_dump(graph: WaitGraph) -> Verdict | None:
     if not suspects:
         return Verdict(CANNOT_TELL, "ring", graph, graph.unclear, graph.closest_wait(set(graph.unclear)))
     job, wait = graph.job, graph.closest_wait(set(suspects))
+    if job.pending.issuperset(suspects):
+        return Verdict(CANNOT_TELL, "not yet", graph, suspects, wait)
     if job.silent.issuperset(suspects) and not job.outdated and len(job.waiting_ranks) == len(job.ranks):
         return Verdict(CULPRIT, "no dump", graph, suspects, wait)
     return Verdict(CANNOT_TELL, "no dump", graph, suspects, wait)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kinetoscope.journal.status import RankStatus
+from kinetoscope.journal.status import RankStatus, last_steps
 from kinetoscope.output.ring import LastMinutes, last_minutes
 
 from ...discovery.jobs import states_of_ranks
@@ -119,8 +119,15 @@ def read_folder(path: str) -> DumpFolder:
 
 
 def _minutes(path: str, statuses: Sequence[RankStatus]) -> dict[int, LastMinutes]:
-    by_rank = ((status.rank, last_minutes(Path(path), status.rank)) for status in statuses)
-    return {rank: minutes for rank, minutes in by_rank if minutes is not None}
+    by_rank = ((status.rank, _minutes_of(Path(path), status.rank)) for status in statuses)
+    return {rank: minutes for rank, minutes in by_rank if minutes.steps}
+
+
+def _minutes_of(run: Path, rank: int) -> LastMinutes:
+    """What a rank left at its end or while it hung; its journal's steps if these are newer, as while it lives."""
+    minutes, steps = last_minutes(run, rank) or LastMinutes(), last_steps(run, rank)
+    is_newer = bool(steps) and (not minutes.steps or steps[-1][2] > minutes.steps[-1][2])
+    return LastMinutes(steps) if is_newer else minutes
 
 
 def _with_last_step(status: RankStatus, minutes: LastMinutes | None) -> RankStatus:
