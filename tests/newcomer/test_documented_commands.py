@@ -59,6 +59,7 @@ PROMISED = {  # what a command prints beside the rows of a view
         "gpu": r"Rank 2 loads data 4\.96 ms longer in each step: 4\.96",
         "server": "mixed 26 624 tokens/s",
     },
+    "prune": dict.fromkeys(KINDS, r"(Would remove|Removed) 0 windows, 0 B; .* stay\."),
     "compare": dict.fromkeys(KINDS, r"(The (average|typical) step.*: .* \+?0\.0 %|er step: |nothing to compare)"),
     "views": {"gpu": "overview Overview"},
     "event": {"gpu": r'"name": "'},
