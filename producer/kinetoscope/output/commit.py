@@ -20,11 +20,15 @@ from ..untrusted_files import open_plain
 from .merge_events import merge_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from ..atomic_write import AtomicFile
     from ..path_below import OpenFolder, PathBelow
     from .merge_events import Damage
+
+    BeforePublishing = Callable[[AtomicFile, str], None]
+    """Takes the complete file, with its final name, and what was wrong with the raw one."""
 
 # Traces are repetitive: level 4 is within a few percent of level 9 in a third of the time.
 _LEVEL = 4
@@ -60,6 +64,7 @@ def commit_trace(
     *,
     owner: str,
     overwrite: bool = False,
+    before_publishing: BeforePublishing | None = None,
 ) -> tuple[Path, Damage]:
     """Make a trace of `raw`, compressed if its name ends in `.gz`; return its path.
 
@@ -72,6 +77,7 @@ def commit_trace(
         program_events: The program's own events and metadata.
         owner: The name of the only spool that writes this trace: its earlier process's unfinished file is removed.
         overwrite: Whether an older file of that name may be replaced.
+        before_publishing: Called when the file is complete, before it gets its name.
 
     Raises:
         OSError: The disk or the folder doesn't allow it.
@@ -81,13 +87,18 @@ def commit_trace(
     with atomic_file(target, owner=owner) as file:
         with _text(raw) as source, _gzip_stream(file.stream, is_packed=file.name.endswith(".gz")) as target_stream:
             damage = merge_events(source, target_stream, metadata, program_events)
-        file.force_to_disk()
-        if not overwrite:
-            file.name = _free_name(file.folder, file.name)
+        _complete(file, str(damage), overwrite=overwrite, before_publishing=before_publishing)
     return file.folder.path / file.name, damage
 
 
-def commit_snapshot(raw: Path, target: Path | PathBelow, *, owner: str, overwrite: bool = False) -> Path:
+def commit_snapshot(
+    raw: Path,
+    target: Path | PathBelow,
+    *,
+    owner: str,
+    overwrite: bool = False,
+    before_publishing: BeforePublishing | None = None,
+) -> Path:
     """Copy a memory snapshot, like `commit_trace`; return its path.
 
     Raises:
@@ -97,10 +108,17 @@ def commit_snapshot(raw: Path, target: Path | PathBelow, *, owner: str, overwrit
     with atomic_file(target, owner=owner) as file:
         with open_plain(raw) as source:
             shutil.copyfileobj(source, file.stream, _COPY_BYTES)
-        file.force_to_disk()
-        if not overwrite:
-            file.name = _free_name(file.folder, file.name)
+        _complete(file, "", overwrite=overwrite, before_publishing=before_publishing)
     return file.folder.path / file.name
+
+
+def _complete(file: AtomicFile, problem: str, *, overwrite: bool, before_publishing: BeforePublishing | None) -> None:
+    """Force a file to disk, and find its name."""
+    file.force_to_disk()
+    if not overwrite:
+        file.name = _free_name(file.folder, file.name)
+    if before_publishing is not None:
+        before_publishing(file, problem)
 
 
 @contextmanager

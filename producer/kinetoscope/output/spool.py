@@ -32,6 +32,7 @@ from ..untrusted_files import read_json
 from .scratch import check_private, make_private, process_of_spool, remove_empty_root, scratch_root, spool_folders
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeGuard
 
 try:
@@ -53,6 +54,7 @@ TRACE, SNAPSHOT = "trace", "snapshot"
 
 _RAW_ENDINGS = {TRACE: "raw.json", SNAPSHOT: "raw.pickle"}
 _MOST_NUMBER = 1 << 31
+_MOST_INODE = 1 << 64
 
 
 @dataclass(kw_only=True)
@@ -73,6 +75,8 @@ class Job:
         attempts: How many times a writer process has started on it.
         path: The finished trace; None before.
         kind: `TRACE` or `SNAPSHOT`.
+        complete: `name`, `inode` and `bytes` of a complete file, noted before it gets this name, and the `problem` with
+            the raw one: what continues after a kill knows the trace by them. None before.
     """
 
     number: int
@@ -88,6 +92,7 @@ class Job:
     attempts: int = 0
     path: str | None = None
     kind: str = TRACE
+    complete: dict[str, Any] | None = None
 
 
 class Spool:
@@ -273,7 +278,7 @@ def _is_none_or_path(value: object) -> bool:
     return value is None or is_path(value)
 
 
-_FIELDS = {
+_FIELDS: dict[str, Callable[[Any], bool]] = {
     "number": is_count,
     "raw": is_path,
     "folder": is_path,
@@ -287,7 +292,18 @@ _FIELDS = {
     "attempts": is_count,
     "path": _is_none_or_path,
     "kind": (TRACE, SNAPSHOT).__contains__,
+    "complete": lambda value: value is None or _is_complete_file(value),
 }
+
+
+def _is_complete_file(value: Any) -> bool:
+    texts, numbers = ("name", "problem"), ("inode", "bytes")
+    return (
+        isinstance(value, dict)
+        and set(value) == {*texts, *numbers}
+        and all(isinstance(value[name], str) for name in texts)
+        and all(is_count(value[name], _MOST_INODE) for name in numbers)
+    )
 
 
 def _problem_with(value: Any) -> str:

@@ -43,6 +43,8 @@ from .window_records import death_message, is_unchanged, kind_of, new_window, va
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ..atomic_write import AtomicFile
+
 MAX_SPOOLED_BYTES = 1 << 30
 """How many bytes of raw files stay on the machine's disk for traces that couldn't be written."""
 
@@ -123,6 +125,7 @@ class SpoolWriter:
             if job.path is None:
                 self._commit(job, record)
             if job.remote is None:
+                self.report()  # before the job is gone: a process that is killed here leaves no doubt
                 self._spool.remove(job)
             elif is_allowed(job.remote, self._url_prefixes):
                 self._upload(job, record)
@@ -134,19 +137,22 @@ class SpoolWriter:
             self._on_failure(job, record, str(error) or type(error).__name__)
 
     def _commit(self, job: Job, record: dict[str, Any]) -> None:
-        if job.attempts >= _MAX_ATTEMPTS:
-            raise SaveError(f"the process that should write it died {job.attempts} times")
-        job.attempts += 1
-        self._spool.put(job)
-        raw = Path(job.raw)
-        if not raw.exists():
-            if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # before the spool was removed and created again
-                job.path = record["path"]
-                return
-            job.lost = f"its raw file {raw} is gone"
-            raise SaveError(job.lost)
-        folder = self._output or Path(job.folder)
-        path, problem = self._write(job, raw, PathBelow.of(folder / job.file, folder))
+        folder, raw = self._output or Path(job.folder), Path(job.raw)
+        target = PathBelow.of(folder / job.file, folder)
+        file = _published_before(job, target)
+        if file is None:
+            if job.attempts >= _MAX_ATTEMPTS:
+                raise SaveError(f"the process that should write it died {job.attempts} times")
+            job.attempts += 1
+            self._spool.put(job)
+            if not raw.exists():
+                if record["state"] in (manifest.SAVED, manifest.PARTIAL):  # the spool was removed and created again
+                    job.path = record["path"]
+                    return
+                job.lost = f"its raw file {raw} is gone"
+                raise SaveError(job.lost)
+            file = self._write(job, raw, target)
+        path, problem = file
         record |= {"state": manifest.PARTIAL if job.is_partial else manifest.SAVED, "problem": problem or None}
         record |= {"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "path": str(path)}
         record |= {"saved_ns": time.time_ns()}
@@ -155,18 +161,25 @@ class SpoolWriter:
         if job.remote is not None:
             record["upload"] = {"url": job.remote, "state": "waiting"}
             if self._output is not None:  # the job remains until the trace is copied
-                self._spool.put(replace(job, path=None, attempts=job.attempts - 1))
+                self._spool.put(replace(job, path=None, complete=None, attempts=max(0, job.attempts - 1)))
                 return
             self._spool.put(job)
         raw.unlink(missing_ok=True)  # the spool may have been removed meanwhile
 
     def _write(self, job: Job, raw: Path, target: PathBelow) -> tuple[Path, str]:
         """Write the trace or the snapshot; return its path, and what was wrong with the raw file."""
-        owner = self._spool.folder.name
+
+        def note(file: AtomicFile, problem: str) -> None:
+            status = os.fstat(file.stream.fileno())
+            job.complete = {"name": file.name, "inode": status.st_ino, "bytes": status.st_size, "problem": problem}
+            with contextlib.suppress(OSError):  # the disk is full, but has the trace
+                self._spool.put(job)
+
+        options: dict[str, Any] = {"owner": self._spool.folder.name, "overwrite": job.overwrite}
         if job.kind == SNAPSHOT:
-            return commit_snapshot(raw, target, owner=owner, overwrite=job.overwrite), ""
+            return commit_snapshot(raw, target, before_publishing=note, **options), ""
         own = read_json(self._spool.program_events_file(job.number), MAX_PROGRAM_EVENTS_BYTES)
-        path, damage = commit_trace(raw, target, job.metadata, own, owner=owner, overwrite=job.overwrite)
+        path, damage = commit_trace(raw, target, job.metadata, own, before_publishing=note, **options)
         return path, str(damage)
 
     def _upload(self, job: Job, record: dict[str, Any]) -> None:
@@ -315,6 +328,19 @@ class SpoolWriter:
         self.report()
         self._mirror()
         return [self._windows[number] for number in sorted(self._windows)]
+
+
+def _published_before(job: Job, target: PathBelow) -> tuple[Path, str] | None:
+    """The trace's path, and what was wrong with the raw file, if a process that was killed then had published it."""
+    if job.complete is None:
+        return None
+    try:
+        file = target.with_name(job.complete["name"])
+        status = file.stat()
+    except OSError:
+        return None
+    is_it = (status.st_ino, status.st_size) == (job.complete["inode"], job.complete["bytes"])
+    return (file.path, job.complete["problem"]) if is_it else None
 
 
 def _public_records(records: Iterable[dict[str, Any]]) -> Any:

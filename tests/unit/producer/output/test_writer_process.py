@@ -329,6 +329,56 @@ def test_the_spool_of_a_killed_writer_process_is_finished_with_the_run(spool, pu
     assert finish_spools(tmp_path / "run") == []
 
 
+class Killed(BaseException):
+    """What no handler of errors catches."""
+
+
+def killed_after(function):
+    def call(*args, **keywords):
+        function(*args, **keywords)
+        raise Killed
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        pytest.param(writer_process, "commit_trace", id="published"),
+        pytest.param(SpoolWriter, "report", id="reported"),
+        pytest.param(Spool, "remove", id="removed"),
+    ],
+)
+def test_a_trace_that_a_killed_process_published_is_saved_and_not_written_again(
+    spool, put, tmp_path, monkeypatch, owner, name
+):
+    put(0)
+    work = SpoolWriter(spool)
+    work._windows[0] = writer_process.new_window(spool.jobs()[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed_after(getattr(owner, name)))
+        with pytest.raises(Killed):
+            work._run_job(spool.jobs()[0])
+    (inode,) = {path.stat().st_ino for path in (tmp_path / "run").glob("*.gz")}
+    assert [window["state"] for window in finish_spool(spool.folder)] == ["saved"]
+    assert [(span, rank["state"]) for span, rank in states(tmp_path)] == [(3, "saved")]
+    assert [path.stat().st_ino for path in (tmp_path / "run").glob("*.gz")] == [inode]
+
+
+def test_a_file_that_took_the_name_of_an_unpublished_trace_stays(spool, put, tmp_path):
+    put(0, complete={"name": "rank0.3.pt.trace.json.gz", "inode": 1, "bytes": 3, "problem": ""})
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/rank0.3.pt.trace.json.gz").write_text("abc")
+    assert [window["state"] for window in finish_spool(spool.folder)] == ["saved"]
+    assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz", "rank0~2.3.pt.trace.json.gz"]
+
+
+@pytest.mark.parametrize("complete", [3, {}, {"name": "x", "inode": -1, "bytes": 0, "problem": ""}])
+def test_a_job_with_an_odd_complete_file_is_refused(spool, put, complete):
+    put(0, complete=complete)
+    assert "complete" in spool.refused_jobs()[0]
+
+
 def test_a_status_that_names_a_folder_of_something_else_is_not_believed(spool, put, tmp_path):
     process = json.loads((spool.folder / "process.json").read_text())
     put(0)
