@@ -119,7 +119,7 @@ def test_a_term_is_opened_in_every_format(compared):
     chosen = ("--view", "step_difference_rows", "--set", "kind=same work", "--set", "base_work=aten::mm")
     status, out, err = compared(*chosen)
     assert (status, err) == (0, "")
-    assert {"repeats", "base_kernels", "new_kernels"} <= set(out.splitlines()[0].split())
+    assert {"repeats", "base_kernels", "new_kernels"} <= set(out.splitlines()[1].split())
     data = json.loads(compared(*chosen, "--format", "json")[1])["data"]
     assert set(data["base_work"]) == {"aten::mm"}
     assert len(list(csv.DictReader(io.StringIO(compared(*chosen, "--format", "csv")[1])))) == len(data["kind"])

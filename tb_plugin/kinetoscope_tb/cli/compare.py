@@ -300,6 +300,7 @@ def _print_rows_of_terms(
     if form == "csv":
         click.echo(encode.csv(rows), nl=False)
     else:
+        click.echo(result.headline)
         print_table(_with_values(text_columns(StepDifferenceRows.columns, rows, labels)))
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")

@@ -2,18 +2,19 @@
 
 After each run, the mean of the last 4, 16 and 64 values is compared with the mean of all values before them since the
 last change, by Student's t with the variance within both; the p-value of t is compared as a normal deviate (D. L.
-Wallace, Bounds on normal approximations to Student's and the chi-square distributions, 1959). The limit is chosen by
-simulation, so that in a whole history, of the points that later runs confirm, at most one in `AVERAGE_RUN_LENGTH` runs
-is false, also with heavy tails; before that, about twice as many are. Against these tails,
-values far from the median are clipped first, so that a few odd runs are no change of level. `make bench ARGS=--history`
-measures it.
+Wallace, Bounds on normal approximations to Student's and the chi-square distributions, 1959). The limits are chosen by
+simulation, so that judged after each run at most one point in `AVERAGE_RUN_LENGTH` runs is false, and of a whole
+history far fewer: later runs take false ones back. With few runs before, a change is hard to see, so the limit is lower
+there: most false points are among the first thirty runs of a level. With heavy tails somewhat more are false; against
+these, values far from the levels of both sides are clipped, so that a few odd runs are no change of level.
+`make bench ARGS=--history` measures it.
 
 A change is placed where both sides vary least around their means. Points that the later runs don't confirm are dropped.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
@@ -22,14 +23,17 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-AVERAGE_RUN_LENGTH = 1000  # runs to a false point of a whole history, at least
+AVERAGE_RUN_LENGTH = 1000  # runs to a false point, at least
 FEWEST_BEFORE = 8  # runs that a change is measured from
 WINDOWS = np.array([4, 16, 64])
 FEWEST_RUNS = FEWEST_BEFORE + int(WINDOWS[0])
 POWER = 0.95  # share of the cases in which a change is seen
 
-_LIMIT = 3.2  # of the normal deviate
+_LIMITS = ((24, 48, 104), (2.95, 3.4, 3.55))  # of the normal deviate, by the runs of the longer side
+_LIMIT_OF_LONGER_WINDOWS = 0.3  # more: they see what the shortest one doesn't, later
 _CLIPPED_BEYOND = 2.5  # standard deviations
+_CLIPPED_BEYOND_END = 1.5  # the same, beyond the level of a window
+_FEW = 1  # runs of a window that are odd don't move its level
 _FEWEST_AFTER = 2  # runs of a level
 _QUARTILES_APART = 1.349  # standard deviations of a normal distribution
 _LEAST_SPREAD = 5e-4  # of a run: below it, a clock's resolution and rounding count as variation
@@ -38,14 +42,12 @@ _LEAST_SPREAD = 5e-4  # of a run: below it, a clock's resolution and rounding co
 def changes(values: Floats) -> list[int]:
     """The first value of each level that is seen run by run, as soon as it can be; later runs may take it back."""
     firsts: list[int] = []
-    first, sorted_values = 0, list[float]()
-    for at, value in enumerate(values.tolist()):
-        insort(sorted_values, value)
-        split = _split(_without_outliers(values[first : at + 1], sorted_values))
+    first = 0
+    for end in range(1, values.size + 1):
+        split = _split(values[first:end])
         if split is not None:
             first += split
             firsts.append(first)
-            sorted_values = sorted(values[first : at + 1].tolist())
     return firsts
 
 
@@ -54,9 +56,9 @@ def confirmed_changes(values: Floats) -> list[int]:
     firsts = changes(values)
     while firsts:
         firsts = _placed_again(values, firsts)
-        deviates = [_deviate_of_split(values[start:end], first - start) for start, first, end in _sides(values, firsts)]
-        weakest = int(np.argmin(deviates))
-        if deviates[weakest] > _LIMIT:
+        excesses = [_excess(values[start:end], first - start) for start, first, end in _sides(values, firsts)]
+        weakest = int(np.argmin(excesses))
+        if excesses[weakest] > 0:
             break
         del firsts[weakest]
     return firsts
@@ -74,7 +76,7 @@ def _placed_again(values: Floats, firsts: Sequence[int]) -> list[int]:
     for _, first, end in _sides(values, firsts):
         medians = [float(np.median(side)) for side in (values[start:first], values[first:end])]
         away = np.concatenate([values[start:first] - medians[0], values[first:end] - medians[1]])
-        reach = _CLIPPED_BEYOND * max(_scale(np.sort(away).tolist()), _LEAST_SPREAD)
+        reach = _CLIPPED_BEYOND * _scale(away)
         near_values = values[start:end].clip(min(medians) - reach, max(medians) + reach)
         start += _best_split(near_values, np.arange(_FEWEST_AFTER, end - start - _FEWEST_AFTER + 1))
         again.append(start)
@@ -88,28 +90,32 @@ def spread(values: Floats, firsts: Sequence[int]) -> float:
     return float(np.sqrt(sum(float(part @ part) for part in parts) / freedom)) if freedom > 0 else float("nan")
 
 
-def _without_outliers(values: Floats, sorted_values: Sequence[float]) -> Floats:
-    """The values as distances from their median, clipped; `sorted_values` has the same ones sorted."""
-    reach = _CLIPPED_BEYOND * max(_scale(sorted_values), _LEAST_SPREAD)
-    return (values - sorted_values[len(sorted_values) // 2]).clip(-reach, reach)
-
-
-def _scale(sorted_values: Sequence[float]) -> float:
-    """The standard deviation of sorted values, by their quartiles: a few odd ones don't matter."""
-    quarter = len(sorted_values) // 4
-    return (sorted_values[len(sorted_values) - 1 - quarter] - sorted_values[quarter]) / _QUARTILES_APART
+def _scale(values: Floats) -> float:
+    """The standard deviation, by the quartiles: a few odd values don't matter."""
+    quarter = values.size // 4
+    ends = np.partition(values, (quarter, values.size - 1 - quarter))
+    return max(float(ends[values.size - 1 - quarter] - ends[quarter]) / _QUARTILES_APART, _LEAST_SPREAD)
 
 
 def _split(values: Floats) -> int | None:
     """Where the level changed if the last values differ from those before them; None if they don't."""
-    sizes = WINDOWS[values.size - FEWEST_BEFORE >= WINDOWS]
-    if not sizes.size:
+    splits = values.size - WINDOWS[values.size - FEWEST_BEFORE >= WINDOWS]
+    if not splits.size:
         return None
-    is_change = _deviates(values, values.size - sizes) > _LIMIT
-    if not is_change.any():
+    scale = _scale(values)
+    changes = [int(split) for split in splits if _excess(values, int(split), scale) > 0]
+    if not changes:
         return None
-    earliest = max(_FEWEST_AFTER, values.size - 2 * int(sizes[is_change].max()))
-    return _best_split(values, np.arange(earliest, values.size - _FEWEST_AFTER + 1))
+    split = changes[-1]
+    earliest = max(_FEWEST_AFTER, 2 * split - values.size)
+    return _best_split(_clip(values, split, scale), np.arange(earliest, values.size - _FEWEST_AFTER + 1))
+
+
+def _clip(values: Floats, split: int, scale: float) -> Floats:
+    """The values without what is far from the level before, and beyond that of the end, which all but a few show."""
+    before, after = float(np.median(values[:split])), np.sort(values[split:])
+    nth, reach, more = min(_FEW, after.size - 1), _CLIPPED_BEYOND * scale, _CLIPPED_BEYOND_END * scale
+    return values.clip(min(before - reach, after[-1 - nth] - more), max(before + reach, after[nth] + more))
 
 
 def _best_split(values: Floats, splits: NDArray[np.int64]) -> int:
@@ -119,21 +125,25 @@ def _best_split(values: Floats, splits: NDArray[np.int64]) -> int:
     return int(splits[np.argmax(gains)])
 
 
-def _deviate_of_split(values: Floats, split: int) -> float:
-    return float(_deviates(_without_outliers(values, sorted(values.tolist())), np.array([split]))[0])
+def _limit(before: int, after: int) -> float:
+    """Beyond which deviate a level has changed, by the number of values on both sides."""
+    more = _LIMIT_OF_LONGER_WINDOWS if after > WINDOWS[0] else 0
+    return float(np.interp(max(before, after), *_LIMITS)) + more
 
 
-def _deviates(values: Floats, splits: NDArray[np.int64]) -> Floats:
-    """For each split that splits the values in two: how far apart the means are, as a normal deviate."""
-    sums, squares = values.cumsum(), (values * values).cumsum()
-    before, after = splits, values.size - splits
-    mean_before, mean_after = sums[splits - 1] / before, (sums[-1] - sums[splits - 1]) / after
-    within = squares[-1] - before * mean_before**2 - after * mean_after**2
-    freedom = values.size - 2
-    variance = np.maximum(within / freedom, _LEAST_SPREAD**2)
-    t_squared = (mean_after - mean_before) ** 2 / (variance * (1 / before + 1 / after))
-    deviates: Floats = (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t_squared / freedom))
-    return deviates
+def _excess(values: Floats, split: int, scale: float | None = None) -> float:
+    """How far the means of both sides are apart, as a normal deviate, beyond the limit."""
+    near = _clip(values, split, _scale(values) if scale is None else scale)
+    return deviate(near[:split], near[split:]) - _limit(split, values.size - split)
+
+
+def deviate(before: Floats, after: Floats) -> float:
+    """How far the means of two sides are apart: Student's t as a normal deviate."""
+    freedom = before.size + after.size - 2
+    within = before.size * float(before.var()) + after.size * float(after.var())
+    variance = max(within / freedom, _LEAST_SPREAD**2)
+    t_squared = float(after.mean() - before.mean()) ** 2 / (variance * (1 / before.size + 1 / after.size))
+    return (8 * freedom + 1) / (8 * freedom + 3) * math.sqrt(freedom * math.log1p(t_squared / freedom))
 
 
 def smallest_change(spread: float, before: int) -> float:
@@ -147,5 +157,6 @@ def smallest_change(spread: float, before: int) -> float:
     if before < FEWEST_BEFORE:
         return float("nan")
     freedom = before + after - 2
-    t_limit = _LIMIT * (1 + _LIMIT**2 / (4 * freedom))
+    limit = _limit(before, after)
+    t_limit = limit * (1 + limit**2 / (4 * freedom))
     return float((t_limit + NormalDist().inv_cdf(POWER)) * max(spread, _LEAST_SPREAD) * np.sqrt(1 / before + 1 / after))

@@ -1,5 +1,7 @@
 """Where a level changed: found soon, placed right, and nothing where nothing changed."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
@@ -35,8 +37,19 @@ def test_a_small_lasting_change_takes_more_runs():
 
 
 def test_what_later_runs_do_not_confirm_is_taken_back():
-    values = np.concatenate([level(30), level(4, 0.04, 1), level(160, 0.0, 2)])
+    values = np.concatenate([level(30), level(4, 0.02, 1), level(160, 0.0, 2)])
     assert len(changes(values)) > len(confirmed_changes(values))
+
+
+def even_level(size, at=0.0):
+    """As many values at even distances in a normal distribution, in any order."""
+    values = [NormalDist(at, 0.01).inv_cdf((nth + 0.5) / size) for nth in range(size)]
+    return np.random.default_rng(0).permutation(values)
+
+
+def test_a_shift_after_few_runs_counts_whole_though_it_is_larger_than_their_spread():
+    assert confirmed_changes(np.concatenate([even_level(20), even_level(4, 0.019)])) == [20]
+    assert confirmed_changes(-np.concatenate([even_level(20), even_level(4, 0.019)])) == [20]
 
 
 def test_equal_runs_and_rounding_are_no_change():
