@@ -1,4 +1,4 @@
-"""The timeline in Firefox: it is drawn, moves by keys and mouse, and asks nobody else."""
+"""The page in Firefox: the timeline is drawn, moves by keys and mouse, and asks nobody else; a dropped file opens."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import pytest
 
 from browser.app import ENTRY, address
 from browser.firefox import Firefox, running
+from browser.traces import training, write
+from contract.opening import opening
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 NAMES = ("firefox-esr", "firefox")
 SHOWN = "return document.querySelector('#timeline-shown')?.textContent ?? ''"
@@ -33,6 +36,15 @@ INK = f"""
 MODE = "return document.querySelector('.stage').dataset.mode"
 ROWS = "return document.querySelectorAll('.area-table tr.row').length"
 AREA = "return /area=(\\d+)~(\\d+)~/.exec(location.hash)?.slice(1).map(Number) ?? null"
+
+DROP = """
+  const files = new DataTransfer();
+  files.items.add(new File([arguments[1]], arguments[0]));
+  for (const type of ["dragover", "drop"]) {
+    document.body.dispatchEvent(new DragEvent(type, { dataTransfer: files, bubbles: true, cancelable: true }));
+  }
+"""
+HEADING = "return document.querySelector('h1')?.textContent ?? ''"
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +129,18 @@ def test_nothing_outside_is_asked(timeline: Firefox, base_url: str):
     code = "return performance.getEntriesByType('resource').map(({ name }) => name)"
     urls = wait_for(lambda: timeline.run(code), is_right=lambda names: any("timeline/tiles" in name for name in names))
     assert [url for url in urls if not url.startswith((base_url, "data:", "blob:"))] == []
+
+
+def test_the_page_without_tensorboard_opens_a_file_that_is_dropped(firefox: Firefox, tmp_path: Path):
+    write(tmp_path, "job/rank0.5.pt.trace.json", training())
+    with opening(tmp_path) as served:
+        firefox.go(served.address)
+        wait_for(lambda: firefox.run(HEADING))
+        assert "token" not in firefox.run("return location.href")
+        firefox.run(DROP, "rank7.9.pt.trace.json", training(6))
+        wait_for(lambda: firefox.run("return location.hash"), is_right=lambda place: "worker=rank7" in place)
+        wait_for(
+            lambda: firefox.run("return document.body.innerText"),
+            is_right=lambda text: "6 steps" in text or "steps 1–6" in text,
+        )
+        assert firefox.run("return document.querySelectorAll('.notice.failed').length") == 0

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -297,3 +298,21 @@ def test_pages_that_are_open_at_the_same_time_share_the_cache(tmp_path, folder):
             assert second.base != first.base
             assert second.request(f"{second.base}runs", headers={"Cookie": first.cookie}).status == 403
             assert sorted((tmp_path / "cache").rglob("*.trace")) == entries
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_of_the_machine_reads_neither_what_was_dropped_nor_the_key(folder):
+    with tempfile.TemporaryDirectory() as private, opening(folder / TRACE, "--stay", TMPDIR=private) as page:
+        Path(private).chmod(0o755)
+        page.enter()
+        page.send("upload", a_trace().text().encode(), name="rank1.5.pt.trace.json")
+        (dropped,) = (path for path in Path(private).rglob("*") if path.is_file())
+        for path in (dropped, Path(f"/proc/{page.process.pid}/environ")):
+            attempt = subprocess.run(["cat", path], user=65534, capture_output=True, text=True, check=False)
+            assert (attempt.returncode, attempt.stdout) == (1, "")
+            assert "Permission denied" in attempt.stderr
+        token = page.address.partition("token=")[2].partition("#")[0].partition("&")[0]
+        assert len(token) > 20
+        assert token not in Path(f"/proc/{page.process.pid}/cmdline").read_text()
+        page.process.terminate()
+        page.wait_for_end()
