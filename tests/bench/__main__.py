@@ -4,6 +4,7 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--first"                       first content after installation, memory after thirty traces, nothing else
+    make bench ARGS="--open"                        from the command to the first picture, beside vizviewer and TensorBoard
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
     make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute
@@ -268,6 +269,9 @@ def main() -> None:
         "--timeline", action="store_true", help="measure nothing but the timeline; the first size alone"
     )
     parser.add_argument("--page", action="store_true", help="measure nothing but the page in Chromium")
+    parser.add_argument(
+        "--open", action="store_true", help="measure nothing but the page without TensorBoard, and peers"
+    )
     parser.add_argument("--producer", action="store_true", help="measure nothing but the recorder")
     parser.add_argument("--first", action="store_true", help="measure nothing but first contents, and thirty traces")
     parser.add_argument("--ranks", action="store_true", help="measure nothing but runs of many ranks")
@@ -328,7 +332,11 @@ def main() -> None:
         from versions import report_versions
 
         sys.exit(not report_versions(arguments.versions, arguments.tests))
-    if arguments.page:
+    if arguments.open:
+        from standalone import report_open
+
+        report_open(1 if arguments.quick else arguments.rounds)
+    elif arguments.page:
         from page import report_page
 
         with tempfile.TemporaryDirectory() as folder:
