@@ -22,6 +22,7 @@
     make bench ARGS="--history"                     how often a history has a false point, and misses a shift; three minutes
     make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
     make bench ARGS="--alignment"                   how right steps of different code are aligned, and how fast; three minutes
+    make bench ARGS="--why"                         whom why and torchfrtrace name on the same dumps; three minutes; needs torch
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
@@ -281,6 +282,7 @@ def main() -> None:
     parser.add_argument("--gate", action="store_true", help="measure nothing but the gate's rates")
     parser.add_argument("--alignment", action="store_true", help="measure nothing but the alignment of steps")
     parser.add_argument("--history", action="store_true", help="measure nothing but the rates of histories")
+    parser.add_argument("--why", action="store_true", help="measure nothing but whom why names")
     parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
     parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
@@ -321,6 +323,12 @@ def main() -> None:
 
         report_alignment(is_quick=arguments.quick)
         report_missed()
+        return
+    if arguments.why:
+        from why import report_why
+
+        with tempfile.TemporaryDirectory() as folder:
+            report_why(Path(folder))
         return
     if arguments.history:
         from history import report_history

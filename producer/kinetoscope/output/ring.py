@@ -8,6 +8,14 @@ A record has 40 bytes, little-endian: the CRC-32 of the rest, its kind, its numb
     1 step       its number, start and end in Unix ns
     2 memory     Unix ns, bytes of this process, bytes of the machine that are available
     3 processor  Unix ns, ns that this process has used, and how many of a million parts of the machine's were busy
+    4 allocator  Unix ns, bytes of the CUDA device that torch's allocator has given away, and that it has reserved
+    5 power      Unix ns, milliwatts of the device, and its temperature in thousandths of a degree Celsius
+    6 clock      Unix ns, MHz of the device's multiprocessors, and whether they are throttled
+    7 disk       Unix ns, bytes that the machine's disks have read, and written
+    8 network    Unix ns, bytes that the machine's network interfaces have received, and sent
+    9 marker     when a range began that was open at the last sample, in Unix ns; of the two others, all 16 bytes are
+                 UTF-8 of its name
+    10 name      the same of the next 16 bytes of the last marker's name
 
 Record n is in slot n modulo their number. One whose sum is wrong, as that which a kill interrupts, is skipped. Anyone
 who can write to the run's folder can write the file: each value is checked. This module imports nothing but the
@@ -30,11 +38,15 @@ from ..path_below import PathBelow
 from ..untrusted_files import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-STEP, MEMORY, PROCESSOR = "s", "m", "p"
-_NUMBER_OF_KIND = {STEP: 1, MEMORY: 2, PROCESSOR: 3}
+STEP, MEMORY, PROCESSOR, ALLOCATOR, POWER, CLOCK, DISK, NETWORK = "s", "m", "p", "a", "w", "f", "d", "n"
+_SAMPLES = (MEMORY, PROCESSOR, ALLOCATOR, POWER, CLOCK, DISK, NETWORK)
+_MARKER, _NAME = "marker", "name"
+_KINDS = (STEP, *_SAMPLES, _MARKER, _NAME)
+_NUMBER_OF_KIND = {kind: number for number, kind in enumerate(_KINDS, start=1)}
+_TEXT, _LONGEST_NAME = struct.Struct("<qq"), 48
 SLOTS = 1 << 14
 BYTES = 40 * SLOTS
 _SUM, _BODY = struct.Struct("<I"), struct.Struct("<IQqqq")
@@ -67,6 +79,13 @@ class Ring:
             start = number % SLOTS * _RECORD_BYTES
             self._memory[start : start + _RECORD_BYTES] = _SUM.pack(zlib.crc32(body)) + body
 
+    def add_marker(self, start_ns: int, name: str) -> None:
+        """Add a range of the program that is open, with the beginning of its name."""
+        text = name.encode("utf-8", "replace")[:_LONGEST_NAME]
+        for start in range(0, len(text) or 1, _TEXT.size):
+            part = text[start : start + _TEXT.size].ljust(_TEXT.size, b"\0")
+            self.add((_NAME if start else _MARKER, start_ns, *_TEXT.unpack(part)))
+
     def content(self) -> bytes:
         """Return all records; empty if this system has none."""
         return b"" if self._memory is None else _without_empty_slots(self._memory[:])
@@ -98,6 +117,9 @@ def ring_file(run: Path, rank: int) -> PathBelow:
     return PathBelow(run, ".work", f"rank{rank}.ring")
 
 
+Values = tuple[int, int, int]
+
+
 @dataclass(frozen=True)
 class LastMinutes:
     """The last steps and samples of a rank, in order.
@@ -106,11 +128,23 @@ class LastMinutes:
         steps: Number, start and end in Unix ns of each.
         memory: Unix ns, bytes of the process and available bytes of the machine, of each sample.
         processor: Unix ns, ns that the process has used, and millionths of the machine that were busy, of each sample.
+        allocator: Unix ns, and bytes of the device that torch's allocator has given away, and reserved.
+        power: Unix ns, milliwatts and thousandths of a degree Celsius of the device.
+        clock: Unix ns, MHz of the device, and 1 if it is throttled.
+        disk: Unix ns, and bytes that the machine's disks have read and written.
+        network: Unix ns, and bytes that the machine's interfaces have received and sent.
+        markers: Of each open range at each sample: when it began and when it was seen, in Unix ns, and its name.
     """
 
-    steps: tuple[tuple[int, int, int], ...] = ()
-    memory: tuple[tuple[int, int, int], ...] = ()
-    processor: tuple[tuple[int, int, int], ...] = ()
+    steps: tuple[Values, ...] = ()
+    memory: tuple[Values, ...] = ()
+    processor: tuple[Values, ...] = ()
+    allocator: tuple[Values, ...] = ()
+    power: tuple[Values, ...] = ()
+    clock: tuple[Values, ...] = ()
+    disk: tuple[Values, ...] = ()
+    network: tuple[Values, ...] = ()
+    markers: tuple[tuple[int, int, str], ...] = ()
 
 
 def last_minutes(run: Path, rank: int) -> LastMinutes | None:
@@ -119,11 +153,33 @@ def last_minutes(run: Path, rank: int) -> LastMinutes | None:
         content = read_plain(ring_file(run, rank), BYTES)
     except OSError:
         return None
-    by_kind: dict[int, list[tuple[int, int, int]]] = {number: [] for number in _NUMBER_OF_KIND.values()}
-    for _, kind, values in sorted(records(content)):
+    in_order = sorted(records(content))
+    by_kind: dict[int, list[Values]] = {_NUMBER_OF_KIND[kind]: [] for kind in (STEP, *_SAMPLES)}
+    for _, kind, values in in_order:
         if kind in by_kind and min(values) >= 0:
             by_kind[kind].append(values)
-    return LastMinutes(*map(tuple, by_kind.values()))
+    steps, memory, processor, allocator, power, clock, disk, network = map(tuple, by_kind.values())
+    markers = tuple(_markers(in_order))
+    return LastMinutes(steps, memory, processor, allocator, power, clock, disk, network, markers)
+
+
+def _markers(in_order: Iterable[tuple[int, int, Values]]) -> Iterator[tuple[int, int, str]]:
+    """Yield begin, sample's time and name of each marker; names of several records are put together."""
+    sampled_ns, marker = 0, None
+    for _, kind, (ns, *rest) in in_order:
+        if kind == _NUMBER_OF_KIND[_NAME] and marker is not None:
+            marker = (*marker[:2], marker[2] + _TEXT.pack(*rest))
+            continue
+        if marker is not None:
+            yield _marker(*marker)
+        marker = (ns, sampled_ns, _TEXT.pack(*rest)) if kind == _NUMBER_OF_KIND[_MARKER] and ns >= 0 else None
+        sampled_ns = ns if kind == _NUMBER_OF_KIND[MEMORY] else sampled_ns
+    if marker is not None:
+        yield _marker(*marker)
+
+
+def _marker(start_ns: int, sampled_ns: int, name: bytes) -> tuple[int, int, str]:
+    return start_ns, sampled_ns, name.rstrip(b"\0").decode("utf-8", "replace")
 
 
 def records(content: bytes) -> Iterator[tuple[int, int, tuple[int, int, int]]]:

@@ -93,6 +93,7 @@ class Supervisor:
         self._signal = SignalHandler(None if signal is None else request_signal(signal), self._on_request_signal)
         self._ring = Ring()
         self._hang_reports = HangReports(recording, self._usual_ns, self._journal.note, self._save_ring)
+        self._sampler = MinutesSampler(self._ring, log, self._is_stepping)
         self._hang_detector = HangDetector(self._hang_reports, current_step, self._usual_ns)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
@@ -133,6 +134,11 @@ class Supervisor:
     def _usual_ns(self) -> int | None:
         return self.triggers.pace.typical_ns
 
+    def _is_stepping(self) -> bool:
+        """Whether the current step lasts no longer than two usual ones."""
+        usual_ns = self._usual_ns()
+        return usual_ns is not None and time.time_ns() - self.step_start_ns <= 2 * usual_ns
+
     def begin(self, save: Callable[[str], None]) -> None:
         """Start.
 
@@ -144,7 +150,7 @@ class Supervisor:
             tasks = []
             if self._has_journal:
                 tasks.append(Task("Writing the journal", self._journal.write, 0.0))
-                tasks.append(Task("Sampling the machine", MinutesSampler(self._ring).sample, _SAMPLE_S))
+                tasks.append(Task("Sampling the machine", self._sampler.sample, _SAMPLE_S))
                 if self._hang_detector.is_on:
                     tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))
             if self._accepts_requests:

@@ -27,6 +27,14 @@ class MinutesRow:
         available_bytes: Of the machine's memory, in the last sample.
         cores: How many processors the process used on average between the last two samples; None without these.
         busy_share: Which share of the machine's processors was busy then.
+        device_bytes: What torch's allocator had reserved on the device, in the last sample; None without one.
+        power_w: What the device took then.
+        temperature_c: How hot it was.
+        clock_mhz: How fast its multiprocessors ran.
+        is_throttled: Whether they were slowed down.
+        disk_bytes_per_s: What the machine's disks read and wrote, between the last two samples.
+        network_bytes_per_s: What its network interfaces received and sent.
+        markers: The ranges of the program that were open in the last sample.
     """
 
     rank: int
@@ -39,6 +47,14 @@ class MinutesRow:
     available_bytes: int | None = None
     cores: float | None = None
     busy_share: float | None = None
+    device_bytes: int | None = None
+    power_w: float | None = None
+    temperature_c: float | None = None
+    clock_mhz: int | None = None
+    is_throttled: bool | None = None
+    disk_bytes_per_s: float | None = None
+    network_bytes_per_s: float | None = None
+    markers: tuple[str, ...] = ()
 
 
 def minutes_rows(minutes: Mapping[int, LastMinutes]) -> list[MinutesRow]:
@@ -61,7 +77,28 @@ def _row(rank: int, last: LastMinutes) -> MinutesRow:
         available_bytes=memory[2] if memory else None,
         cores=_cores(last.processor),
         busy_share=last.processor[-1][2] / 1e6 if len(last.processor) > 1 else None,
+        device_bytes=last.allocator[-1][2] if last.allocator else None,
+        power_w=last.power[-1][1] / 1e3 if last.power else None,
+        temperature_c=last.power[-1][2] / 1e3 if last.power else None,
+        clock_mhz=last.clock[-1][1] if last.clock else None,
+        is_throttled=bool(last.clock[-1][2]) if last.clock else None,
+        disk_bytes_per_s=_rate(last.disk),
+        network_bytes_per_s=_rate(last.network),
+        markers=_open_markers(last),
     )
+
+
+def _rate(samples: Sequence[Sample]) -> float | None:
+    """Bytes per second in both directions, between the last two samples; None without these, or after a reset."""
+    if len(samples) < 2 or samples[-1][0] <= samples[-2][0]:
+        return None
+    growth = sum(samples[-1][1:]) - sum(samples[-2][1:])
+    return None if growth < 0 else growth * 1e9 / (samples[-1][0] - samples[-2][0])
+
+
+def _open_markers(last: LastMinutes) -> tuple[str, ...]:
+    sampled_ns = last.memory[-1][0] if last.memory else 0
+    return tuple(name for _, seen_ns, name in last.markers if seen_ns == sampled_ns)
 
 
 def _cores(samples: Sequence[Sample]) -> float | None:

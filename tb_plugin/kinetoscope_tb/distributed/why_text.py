@@ -16,8 +16,26 @@ from .why import CANNOT_TELL, CULPRIT, NOTHING_OPEN, SLOW_WORK, STOPPED_FROM_OUT
 
 EXIT_STATUS = {NOTHING_OPEN: 0, SLOW_WORK: 0, STOPPED_FROM_OUTSIDE: 0, CULPRIT: 2, CANNOT_TELL: 3}
 _LONGEST_EXCEPTION = 60
+_TEXTS = ("last steps", "markers")
 _NUMBERS = ("rank", "steps", "saved")
-_DISPENSABLE = ("saved", "exception", "in", "line", "memory", "grown", "available", "cores", "busy")
+_DISPENSABLE = (
+    "saved",
+    "exception",
+    "in",
+    "line",
+    "memory",
+    "grown",
+    "available",
+    "cores",
+    "busy",
+    "device memory",
+    "power",
+    "temperature",
+    "clock",
+    "disk",
+    "network",
+    "markers",
+)
 
 
 def values(answer: Answer) -> dict[str, Any]:
@@ -92,8 +110,25 @@ def minutes_columns(table: Sequence[MinutesRow]) -> list[TextColumn]:
         "available": [_size(row.available_bytes) for row in table],
         "cores": [MISSING if row.cores is None else f"{row.cores:.1f}" for row in table],
         "busy": [MISSING if row.busy_share is None else percent(row.busy_share) for row in table],
+        "device memory": [_size(row.device_bytes) for row in table],
+        "power": [MISSING if row.power_w is None else f"{row.power_w:.0f} W" for row in table],
+        "temperature": [MISSING if row.temperature_c is None else f"{row.temperature_c:.0f} °C" for row in table],
+        "clock": [_clock(row) for row in table],
+        "disk": [_byte_rate(row.disk_bytes_per_s) for row in table],
+        "network": [_byte_rate(row.network_bytes_per_s) for row in table],
+        "markers": [visible(", ".join(row.markers)) or MISSING for row in table],
     }
-    return _useful_columns([TextColumn(name, cells, name != "last steps") for name, cells in cells_of.items()])
+    return _useful_columns([TextColumn(name, cells, name not in _TEXTS) for name, cells in cells_of.items()])
+
+
+def _clock(row: MinutesRow) -> str:
+    if row.clock_mhz is None:
+        return MISSING
+    return f"{row.clock_mhz} MHz{' (throttled)' if row.is_throttled else ''}"
+
+
+def _byte_rate(bytes_per_s: float | None) -> str:
+    return MISSING if bytes_per_s is None else f"{memory_size(round(bytes_per_s))}/s"
 
 
 def _size(count: int | None) -> str:

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from kinetoscope import Tracer, on_request
+from kinetoscope.events import EventLog
 from kinetoscope.output.ring import (
     BYTES,
     MEMORY,
@@ -39,10 +40,10 @@ def saved(run, content):
 def test_steps_and_samples_are_read_in_their_order(ring, tmp_path):
     for number in range(3):
         ring.add(("s", number, 10 * number, 10 * number + 9, 9, None, None))
-    MinutesSampler(ring).sample()
+    MinutesSampler(ring, EventLog(), lambda: False).sample()
     content = ring.content()
     assert content == content_of(ring.descriptor)
-    assert len(content) == 5 * 40
+    assert len(content) == 7 * 40
     minutes = saved(tmp_path, content)
     assert minutes.steps == ((0, 0, 9), (1, 10, 19), (2, 20, 29))
     ((_, resident, available),), ((_, used_ns, millionths),) = minutes.memory, minutes.processor
@@ -68,6 +69,17 @@ def test_a_record_that_is_torn_or_was_never_written_is_skipped(ring, tmp_path):
     assert [step[0] for step in saved(tmp_path, content[:-7]).steps] == [0, 2, 3]
     moved = content[80:120] + content[:40]  # in the slots of others
     assert list(records(bytes(moved))) == []
+
+
+def test_names_of_markers_take_as_many_records_as_they_need(ring, tmp_path):
+    ring.add((MEMORY, 9, 2, 3))
+    for name in ("load", "save_checkpoint_é", "x" * 60, ""):
+        ring.add_marker(5, name)
+    names = [name for _, _, name in saved(tmp_path, ring.content()).markers]
+    assert names == ["load", "save_checkpoint_é", "x" * 48, ""]
+    assert {marker[:2] for marker in saved(tmp_path, ring.content()).markers} == {(5, 9)}
+    alone = ring.content()[-40:]
+    assert saved(tmp_path, bytes(40 * 7) + alone).markers[-1:] == ((5, 0, ""),)
 
 
 def test_values_that_no_recorder_writes_are_left_out(ring, tmp_path):
