@@ -51,7 +51,8 @@ def test_an_old_address_opens_its_entry_and_tab(app: App, old: dict[str, str], e
 
 def test_the_panel_lists_what_the_trace_has_and_folds_the_rest(app: App):
     page = app.open("overview", run="cpu_only")
-    assert panel(page) == ["Overview", "Timeline", "Critical path", "Operators", "Annotations", "Trace health"]
+    entries = ["Overview", "Timeline", "Critical path", "Operators", "Annotations", "Trace health"]
+    assert panel(page) == [*entries, "History"]  # of the logdir's many runs
     nav = page.get_by_role("navigation", name="Views")
     nav.get_by_text("Not in this trace (").click()
     folded = nav.locator(".absent li")
