@@ -8,10 +8,12 @@ import { readableName } from "../format/readable_names.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
+import { cutName } from "../ui/measure.ts";
 import { Legend, StackedBar } from "./stacked_bar.tsx";
 import { timePart } from "./time_parts.ts";
 
 const MOST = 8;
+const NAME = 200; // pixels
 
 /** The ranges that are first in the table; a click opens the row. */
 export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: PictureOf<"range_bars"> }) {
@@ -43,7 +45,7 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
             data-tip={name}
             onClick={() => scope.go({ row: String(row) }, "push")}
           >
-            {name}
+            {cutName(name, NAME)}
           </button>
           <div>
             {lines.filter(({ whole }) => whole > 0).map(({ parts, whole }, line) => (
