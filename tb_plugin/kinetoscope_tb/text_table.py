@@ -7,8 +7,6 @@ import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
-
 from .names.text import DIGITS, MOST_DIGITS, few_digits, percent_number, visible
 
 if TYPE_CHECKING:
@@ -72,6 +70,8 @@ class TextColumn:
     @property
     def width(self) -> int:
         """The width of the widest cell, in characters of a terminal."""
+        from rich.cells import cell_len  # for terminals alone
+
         return max(map(cell_len, [self.header, *self.aligned_cells]))
 
     @property

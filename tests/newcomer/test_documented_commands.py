@@ -60,7 +60,7 @@ PROMISED = {  # what a command prints beside the rows of a view
         "server": "mixed 26 624 tokens/s",
     },
     "prune": dict.fromkeys(KINDS, r"(Would remove|Removed) 0 windows, 0 B; .* stay\."),
-    "compare": dict.fromkeys(KINDS, r"(The (average|typical) step.*: .* \+?0\.0 %|er step: |nothing to compare)"),
+    "compare": dict.fromkeys(KINDS, r"(The (average|typical) step.*: .* \+?0 %|er step: |nothing to compare)"),
     "views": {"gpu": "overview Overview"},
     "event": {"gpu": r'"name": "'},
     "check": {"gpu": r"rank0", "cpu": r"rank0"},
@@ -178,7 +178,7 @@ def promises(home: Home, words: list[str]) -> str:
     if words[1:] == ["summary", "snapshot.pickle"]:
         return "Memory grows with each step, until the request of"
     if words[1:4] == ["compare", "before.pickle", "after.pickle"]:
-        return r"Alive: 77\.56 GiB → 77\.56 GiB\."
+        return r"Alive: 77\.6 GiB → 77\.6 GiB\."
     if words[1] != "view":
         return PROMISED[words[1]].get(home.kind, "")
     try:

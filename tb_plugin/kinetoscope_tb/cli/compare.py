@@ -21,7 +21,7 @@ from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_snapshot_alone
 from ..names.text import few_digits, memory_size, signed_percent, visible
-from ..text_table import MISSING, TextColumn, text_column, text_columns
+from ..text_table import MISSING, TextColumn, display_order, text_column, text_columns
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
 from ..web.json_text import json_text
@@ -111,7 +111,8 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
         settings = _settings(options["settings"])
         if view_id is None and all(has_snapshot_alone(side.trace) for side in sides):
             is_of_all, view, settings = False, EVERY_VIEW[OF_SNAPSHOTS], AT_THE_END | settings
-        if is_of_all and ((settings and view_id != ROWS_ID) or columns):
+        is_of_steps = view_id in (STEP_DIFFERENCE, ROWS_ID)
+        if is_of_all and ((settings and view_id != ROWS_ID) or (columns and not is_of_steps)):
             raise BadParameter("--columns and --set need a view: pass --view, such as --view operators.")
         arguments = view.arguments({} if is_of_all else settings)
         verdicts = _verdicts(rules, EVERY_VIEW, sides, options)
@@ -119,9 +120,9 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
             traces = [side.trace for side in sides]
             labels = labels_of_kernels(*traces)
             if view_id == STEP_DIFFERENCE:
-                _print_step_difference(compute_step_difference(*traces), verdicts, form, labels)
+                _print_step_difference(compute_step_difference(*traces), verdicts, form, columns, labels)
             elif view_id == ROWS_ID:
-                _print_rows_of_terms(compute_step_difference(*traces), settings, verdicts, form, labels)
+                _print_rows_of_terms(compute_step_difference(*traces), settings, verdicts, form, columns, labels)
             else:
                 _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels)
         else:
@@ -274,7 +275,7 @@ def _print_changes(result: ChangeList, verdicts: Sequence[Verdict], form: str, l
 
 
 def _print_step_difference(
-    result: Difference, verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+    result: Difference, verdicts: Sequence[Verdict], form: str, names: Sequence[str], labels: Mapping[str, str]
 ) -> None:
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
@@ -284,13 +285,32 @@ def _print_step_difference(
         click.echo(encode.csv(result.frame), nl=False)
     else:
         click.echo(f"{result.headline}\n{result.coverage}")
-        print_table(_with_values(text_columns(StepDifference.columns, result.frame, labels)))
+        _print_terms(StepDifference, result.frame, names, labels)
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 
 
+def _print_terms(
+    table: type[StepDifference | StepDifferenceRows],
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    labels: Mapping[str, str],
+) -> None:
+    """The rows with the columns that are asked for; by default all with a value."""
+    if unknown := [name for name in names if name not in frame.columns]:
+        raise BadParameter(f"--columns: there is no {unknown[0]!r}; choose some of {', '.join(frame.columns)}.")
+    shown = [column for column in table.columns if not names or column.name in (*table.key, *names)]
+    texts = text_columns(shown, frame, labels)
+    print_table(_with_values(display_order(texts, [column.name for column in shown], table.weight)))
+
+
 def _print_rows_of_terms(
-    result: Difference, term: Mapping[str, str], verdicts: Sequence[Verdict], form: str, labels: Mapping[str, str]
+    result: Difference,
+    term: Mapping[str, str],
+    verdicts: Sequence[Verdict],
+    form: str,
+    names: Sequence[str],
+    labels: Mapping[str, str],
 ) -> None:
     if form == "json":
         verdict_values = {"rules": [_verdict_json(verdict) for verdict in verdicts]} if verdicts else {}
@@ -301,7 +321,7 @@ def _print_rows_of_terms(
         click.echo(encode.csv(rows), nl=False)
     else:
         click.echo(result.headline)
-        print_table(_with_values(text_columns(StepDifferenceRows.columns, rows, labels)))
+        _print_terms(StepDifferenceRows, rows, names, labels)
     for verdict in verdicts:
         click.echo("\n".join(visible(line) for line in _lines(verdict)), err=form == "csv")
 

@@ -145,6 +145,8 @@ def test_a_trace_has_metadata_about_its_recording(tmp_path):
         "dropped": 0,
         "double_steps": 0,
         "clock": None,
+        "cluster": {},
+        "why": None,
         "mesh": {},
         "ranks": None,
     }
