@@ -172,12 +172,20 @@ class Spool:
 
     def put(self, job: Job) -> None:
         """Write a job, or its new state."""
-        write_json(self.folder / f"{job.number:04d}.json", asdict(job))
+        write_json(self._job_file(job), asdict(job))
+
+    def update(self, job: Job) -> None:
+        """Write the new state of a job, unless it is gone: the spool was removed, and may be another process's now."""
+        if self._job_file(job).exists():
+            self.put(job)
 
     def remove(self, job: Job) -> None:
         """Remove a job with its files."""
-        for path in (self.folder / f"{job.number:04d}.json", Path(job.raw), self.program_events_file(job.number)):
+        for path in (self._job_file(job), Path(job.raw), self.program_events_file(job.number)):
             path.unlink(missing_ok=True)
+
+    def _job_file(self, job: Job) -> Path:
+        return self.folder / f"{job.number:04d}.json"
 
     def jobs(self) -> list[Job]:
         """Return the remaining jobs, oldest first, without refused ones."""

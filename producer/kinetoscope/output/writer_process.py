@@ -173,7 +173,7 @@ class SpoolWriter:
             status = os.fstat(file.stream.fileno())
             job.complete = {"name": file.name, "inode": status.st_ino, "bytes": status.st_size, "problem": problem}
             with contextlib.suppress(OSError):  # the disk is full, but has the trace
-                self._spool.put(job)
+                self._spool.update(job)
 
         options: dict[str, Any] = {"owner": self._spool.folder.name, "overwrite": job.overwrite}
         if job.kind == SNAPSHOT:

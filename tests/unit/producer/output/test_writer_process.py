@@ -373,6 +373,22 @@ def test_a_file_that_took_the_name_of_an_unpublished_trace_stays(spool, put, tmp
     assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz", "rank0~2.3.pt.trace.json.gz"]
 
 
+def test_a_writer_process_puts_nothing_into_the_spool_that_took_the_place_of_its_own(spool, put, tmp_path, monkeypatch):
+    def commit(*args, **keywords):
+        (spool.folder / "0000.json").unlink()
+        return commit_trace(*args, **keywords)
+
+    put(0)
+    commit_trace = writer_process.commit_trace
+    monkeypatch.setattr(writer_process, "commit_trace", commit)
+    monkeypatch.setattr(Spool, "remove", lambda *_: None)
+    work = SpoolWriter(spool)
+    work._windows[0] = writer_process.new_window(spool.jobs()[0])
+    work._run_job(spool.jobs()[0])
+    assert traces(tmp_path) == ["rank0.3.pt.trace.json.gz"]
+    assert spool.jobs() == []
+
+
 @pytest.mark.parametrize("complete", [3, {}, {"name": "x", "inode": -1, "bytes": 0, "problem": ""}])
 def test_a_job_with_an_odd_complete_file_is_refused(spool, put, complete):
     put(0, complete=complete)
