@@ -96,7 +96,7 @@ def test_a_run_of_one_worker_has_no_other_ranks(tmp_path: Path):
 def test_eight_real_ranks():
     server = Server(FOLDER / "runs" / "dlrm_8gpu_nccl")
     answer = server.about("ranks", "operators", name="aten::copy_")
-    assert answer["text"] == "Rank 1 takes longest: 7.94 ms, 2.10 × the median of 8 ranks."
+    assert answer["text"] == "Rank 1 takes longest: 7.94 ms, 2.1 × the median of 8 ranks."
     assert (len(answer["ranks"]), answer["ranks"][-1]["text"]) == (8, "rank 7")
 
 
