@@ -143,7 +143,7 @@ def test_the_command_line_uses_the_cache_too(cache, trace, capsys):
     assert kinetoscope(capsys, *view) == read
     listed = json.loads(kinetoscope(capsys, "cache", "--format", "json"))
     assert (listed["folder"], [kept["path"] for kept in listed["traces"]]) == (str(cache.folder), [str(trace)])
-    assert f"1 trace, {listed['traces'][0]['bytes'] / 1e3:.1f} kB of at most" in kinetoscope(capsys, "cache")
+    assert f"1 trace, {listed['traces'][0]['bytes'] / 1e3:.0f} kB of at most" in kinetoscope(capsys, "cache")
     assert "freed" in kinetoscope(capsys, "cache", "--clear")
     assert json.loads(kinetoscope(capsys, "cache", "--format", "json"))["traces"] == []
 
