@@ -15,8 +15,8 @@ from kinetoscope_tb.reader import read
 from support.build import TraceBuilder
 from support.snapshots import Allocator, frames_of
 
-PACKAGES = "/home/secret/venv/lib/python3.11/site-packages"
-STACK = f"{PACKAGES}/torch/nn/modules/linear.py(125): forward;/home/secret/secret.py(7): a_secret"
+PACKAGES = "/home/me/secret/venv/lib/python3.11/site-packages"
+STACK = f"{PACKAGES}/torch/nn/modules/linear.py(125): forward;/home/me/secret/secret.py(7): a_secret"
 
 
 def recording(rank: int) -> TraceBuilder:
@@ -28,12 +28,14 @@ def recording(rank: int) -> TraceBuilder:
         "torch_version": "2.13.0",
     }
     about |= {"markers": {"secret range": {}}, "counters": {"secret/s": {"unit": "bytes"}}}
-    trace = TraceBuilder(kinetoscope=about, host_name="secret-host", traceName="/home/secret/trace", customer="secret")
+    trace = TraceBuilder(
+        kinetoscope=about, host_name="secret-host", traceName="/home/me/secret/trace", customer="secret"
+    )
     for number in range(4):
         at = number * 10_000
         trace.step(number, at, 10_000).annotation("secret range", at + 100, 9_000)
         trace.op("aten::mm", at + 200, 900, **{"Call stack": STACK}).op("secret::op", at + 2_000, 900 + 4_000 * rank)
-        trace.python("/home/secret/job/secret.py(12): load_secret", at + 100, 9_000)
+        trace.python("/home/me/secret/job/secret.py(12): load_secret", at + 100, 9_000)
         trace.module("SecretNet", at + 150, 8_000).python("torch/nn/functional.py(9): linear", at + 300, 100)
         trace.python("<built-in method read of secret_io.Secret object at 0x7f>", at + 3_000, 100)
         trace.launch(at + 350, 20, number + 1).kernel("gemm", at + 400, 600, number + 1)
@@ -89,20 +91,20 @@ def test_the_same_name_has_the_same_pseudonym_and_what_is_public_stays():
         names.operator("secret::op"),
     }
     assert set(trace.python_calls["name"].cast(str)) == {
-        names.frame("/home/secret/job/secret.py(12): load_secret"),
+        names.frame("/home/me/secret/job/secret.py(12): load_secret"),
         "nn.Module: Module_1",
         "torch/nn/functional.py(9): linear",
         names.frame("<built-in method read of secret_io.Secret object at 0x7f>"),
     }
     assert set(trace.host_events["call_stack"].drop_nulls().cast(str)) == {
-        f"torch/nn/modules/linear.py(125): forward;{names.frame('/home/secret/secret.py(7): a_secret')}"
+        f"torch/nn/modules/linear.py(125): forward;{names.frame('/home/me/secret/secret.py(7): a_secret')}"
     }
 
 
 def test_a_memory_snapshot_has_neither_files_nor_annotations_of_the_owner(kinetoscope, tmp_path):
     allocator = Allocator()
     allocator.allocate(
-        1 << 20, frames_of("/home/secret/secret.py:3:a_secret", "/x/site-packages/torch/optim/adam.py:2:step")
+        1 << 20, frames_of("/home/me/secret/secret.py:3:a_secret", "/x/site-packages/torch/optim/adam.py:2:step")
     )
     path = tmp_path / "secret.pickle"
     path.write_bytes(pickle.dumps(allocator.snapshot()))

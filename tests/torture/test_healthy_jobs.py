@@ -15,6 +15,7 @@ LONG_WORK = {"compiles": "compiling", "saves": "saving a checkpoint", "evaluates
 """What rank 1 does for longer than the limit, by scenario."""
 SHORT_WORK = ("loads", "first_step", "accumulates", "writes", "grows", "pauses", "warms_caches")
 """Scenarios that are slow, but not for so long."""
+LIMIT_S = 600  # twenty processes may have two cores, next to other tests
 NAMES = (*LONG_WORK, *SHORT_WORK)
 
 
@@ -43,7 +44,7 @@ def answers(tmp_path_factory):
         return [name for name in NAMES if not said[name] or said[name][-1][1]["kind"] != "ended"]
 
     try:
-        wait_for(ask, is_right=lambda running: not running, unless=lambda: process.poll() is not None, pause_s=0.5)
+        wait_for(ask, LIMIT_S, is_right=lambda names: not names, unless=lambda: process.poll() is not None, pause_s=0.5)
         yield folder, said
     finally:
         (folder / "stop").touch()
