@@ -83,9 +83,10 @@ def _no_dump(verdict: Verdict, operation: Operation) -> str:
     return f"{who} left no dump, and all others wait: {ranks_title([operation.rank])} in {full_title(operation)}."
 
 
-def _not_yet(verdict: Verdict, operation: Operation) -> str:
+def _not_yet(verdict: Verdict, operation: Operation | None) -> str:
     who, verb = ranks_title(verdict.ranks), "has" if len(verdict.ranks) == 1 else "have"
-    return f"{who} {verb} written no report of this step yet, while others wait in {full_title(operation)}: ask again."
+    waits = f", while others wait in {full_title(operation)}" if operation else ""
+    return f"{who} {verb} written no report of this step yet{waits}: ask again."
 
 
 def _ring(verdict: Verdict, operation: Operation) -> str:
@@ -130,6 +131,8 @@ def _waiters(verdict: Verdict) -> str:
 
 
 def _without_operation(verdict: Verdict) -> str:
+    if verdict.kind == "not yet":
+        return _not_yet(verdict, None)
     if verdict.kind == "went on":
         return f"no rank waits any more: {ranks_title(verdict.ranks)} completed the step that lasted long."
     if verdict.graph.job.outdated:

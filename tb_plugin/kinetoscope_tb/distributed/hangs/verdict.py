@@ -148,6 +148,8 @@ def _without_a_culprit(graph: WaitGraph) -> Verdict:
     job = graph.job
     if not graph.waits:
         unknown_ranks = tuple(sorted({*job.outdated, *job.lost, *job.silent}))
+        if unknown_ranks and job.pending.issuperset(unknown_ranks):
+            return Verdict(CANNOT_TELL, "not yet", graph, unknown_ranks)
         return Verdict(CANNOT_TELL if unknown_ranks else NOTHING_OPEN, "nothing open", graph, unknown_ranks)
     first = min((w for waits in graph.waits.values() for w in waits), key=lambda wait: wait.operation.created_ns)
     kind = "all there" if first.operation.group.is_exact or first.operation.is_p2p else "members"
