@@ -24,10 +24,12 @@ RANK = int(os.environ["RANK"])
 STEPS, AFTER_S = 12, 6
 SLOW_S = AFTER_S / 3
 SLOW_STEP = 6
+LONGEST_S = 60  # then the job goes on, whoever asked
 
 
 def wait_until_asked(name):
-    while not (FOLDER / f"{name}.asked").exists():
+    end = time.monotonic() + LONGEST_S
+    while not (FOLDER / f"{name}.asked").exists() and time.monotonic() < end:
         time.sleep(0.05)
 
 

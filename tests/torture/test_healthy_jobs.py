@@ -15,7 +15,7 @@ LONG_WORK = {"compiles": "compiling", "saves": "saving a checkpoint", "evaluates
 """What rank 1 does for longer than the limit, by scenario."""
 SHORT_WORK = ("loads", "first_step", "accumulates", "writes", "grows", "pauses", "warms_caches")
 """Scenarios that are slow, but not for so long."""
-LIMIT_S = 600  # twenty processes may have two cores, next to other tests
+LIMIT_S = 300  # twenty processes may have two cores, next to other tests
 NAMES = (*LONG_WORK, *SHORT_WORK)
 
 
