@@ -297,11 +297,11 @@ def _print_terms(
     labels: Mapping[str, str],
 ) -> None:
     """The rows with the columns that are asked for; by default all with a value."""
-    if unknown := [name for name in names if name not in frame.columns]:
-        raise BadParameter(f"--columns: there is no {unknown[0]!r}; choose some of {', '.join(frame.columns)}.")
-    shown = [column for column in table.columns if not names or column.name in (*table.key, *names)]
-    texts = text_columns(shown, frame, labels)
-    print_table(_with_values(display_order(texts, [column.name for column in shown], table.weight)))
+    if unknown_names := [name for name in names if name not in frame.columns]:
+        raise BadParameter(f"--columns: there is no {unknown_names[0]!r}; choose some of {', '.join(frame.columns)}.")
+    columns = [column for column in table.columns if not names or column.name in (*table.key, *names)]
+    texts = text_columns(columns, frame, labels)
+    print_table(_with_values(display_order(texts, [column.name for column in columns], table.weight)))
 
 
 def _print_rows_of_terms(
