@@ -219,7 +219,7 @@ def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] =
 
 
 def _decimals(kind: str, largest: float) -> int:
-    """Of a column: smaller values have a little more than the largest; points in time are told apart by their last."""
+    """Of a column: smaller values have a little more than the largest; points in time differ in their last."""
     decimals = 2 if largest < 10 else 1 if largest < 100 else 0
     return decimals + (1 if kind == "instant" else _SMALLER)
 

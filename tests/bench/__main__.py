@@ -4,7 +4,7 @@
     make bench ARGS="--megabytes 340 --rounds 3"    one size
     make bench ARGS="--without-peers"               a few minutes
     make bench ARGS="--first"                       first content after installation, memory after thirty traces, nothing else
-    make bench ARGS="--open"                        from the command to the first picture, beside vizviewer and TensorBoard
+    make bench ARGS="--open"                        from the command to the first picture, next to vizviewer and TensorBoard
     make bench ARGS="--ranks"                       runs of many ranks, nothing else; some three minutes
     make bench ARGS="--priorities"                  a warm view during background work, nothing else
     make bench ARGS="--graphs"                      recordings of replayed graphs, nothing else; a minute

@@ -69,7 +69,7 @@ def test_nothing_of_the_owner_is_left_in_the_report_of_a_run_and_every_number_is
     hidden, shown = tmp_path / "a.html", tmp_path / "b.html"
     status, _, said = kinetoscope("report", str(folder), str(hidden), "--all", "--anonymous")
     assert status == 0
-    assert "Kept: times, numbers, shapes" in said
+    assert "These stay: times, numbers, shapes" in said
     assert kinetoscope("report", str(folder), str(shown), "--all")[0] == 0
     texts = [json.dumps(content(path), ensure_ascii=False) for path in (hidden, shown)]
     assert len(re.findall("secret", texts[1], re.IGNORECASE)) > 100

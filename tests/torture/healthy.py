@@ -24,7 +24,7 @@ RANK = int(os.environ["RANK"])
 STEPS, AFTER_S = 12, 6
 SLOW_S = AFTER_S / 3
 SLOW_STEP = 6
-LONGEST_S = 60  # then the job goes on, whoever asked
+LONGEST_S = 60  # then the job goes on, even if nobody asked
 
 
 def wait_until_asked(name):

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     Recordings = Iterable[tuple[TraceFile, Trace | KinetoscopeError]]
 
-KEPT = (
+WHAT_STAYS = (
     "Replaced, the same name by the same one: names of files, functions, modules, ranges, threads, counters, runs, "
-    "hosts and users. Kept: times, numbers, shapes, versions, keys of metadata, names of operators, kernels, devices "
-    "and process groups, and those that public packages give. Read it before you send it."
+    "hosts and users. These stay: times, numbers, shapes, versions, keys of metadata, names of operators, kernels, "
+    "devices and process groups, and those that public packages give. Read it before you send it."
 )
 
 
 class AnonymousRun:
-    """Each recording of a run, read anew whenever it is asked for.
+    """Each recording of a run, read again each time it is asked for.
 
     Args:
         recordings: Reads the recordings, one at a time.

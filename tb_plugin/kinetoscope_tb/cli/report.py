@@ -47,11 +47,11 @@ def _write(
     recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not every)
     ranks: Callable[[TraceFile, str], Ranks] = partial(side_by_side, listing)
     if anonymous:
-        from .anonymous_run import KEPT, AnonymousRun  # modules for many ranks, which few reports need
+        from .anonymous_run import WHAT_STAYS, AnonymousRun  # modules for many ranks, which few reports need
 
         anonymous_run = AnonymousRun(recordings)
         recordings, ranks = anonymous_run.recordings, anonymous_run.ranks
-        click.echo(KEPT, err=True)
+        click.echo(WHAT_STAYS, err=True)
     text = report_page(recordings(), len(files), EVERY_VIEW if is_run else VIEWS, rows, ranks if is_run else None)
     content = text.encode()
     with saved(out) as file:
@@ -92,7 +92,7 @@ report = click.Command(
         click.Option(
             ["--anonymous"],
             is_flag=True,
-            help="Replace names of files, functions, modules, ranges, threads, runs, hosts, users; say what is kept.",
+            help="Replace names of files, functions, modules, ranges, threads, runs, hosts, users; say what stays.",
         ),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.

@@ -1,7 +1,7 @@
 """How long the host takes for a step while no device holds it up: in the long run, no step is shorter.
 
-A recording is short. Where the host is ahead of the device when it begins, the host could launch the recorded steps
-later than it did, so their simulation doesn't show that it would fall behind in the steps after them.
+A recording is short. If the host is ahead of the device when it begins, a simulation with a faster device doesn't show
+that the device would catch up, and then wait for the host in each step.
 
 Recording slows the host: on an H100, recorded steps that wait for it took 1.4 to 1.8 times as long
 (`samples/h100_pairs`). A saving is an upper bound, so where nothing says how long a step takes without the profiler,

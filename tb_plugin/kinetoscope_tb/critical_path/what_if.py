@@ -6,8 +6,8 @@ it holds back in the long run. Nothing else changes: the same work runs in the s
 streams, and waits for the same things. So other paths become critical by themselves, and shortening work that is hidden
 behind other work saves nothing. Nodes before the first step's start keep their times, so no step ends later.
 
-The host may be steps ahead of the device when the recording begins. Without the work of the device, it would be as long
-as the recorded steps before it is the bound. So on average no step is shorter than the host's own time for it.
+The host may be steps ahead of the device when the recording begins, and a recording ends before the device has caught
+up. So on average no step gets shorter than what the host needs for it (host_pace.py).
 """
 
 from __future__ import annotations

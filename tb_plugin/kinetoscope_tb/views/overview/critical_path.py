@@ -53,7 +53,8 @@ class CriticalPath(Table):
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time. The steps are "
         "simulated one after the other, including paths that become critical instead, so work that is partly hidden in "
-        "one step counts by what it delays in later ones.",
+        "one step counts by what it delays in later ones. On average, no step gets shorter than the host takes to "
+        "launch it: half of its recorded time, or the usual step without the profiler if that is known.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 

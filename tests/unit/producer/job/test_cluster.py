@@ -9,7 +9,7 @@ from kinetoscope.output.metadata import process_facts
 
 ARRAY = {"SLURM_JOB_ID": "1003", "SLURM_JOB_NAME": "sweep", "SLURM_ARRAY_JOB_ID": "1000", "SLURM_ARRAY_TASK_ID": "3"}
 IN_POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "train-worker-0"}
-TOLD = {"POD_NAME": "train-0", "POD_NAMESPACE": "ml", "NODE_NAME": "gpu-7"}
+BY_DOWNWARD_API = {"POD_NAME": "train-0", "POD_NAMESPACE": "ml", "NODE_NAME": "gpu-7"}
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +28,8 @@ def namespace(tmp_path, monkeypatch):
         (ARRAY, {"slurm_job": "1000_3"}),
         ({"RAY_JOB_ID": "02000000"}, {"ray_job": "02000000"}),
         (IN_POD, {"pod": "train-worker-0"}),
-        ({**IN_POD, **TOLD}, {"pod": "train-0", "namespace": "ml", "node": "gpu-7"}),
-        (TOLD, {"pod": "train-0", "namespace": "ml", "node": "gpu-7"}),
+        ({**IN_POD, **BY_DOWNWARD_API}, {"pod": "train-0", "namespace": "ml", "node": "gpu-7"}),
+        (BY_DOWNWARD_API, {"pod": "train-0", "namespace": "ml", "node": "gpu-7"}),
         ({"HOSTNAME": "laptop"}, {}),
         ({"RAY_JOB_ID": "x" * 999}, {"ray_job": "x" * 253}),
     ],
