@@ -177,3 +177,25 @@ def test_a_rank_that_lives_is_not_named_before_it_could_write(changes, kind, cul
     answer = judged(without=(CULPRIT_RANK,), statuses=statuses)
     assert (answer.kind, answer.culprits) == (kind, culprits)
     assert (kind == "not yet") == sentence(answer).endswith(": ask again.")
+
+
+def test_as_long_as_one_rank_can_still_write_nobody_is_named():
+    late, gone = CULPRIT_RANK, CULPRIT_RANK + 1
+    statuses = [status(rank) for rank in RANKS]
+    for item in statuses:
+        vars(item).update({"written_ns": BEGAN_NS + 141 * 10**9, "age_s": 6.0 if item.rank == gone else 2.0})
+    answer = judged(without=(late, gone), statuses=statuses)
+    assert (answer.outcome, answer.kind, answer.ranks) == (CANNOT_TELL, "not yet", (late,))
+    assert sentence(answer).startswith(f"Cannot tell: rank {late} has written no report of this step yet, ")
+    vars(statuses[late]).update({"age_s": 6.0})
+    assert judged(without=(late, gone), statuses=statuses).ranks == (late, gone)
+
+
+def test_a_rank_that_can_still_write_is_waited_for_where_nothing_is_open():
+    statuses = [status(0), status(1)]
+    for item in statuses:
+        vars(item).update({"written_ns": BEGAN_NS + 141 * 10**9})
+    dump = parse_dump({"version": "2.10", "entries": [], KEY: report(0, world_size=2)}, 0, "")
+    answer = verdict(DumpFolder((dump,), (), tuple(statuses)))
+    assert (answer.outcome, answer.kind, answer.ranks) == (CANNOT_TELL, "not yet", (1,))
+    assert sentence(answer) == "Cannot tell: rank 1 has written no report of this step yet: ask again."

@@ -115,8 +115,8 @@ def _without_dump(graph: WaitGraph) -> Verdict | None:
     if not suspects:
         return Verdict(CANNOT_TELL, "ring", graph, graph.unclear, graph.closest_wait(set(graph.unclear)))
     job, wait = graph.job, graph.closest_wait(set(suspects))
-    if job.pending.issuperset(suspects):
-        return Verdict(CANNOT_TELL, "not yet", graph, suspects, wait)
+    if late := tuple(rank for rank in suspects if rank in job.pending):
+        return Verdict(CANNOT_TELL, "not yet", graph, late, wait)
     if job.silent.issuperset(suspects) and not job.outdated and len(job.waiting_ranks) == len(job.ranks):
         return Verdict(CULPRIT, "no dump", graph, suspects, wait)
     return Verdict(CANNOT_TELL, "no dump", graph, suspects, wait)
@@ -148,8 +148,8 @@ def _without_a_culprit(graph: WaitGraph) -> Verdict:
     job = graph.job
     if not graph.waits:
         unknown_ranks = tuple(sorted({*job.outdated, *job.lost, *job.silent}))
-        if unknown_ranks and job.pending.issuperset(unknown_ranks):
-            return Verdict(CANNOT_TELL, "not yet", graph, unknown_ranks)
+        if job.pending:
+            return Verdict(CANNOT_TELL, "not yet", graph, tuple(sorted(job.pending)))
         return Verdict(CANNOT_TELL if unknown_ranks else NOTHING_OPEN, "nothing open", graph, unknown_ranks)
     first = min((w for waits in graph.waits.values() for w in waits), key=lambda wait: wait.operation.created_ns)
     kind = "all there" if first.operation.group.is_exact or first.operation.is_p2p else "members"
