@@ -14,6 +14,7 @@ from .answer.recording import recording_answer
 from .answer.run import run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path
+from .discovery.listing import recording_of_worker
 from .engine.answers import Missing, cached_frame, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
@@ -137,7 +138,15 @@ class Profile:
         """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
         own = recording_answer(self._trace, EVERY_VIEW, cached_frame).of_file(self._file, self.path)
         workers = len(self._listing.runs[self.run])
-        return own if workers < 2 else run_answer(own, self._ranks("run"), EVERY_VIEW, workers)
+        return own if workers < 2 else run_answer(own, self._ranks("run"), EVERY_VIEW, workers, self._answer_of)
+
+    def _answer_of(self, worker: str) -> Answer | None:
+        """The answer about another worker's recording of the run; None if there is none that can be used."""
+        file = recording_of_worker(self._listing, self._file, worker)
+        if file is None:
+            return None
+        trace = with_captures(_read(file, FileProcesses(configured())), file, configured())
+        return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
 
     def summary(self, width: int = WIDTH) -> str:
         """Return the answer as text, the first screen: whether a rank of the run is slow, then what this one shows."""

@@ -10,7 +10,7 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
-from kinetoscope_tb.answer.run import with_ranks
+from kinetoscope_tb.answer.run import late_worker, with_ranks
 from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -135,6 +135,19 @@ def test_a_late_rank_is_explained_by_its_own_recording():
     answer = with_ranks(of_rank("rank2", "host_bound"), [late, STRAGGLERS], EVERY_VIEW, 3)
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2", function="train.py(12): log")
     assert answer.verdict.evidence.endswith(" Its own recording says: host_bound.")
+
+
+def test_a_late_rank_is_explained_by_its_recording_whichever_is_open():
+    title = "Rank 2 spends 4 ms longer on the host in 3 of 8 steps: 3 ms of each step wait for it."
+    late = run_rows(rule="straggler", title=title, saving_ns=4 * MS, confidence="high")
+    own = of_rank("rank2", "main_thread_waits")
+    answer = with_ranks(of_rank("rank0", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3, own)
+    where = "in 3 of 8 steps, most of it in `train.py(12): log`: 3 ms of each step wait for it."
+    assert answer.verdict.title == f"Rank 2 spends 4 ms longer on the host {where}"
+    assert answer.verdict.action == own.claims[0].action
+    assert [claim.id for claim in answer.claims] == ["straggler", "copies"]
+    assert late_worker([late, STRAGGLERS]) == "rank2"
+    assert late_worker([None, None]) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_
 from ..names import text
 from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
-from .extra_work import longer_steps, recomputation
+from .extra_work import longer_host_steps, longer_steps, recomputation
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Result, Unknown
@@ -32,6 +32,7 @@ _ESTIMATES = frozenset(
     (
         *("mixed_precision", "unfused_attention", "elementwise", "elementwise_below_roof", "matmul_below_roof"),
         *("convolution_below_roof", "attention_below_roof", "channels_last", "small_kernels"),
+        *("host_operator", "double_precision"),
     )
 )
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
@@ -62,6 +63,8 @@ _RULES = (
     cpu.main_thread_waits,
     cpu.host_threads,
     cpu.outside_operators,
+    cpu.host_attention,
+    cpu.double_precision,
     cpu.host_operator,
     copies.copies,
     copies.device_copies,
@@ -74,6 +77,7 @@ _RULES = (
     kernels.kernels,
     recomputation,
     longer_steps,
+    longer_host_steps,
     experts.expert_imbalance,
     recording.profiler,
     recording.pauses,
@@ -101,7 +105,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if any(isinstance(each, Advice) and each.candidate for each in results):
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
-        results = simulate(facts, results)
+        results = [_within_size(facts, each) for each in simulate(facts, results)]
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
@@ -123,6 +127,13 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
         return -(min(claim.weight_ns, bound_ns) if is_estimate else claim.weight_ns), is_estimate
 
     return sorted(claims, key=order)
+
+
+def _within_size(facts: Facts, result: Result) -> Result:
+    """Without a device nothing hides what the host does: a claim saves no more than the time that it is about."""
+    if facts.has_device or not isinstance(result, Advice) or result.saving_ns is None or result.size_ns is None:
+        return result
+    return replace(result, saving_ns=min(result.saving_ns, result.size_ns))
 
 
 def _of_usual_step(facts: Facts, claim: Advice) -> Advice:

@@ -29,6 +29,7 @@ _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
 _SMALL_BYTES = 1 << 20
 _MANY = 20  # calls per step
+_FEW = 0.1  # of the calls
 _COALESCE = (
     "Communicate in fewer, larger calls: gradients in buckets (`bucket_cap_mb`), small tensors flattened into one."
 )
@@ -124,7 +125,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
         sentences, remedy = f" {text.percent(longest / whole)} of it is {kind}.", _REMEDIES.get(kind, _REMEDY)
-        if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts)):
+        if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts, on_device=on_device)):
             small = f", most of it in {often} small calls of {kind} {facts.per}"
             remedy = f"{_COALESCE} {remedy}"
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
@@ -139,12 +140,20 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     return sentences, _WAITING, small
 
 
-def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts) -> str:
-    """How many calls of a kind there are, if they are many, and each moves little in a short time; else empty."""
+def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> str:
+    """How many calls of a kind there are, if they are many, and each moves little in a short time; else empty.
+
+    Between hosts a call takes ms, however little it moves: there most of the time must lie outside of the longest
+    tenth, which may have waited for another rank.
+    """
     own = calls.filter((pl.col("kind") == kind) & (pl.col("bytes") >= 0))
     often = own.height / facts.count
-    is_small = own.height > 0 and float(own["bytes"].mean()) < _SMALL_BYTES and float(own["dur_ns"].mean()) < _CALL_NS  # type: ignore[arg-type]
-    return text.often(often) if is_small and often >= _MANY else ""
+    if often < _MANY or float(own["bytes"].mean()) >= _SMALL_BYTES:  # type: ignore[arg-type]
+        return ""
+    times = own["dur_ns"].sort()
+    whole, in_most = times.sum(), times.head(round((1 - _FEW) * own.height)).sum()
+    is_usual = whole / own.height < _CALL_NS if on_device else in_most >= _MOSTLY * whole
+    return text.often(often) if is_usual else ""
 
 
 def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:

@@ -7,22 +7,29 @@ to what wasn't recorded first, then to the operators.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import gather
-from ..arrays.intervals import Ints
+from ..arrays.gather import map_categories
+from ..arrays.intervals import Intervals, Ints, length_within, without
+from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.python.whereabouts import Place, places
 from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
-from .facts import Facts
+from .culprit import in_program
+from .facts import Facts, is_optimizer
+from .host import grouped_update, unfused_optimizer
+from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
 _LARGE = 0.10  # of the step: a part that isn't explained is worth a word from here on
@@ -32,6 +39,7 @@ _MOSTLY_IDLE = 0.3  # of all cores in use at most
 _MOST = 0.5
 _DOMINATES = 0.4  # of the step
 _MENTIONED = 0.1  # of what a sentence is about
+_TIMES_AS_FAST = 2.0  # float32 beside float64: half the bytes, and twice as many numbers in a vector register
 
 _REMEDIES = {
     "sleeps": "Take the sleep out of the step.",
@@ -55,6 +63,7 @@ _FAMILIES = (
             r"|native_dropout|eq|ne|lt|gt|le|ge|maximum|minimum)(?:_backward)?_?$"
         ),
     ),
+    ("softmax and losses", re.compile(r"^aten::_?(?:log_)?softmax|^aten::(?:nll|cross_entropy|mse|l1)_loss")),
     (
         "sorting and indexing",
         re.compile(
@@ -114,14 +123,16 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
     by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
     by_counters = _by_counters(facts, off)
     what = waiting(shares[0][0].frame) if by_frames else ""
+    where, culprit = in_program(facts, time.spans["waiting"]) if by_frames else ("", Culprit())
     yield Advice(
         "main_thread_waits",
-        f"The main thread {what or 'waits for something unrecorded'} for {facts.of_steps(lengths)}.",
+        f"The main thread {what or 'waits for something unrecorded'} for {facts.of_steps(lengths)}{where}.",
         f"For {facts.part_of(lengths)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
         _REMEDIES.get(what, "Record Python stacks (with_stack=True): they show where it waits."),
         saving,
         "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
         "python_calls" if by_frames else "steps",
+        culprit=culprit,
     )
 
 
@@ -195,13 +206,15 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     if not _is_meant(facts):
         return
     time, off = facts.host_time, _off_processor(facts)
-    lengths = time.lengths["rest"] - (off.waits if off else 0)
+    lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
+    if unfused_optimizer(facts) is not None:
+        lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.optimizer_spans)
     if not facts.is_worth(lengths, _LARGE):
         return
     size = facts.mean(lengths)
-    shares = places(facts.trace, time.thread, time.spans["rest"])
+    shares = places(facts.trace, time.thread, spans)
     if sum(share for _, share in shares) >= _MOST:
-        yield _of_python(facts, lengths, shares, off)
+        yield _of_python(facts, lengths, spans, shares, off)
         return
     yield Advice(
         "unexplained_idle",
@@ -217,25 +230,28 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _of_python(facts: Facts, lengths: Ints, shares: list[tuple[Place, float]], off: _OffProcessor | None) -> Advice:
+def _of_python(
+    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Place, float]], off: _OffProcessor | None
+) -> Advice:
     saving = facts.mean(lengths)
     named = _in_words(shares)
+    where, culprit = in_program(facts, spans)
     is_running = off is not None and off.use.cores >= 1 / _ALONE
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
     return Advice(
         "host_bound",
-        f"Python code outside operators takes {facts.of_steps(lengths)}.",
+        f"Python code outside operators takes {facts.of_steps(lengths)}{where}.",
         f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}"
         + (f": {named}." if named else ".")
         + doubt,
         "Move it out of the step, into worker processes, or into tensor operations.",
         None,
-        "medium" if is_running else "low",
+        "medium" if is_running or where else "low",
         "python_calls",
         "",
         saving,
-        facts.host_candidate("Python outside operators", facts.host_time.spans["rest"]),
-        Culprit(function=shares[0][0].caller or None if named else None),
+        facts.host_candidate("Python outside operators", spans),
+        culprit if where else Culprit(function=shares[0][0].caller or None if named else None),
     )
 
 
@@ -243,16 +259,8 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     """One family of operators other than matmuls takes most of the step."""
     if not _is_meant(facts):
         return
-    host, time = facts.trace.host_events, facts.host_time
-    step = host["step"].to_numpy()
-    counted = time.is_large & (host["kind"] == "operator").to_numpy() & gather(facts.counted, step, missing=False)
-    counted &= ~host["is_communication"].to_numpy()
-    rows = host.select(
-        "name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "step", "parent"
-    ).with_row_index("row")
-    rows = rows.filter(pl.Series(counted))
-    family_of = {name: _family(name) for name in rows["name"].unique().cast(pl.String)}
-    rows = rows.with_columns(pl.col("name", "input_shapes").cast(pl.String))
+    time, rows = facts.host_time, _other_operators(facts)
+    family_of = {name: _family(name) for name in rows["name"].unique()}
     rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))
     sums = rows.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
     if sums.is_empty():
@@ -265,12 +273,129 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
         )
         return
     rows = rows.filter(pl.col("family") == family)
-    lengths = np.zeros(facts.length.size, np.int64)
-    np.add.at(lengths, rows["step"].to_numpy(), rows["self_ns"].to_numpy())
-    lengths = np.minimum(lengths, time.lengths["operators"])
+    inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
+    lengths = np.minimum(inside, time.lengths["operators"])
     recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
     if facts.is_worth(lengths, _DOMINATES) and recurs:
         yield _dominant(facts, family, rows, lengths)
+
+
+def _self_lengths(facts: Facts, rows: pl.DataFrame) -> Ints:
+    """How long some operators run in each step, without what they call."""
+    lengths = np.zeros(facts.length.size, np.int64)
+    np.add.at(lengths, rows["step"].to_numpy(), rows["self_ns"].to_numpy())
+    return lengths
+
+
+def _other_operators(facts: Facts) -> pl.DataFrame:
+    """The large operators but for those that other rules are about: of attention, and of an optimizer."""
+    rows, attention = facts.large_operators, _attention(facts)
+    if attention is not None:
+        rows = rows.filter(~pl.col("row").is_in(attention[0].ops.tolist()))
+    if unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
+        start = rows["start_ns"].to_numpy()
+        inside = length_within(facts.optimizer_spans, start, start + 1) > 0
+        rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
+    return rows
+
+
+def _attention(facts: Facts) -> tuple[UnfusedAttention, Ints] | None:
+    """Attention in separate operators, and how long it takes in each step; None if that isn't worth a word."""
+    rows = facts.large_operators.filter(pl.col("self_ns") >= SMALL_OP_NS)  # views and what only calls others is not
+    attention = unfused_attention(facts.trace, rows.select(op=pl.col("row").cast(pl.Int64)))
+    if attention is None:
+        return None
+    lengths = _self_lengths(facts, rows.filter(pl.Series(attention.is_member, dtype=pl.Boolean)))
+    lengths = np.minimum(lengths, facts.host_time.lengths["operators"])
+    return (attention, lengths) if facts.is_worth(lengths, _LARGE) else None
+
+
+def host_attention(facts: Facts) -> Iterator[Advice]:
+    """Attention in separate operators of the host: softmax between two matmuls."""
+    hit = _attention(facts) if _is_meant(facts) else None
+    if hit is None:
+        return
+    attention, lengths = hit
+    rows = facts.large_operators.filter(pl.col("row").is_in(attention.ops.tolist()))
+    where, culprit = _of_operators(facts, rows)
+    yield Advice(
+        "unfused_attention",
+        f"Attention that isn't fused takes {facts.of_steps(lengths, _LARGE)}{where}.",
+        f"{facts.part_of(lengths, _LARGE)}{facts.recurs(lengths, _LARGE)}, {_most_calls(facts, rows)[0]}. Between the "
+        f"matmuls, scores of {' × '.join(map(str, attention.scores))} are written to memory and read again.",
+        use_fused(attention, has_device=False),
+        None,
+        "medium",
+        "operators_by_shape",
+        "",
+        facts.mean(lengths),
+        Candidate("attention", spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
+        culprit,
+    )
+
+
+def double_precision(facts: Facts) -> Iterator[Advice]:
+    """Operators of the host on float64 tensors, which Python's and NumPy's numbers make of a model by accident."""
+    if not _is_meant(facts):
+        return
+    rows = facts.large_operators
+    is_double = {types: _has_doubles(types) for types in rows["input_types"].unique().drop_nulls()}
+    if not any(is_double.values()):
+        return
+    doubles = pl.col("input_types").replace_strict(is_double, default=False, return_dtype=pl.Boolean)
+    rows = rows.filter(doubles)
+    lengths = np.minimum(_self_lengths(facts, rows), facts.host_time.lengths["operators"])
+    if not facts.is_worth(lengths, _LARGE):
+        return
+    where, culprit = _of_operators(facts, rows)
+    yield Advice(
+        "double_precision",
+        f"Operators on float64 tensors take {facts.of_steps(lengths, _LARGE)}{where}.",
+        f"{facts.part_of(lengths, _LARGE)}, {_most_calls(facts, rows)[0]}{facts.recurs(lengths, _LARGE)}. In float32 "
+        "they would move half the bytes and compute twice as many numbers at once.",
+        "Compute in float32: `model.float()`, and convert what NumPy and Python hand over, which is float64 "
+        "(`torch.as_tensor(x, dtype=torch.float32)`).",
+        None,
+        "medium",
+        "operators_by_shape",
+        "",
+        facts.mean(lengths),
+        Candidate(
+            f"what these operators take longer than {_TIMES_AS_FAST:.0f} times as fast",
+            less=1 - 1 / _TIMES_AS_FAST,
+            spans=intervals_of(rows),
+            threads=rows["thread"].unique().to_numpy(),
+        ),
+        culprit if where else Culprit(operator=_most_calls(facts, rows)[1]),
+    )
+
+
+def _has_doubles(types: str) -> bool:
+    """Whether an operator's first input that is a tensor is of float64; `types` is a list as torch writes it."""
+    try:
+        names = json.loads(types)
+    except (ValueError, RecursionError):
+        return False
+    tensors = [name for name in names if name not in ("", "Scalar", "ScalarList")] if isinstance(names, list) else []
+    return bool(tensors) and tensors[0] == "double"
+
+
+def _of_operators(facts: Facts, rows: pl.DataFrame) -> tuple[str, Culprit]:
+    """The optimizer, or else the function of the program, that most of some operators' time lies in."""
+    spans = intervals_of(rows)
+    whole = int((spans[1] - spans[0]).sum())
+    inside = int(length_within(facts.optimizer_spans, *spans).sum())
+    if inside >= _MOST * whole:
+        return f", most of it in the optimizer's step ({_optimizer_of(facts)})", Culprit(range=_optimizer_of(facts))
+    return in_program(facts, spans)
+
+
+def _optimizer_of(facts: Facts) -> str:
+    """The class of the optimizer whose steps take longest."""
+    ranges = facts.trace.host_events.select("name", "dur_ns")
+    ranges = ranges.filter(pl.Series(map_categories(ranges["name"], is_optimizer)))
+    sums = ranges.group_by(pl.col("name").cast(pl.String)).agg(pl.col("dur_ns").sum()).sort("dur_ns", "name")
+    return str(sums["name"][-1]).removeprefix("Optimizer.step#").split(".")[0]
 
 
 def _family(name: str) -> str:
@@ -283,36 +408,60 @@ def _family(name: str) -> str:
 
 
 def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> Advice:
-    alike = rows.group_by("name", "input_shapes").agg(pl.col("self_ns").sum(), pl.len().alias("calls"))
-    name, shapes, spent, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
-    total, size = int(rows["self_ns"].sum()), facts.mean(lengths)
-    of_shapes = f" with shapes {shapes}" if shapes and shapes != "[]" else ""
-    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(spent / calls)} each"
-    most = (
-        f"most in `{name}`{of_shapes}: {often}"
-        if spent >= _MENTIONED * total
-        else f"{rows['name'].n_unique()} operators"
-    )
+    most, name = _most_calls(facts, rows)
+    calls = rows["name"].eq(name).sum()
     innermost = int(
         (~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum()
     )  # others wrap one of the family
     in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if innermost > calls else ""
     is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
+    where, culprit = _of_operators(facts, rows)
     return Advice(
         "host_operator",
         f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} "
-        f"{facts.of_steps(lengths, _DOMINATES)}.",
+        f"{facts.of_steps(lengths, _DOMINATES)}{where}.",
         f"{facts.part_of(lengths, _DOMINATES)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
-        "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the processor "
-        "has instructions for it."
-        if family == _CONVOLUTIONS
-        else "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and "
-        "casts.",
+        _less_of(facts, family, culprit),
         None,
         "medium" if is_sure else "low",
-        "operators_by_shape" if of_shapes else "operators",
+        "operators_by_shape" if " with shapes " in most else "operators",
         "",
-        size,
+        facts.mean(lengths),
         Candidate(family, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
-        Culprit(operator=name),
+        replace(culprit, operator=name),
+    )
+
+
+def _most_calls(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
+    """(The operator and shapes that take most of some operators' time, in words; the operator's name)."""
+    alike = rows.group_by("name", "input_shapes").agg(pl.col("self_ns").sum(), pl.len().alias("calls"))
+    name, shapes, spent, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
+    of_shapes = f" with shapes {sizes}" if (sizes := _sizes(shapes)) else ""
+    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(spent / calls)} each"
+    if spent < _MENTIONED * int(rows["self_ns"].sum()):
+        return f"{rows['name'].n_unique()} operators", name
+    return f"most in `{name}`{of_shapes}: {often}", name
+
+
+def _sizes(shapes: str | None) -> str:
+    """The shapes of an operator's tensors; what has none, such as a number, is left out."""
+    try:
+        sizes = json.loads(shapes or "[]")
+    except (ValueError, RecursionError):
+        return ""
+    tensors = [size for size in sizes if size] if isinstance(sizes, list) else []
+    return str(tensors) if tensors else ""
+
+
+def _less_of(facts: Facts, family: str, culprit: Culprit) -> str:
+    """What makes a family of operators take less time."""
+    if culprit.range:
+        return f"Let one kernel update each parameter: {grouped_update(culprit.range, has_device=facts.has_device)}."
+    if family == _CONVOLUTIONS:
+        return (
+            "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the "
+            "processor has instructions for it."
+        )
+    return (
+        "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and casts."
     )

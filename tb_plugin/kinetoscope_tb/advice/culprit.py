@@ -10,6 +10,7 @@ import polars as pl
 
 from ..arrays.gather import map_categories, texts
 from ..arrays.intervals import Intervals, length_within, merge
+from ..measures.python.whereabouts import callers
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_activity import launching_threads
 from ..measures.time.threads import main_thread
@@ -21,6 +22,7 @@ from .model import Culprit
 _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
 _LONG_NS = 1_000_000
+_LOOP = 0.9  # of the step: a function that is open for so long is the training loop, which says nothing
 
 
 class HostCulprit(NamedTuple):
@@ -96,3 +98,23 @@ def _of_kind(kind: str, name: str) -> Culprit:
     if kind == "function":
         return Culprit(function=name)
     return Culprit(operator=name) if kind == "operator" else Culprit(range=name)
+
+
+def in_program(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
+    """The function of the program that the main thread is in for most of some time, as the end of a sentence.
+
+    Empty without stacks, and where that is the training loop.
+    """
+    shares = callers(facts.trace, facts.host_time.thread, spans)
+    caller, share = shares[0] if shares else ("", 0.0)
+    if share < _MOST or _is_loop(facts, caller):
+        return "", Culprit()
+    return f", most of it in `{caller}`", Culprit(function=caller)
+
+
+def _is_loop(facts: Facts, frame: str) -> bool:
+    """Whether a function is open for nearly all of the steps."""
+    calls = facts.trace.python_calls
+    is_open = map_categories(calls["name"], lambda name: name == frame)
+    lengths = length_within(intervals_of(calls, is_open), facts.windows.start, facts.windows.end)
+    return facts.share(facts.mean(lengths)) >= _LOOP

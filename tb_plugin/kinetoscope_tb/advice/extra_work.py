@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
-from ..arrays.intervals import Intervals, Ints, length_within
+from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernels import step_number
-from ..names.python_frames import is_of_library, without_address
+from ..names.python_frames import is_nameless, is_of_library, without_address
 from .facts import Facts, launched_within
-from .model import Advice, Candidate
+from .model import Advice, Candidate, Culprit
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
@@ -29,6 +29,7 @@ _MORE, _LARGER = "with more kernels", "with kernels for other inputs or of other
 _LESS_OFTEN = (
     "Do it less often or on less data, without gradients and in larger batches; judge the averages without it."
 )
+_LESS_OFTEN_ON_HOST = "Do it less often, on less data, or in another thread or process; judge the averages without it."
 _EVEN = (
     "If batches are padded to their longest sample, put samples of similar length into a batch, or cap their length; "
     "judge the averages with that in mind."
@@ -67,6 +68,65 @@ def longer_steps(facts: Facts) -> Iterator[Advice]:
         facts.mean(lengths),
         _candidate(facts, who[1]) if who else None,
     )
+
+
+def longer_host_steps(facts: Facts) -> Iterator[Advice]:
+    """Without a device: some steps take longer, since a function, a range or an operator runs in them alone."""
+    if facts.has_device or facts.has_iterations or facts.count < 3:
+        return
+    median = float(np.median(facts.length[facts.counted]))
+    is_longer = facts.counted & (facts.length >= _LONGER * median)
+    if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
+        return
+    extra_ns = int((facts.length[is_longer] - median).sum())
+    hits = (_only_there(facts, frame, is_left_out, is_longer, extra_ns) for frame, is_left_out in _frames(facts))
+    who = next((hit for hit in hits if hit), None)
+    if who is None:
+        return
+    name, spans, culprit = who
+    lengths = length_within(spans, facts.windows.start, facts.windows.end)
+    if not facts.is_worth(lengths):
+        return
+    steps, times = facts.steps_of(lengths), text.digits(float(facts.length[is_longer].mean()) / median)
+    yield Advice(
+        "longer_steps",
+        f"{steps[0].upper()}{steps[1:]} {'takes' if is_longer.sum() == 1 else 'take'} {times} times as long as the "
+        f"median {facts.noun}: `{name}` runs in {'it' if is_longer.sum() == 1 else 'them'} alone.",
+        f"It takes {text.time(float(lengths[is_longer].mean()))} there{facts.recurs(lengths)}; the median {facts.noun} "
+        f"takes {text.time(median)}.",
+        _LESS_OFTEN_ON_HOST,
+        None,
+        "high",
+        "steps",
+        "",
+        facts.mean(lengths),
+        facts.host_candidate("what only some steps do", spans),
+        culprit,
+    )
+
+
+def _frames(facts: Facts) -> Iterator[tuple[pl.DataFrame, Callable[[str], bool]]]:
+    """Where to look for what only some steps do: the program's functions, then ranges and operators."""
+    yield facts.trace.python_calls, lambda name: is_of_library(name) or is_nameless(name)
+    yield facts.trace.host_events, _is_step
+
+
+def _only_there(
+    facts: Facts, frame: pl.DataFrame, is_left_out: Callable[[str], bool], which: NDArray[np.bool_], least_ns: int
+) -> tuple[str, Intervals, Culprit] | None:
+    """The shortest of what runs in some steps alone that takes most of what these take longer."""
+    rows = frame.select("name", "start_ns", "dur_ns")
+    rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
+    step = np.searchsorted(facts.windows.start, rows["start_ns"].to_numpy(), "right") - 1
+    is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
+    sums = rows.with_columns(is_inside=is_inside).group_by(pl.col("name").cast(pl.String))
+    sums = sums.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
+    for name in sums.filter(pl.col("dur_ns") >= _MOST * least_ns)["name"].to_list():
+        spans = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
+        if (spans[1] - spans[0]).sum() >= _MOST * least_ns:
+            words = without_address(name)
+            return words, spans, Culprit(function=words) if "kind" not in frame.columns else Culprit(range=words)
+    return None
 
 
 def _candidate(facts: Facts, spans: Intervals) -> Candidate:
@@ -138,13 +198,13 @@ def recomputation(facts: Facts) -> Iterator[Advice]:
     With use_reentrant, CheckpointFunctionBackward runs them, and then the backward pass of what they computed, inside
     its own; without it, the hook that unpacks a saved tensor does (torch/utils/checkpoint.py), which only stacks show.
     """
-    if not facts.has_device:
-        return
-    rows = np.flatnonzero(_in_recomputation(facts))
-    device = facts.trace.device_events
-    again = np.zeros(device.height, bool)
-    again[rows] = True
-    busy = intervals_of(device, again)
+    if facts.has_device:
+        again = _in_recomputation(facts)
+        busy = intervals_of(facts.trace.device_events, again)
+        candidate = Candidate("recomputed activations", rows=np.flatnonzero(again))
+    else:
+        busy = _recomputation_on_host(facts)
+        candidate = facts.host_candidate("recomputed activations", busy)
     lengths = length_within(busy, facts.windows.start, facts.windows.end)
     if not facts.is_worth(lengths):
         return
@@ -159,8 +219,22 @@ def recomputation(facts: Facts) -> Iterator[Advice]:
         "operators",
         "",
         facts.mean(lengths),
-        Candidate("recomputed activations", rows=rows),
+        candidate,
     )
+
+
+def _recomputation_on_host(facts: Facts) -> Intervals:
+    """When operators run again on the host."""
+    trace = facts.trace
+    host, calls = trace.host_events, trace.python_calls
+    is_operator = (host["kind"] == "operator").to_numpy()
+    recomputes = map_categories(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
+    backward = map_categories(host["name"], lambda name: bool(_BACKWARD.search(name)))
+    inner = nearest(recomputes | backward, host["parent"].to_numpy())
+    by_function = intervals_of(host, is_operator & gather(recomputes, inner, missing=False))
+    by_hook = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_FRAME.search(name))))
+    operators = intervals_of(host, is_operator & ~backward)
+    return merge([by_function, without(operators, without(operators, by_hook))])
 
 
 def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:

@@ -285,14 +285,30 @@ class Facts:
         return HostTime.of(self.trace, self.windows)
 
     @cached_property
+    def large_operators(self) -> pl.DataFrame:
+        """The operators behind host_time's `operators` in the steps that count; `row` is their row of host_events."""
+        host = self.trace.host_events
+        counted = gather(self.counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
+        counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+        columns = ("name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "input_types", "step", "parent")
+        rows = host.select(columns).with_row_index("row").filter(pl.Series(counted, dtype=pl.Boolean))
+        return rows.with_columns(pl.col("name", "input_shapes", "input_types").cast(pl.String))
+
+    @cached_property
     def calling_in_optimizer(self) -> Ints:
         """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
-        inside = self.optimizer_spans
-        calling = self.host_time.spans["calling"]
+        return self._in_optimizer("calling")
+
+    @cached_property
+    def rest_in_optimizer(self) -> Ints:
+        """The part of host_time's `rest` that lies in Optimizer.step, in each step."""
+        return self._in_optimizer("rest")
+
+    def _in_optimizer(self, part: str) -> Ints:
+        spans = self.host_time.spans[part]
         before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
-        return exclusive_lengths(
-            [merge(before), without(calling, without(calling, inside))], self.windows.start, self.windows.end
-        )[1]
+        inside = without(spans, without(spans, self.optimizer_spans))
+        return exclusive_lengths([merge(before), inside], self.windows.start, self.windows.end)[1]
 
     @cached_property
     def optimizer_spans(self) -> Intervals:

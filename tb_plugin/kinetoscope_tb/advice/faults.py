@@ -63,7 +63,7 @@ RESTS_ON: dict[str, _Numbers] = {
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
-            "small operators",
+            *("small operators", "double_precision"),
         ),
         _HOST,
     ),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories, texts
 from ..arrays.intervals import Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
-from ..measures.python.whereabouts import caller_of
+from ..measures.python.whereabouts import caller_of, callers
 from ..measures.recording.contents import has_graphs
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
@@ -21,7 +21,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
-from .culprit import HostCulprit, culprit
+from .culprit import HostCulprit, culprit, in_program
 from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
@@ -98,13 +98,14 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
     known = is_single or is_multiple
-    loads, source = _loading_function(facts)
+    pins = ", pin_memory=True" if facts.has_device else ""
+    loads, source = _loading_function(facts, is_single=is_single)
     yield Advice(
         "data_loading",
         f"{facts.share_of_steps(lengths)} waits for data.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
         f"{facts.recurs(lengths)}{idle}{where if known else ''}.{loads}",
-        "Load data in worker processes: `DataLoader(…, num_workers=4, pin_memory=True)`."
+        f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
         if is_single
         else _STALL
         if facts.spread(lengths).is_rare
@@ -119,13 +120,15 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _loading_function(facts: Facts) -> tuple[str, Culprit]:
-    """The function that the host is in for most of the idle time that waits for data, as a sentence and by its name.
+def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, Culprit]:
+    """The function that the host is in for most of the time that waits for data, as a sentence and by its name.
 
     Both are empty without Python stacks.
     """
-    if not facts.has_device or facts.trace.python_calls.is_empty():
+    if facts.trace.python_calls.is_empty():
         return "", Culprit()
+    if not facts.has_device:
+        return _loading_caller(facts) if is_single else ("", Culprit())
     from ..measures.time.idle_culprits import culprit_pieces  # where the host was late alone
 
     by_function = culprit_pieces(facts.trace).by_function("data loading")
@@ -135,6 +138,15 @@ def _loading_function(facts: Facts) -> tuple[str, Culprit]:
         return "", Culprit()
     words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
     return words, Culprit(function=source)
+
+
+def _loading_caller(facts: Facts) -> tuple[str, Culprit]:
+    """The same without a device, of a loader in the training process: its dataset's or collate function's own frame."""
+    shares = callers(facts.trace, facts.host_time.thread, facts.host_time.spans["loading"])
+    caller, share = shares[0] if shares else ("", 0.0)
+    if share < _HALF:
+        return "", Culprit()
+    return f" {text.percent(share)} of that time is spent in `{caller}`.", Culprit(function=caller)
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -406,7 +418,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
-    if _unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
+    if unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
@@ -416,9 +428,10 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
         yield Cleared("small operators", f"{facts.percent(saving)} in and between small operators")
         return
+    where, source = in_program(facts, spans)
     yield Advice(
         "small_operators",
-        f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}.",
+        f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}{where}.",
         f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
         f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
         f"{facts.recurs(lengths, _OVERHEAD)}.",
@@ -429,10 +442,11 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "",
         saving,
         facts.host_candidate("calls of small operators", spans),
+        source,
     )
 
 
-def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
+def unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
     """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself.
 
     Each step of an optimizer is judged by itself: a program can have several optimizers.
@@ -456,10 +470,12 @@ def _unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
 
 def optimizer(facts: Facts) -> Iterator[Advice]:
     """The optimizer updates each parameter by itself."""
-    lengths = facts.late.optimizer if facts.has_device else facts.calling_in_optimizer
-    unfused = _unfused_optimizer(facts)
-    if unfused is None or not facts.is_worth(lengths):
+    unfused = unfused_optimizer(facts)
+    calls = facts.late.optimizer if facts.has_device else facts.calling_in_optimizer + facts.rest_in_optimizer
+    if unfused is None or not facts.is_worth(calls):
         return
+    inside = np.asarray(length_within(facts.optimizer_spans, facts.windows.start, facts.windows.end))
+    lengths = calls if facts.has_device else inside
     name, ran = unfused
     what = "device idle time" if facts.has_device else "host time"
     launched = int(gather(ran, facts.trace.recorded_op.to_numpy(), missing=False).sum())
@@ -470,7 +486,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         f"{name} updates one parameter after the other, which costs {facts.of_steps(lengths)}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
-        f"Let one kernel update many parameters: {_grouped_update(name, has_device=facts.has_device)}.",
+        f"Let one kernel update many parameters: {grouped_update(name, has_device=facts.has_device)}.",
         None,
         "medium",
         "operators",
@@ -521,7 +537,7 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _grouped_update(optimizer: str, *, has_device: bool) -> str:
+def grouped_update(optimizer: str, *, has_device: bool) -> str:
     """How a class of torch.optim updates many parameters with one kernel; of other classes which ones do."""
     fused = _FUSED if has_device else _FUSED_ON_CPU
     ways = [f"`{optimizer}(…, fused=True)`"] if optimizer in fused else []

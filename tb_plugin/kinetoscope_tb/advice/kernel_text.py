@@ -1,4 +1,4 @@
-"""Groups of kernels and limits of devices in words."""
+"""Groups of kernels, limits of devices and what replaces attention, in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..measures.calls.kernel_work import Group
 from ..measures.calls.roofline import Limits
+from ..measures.calls.unfused_attention import UnfusedAttention
 from ..names import text
 
 _NAMED = 3  # groups in a sentence
@@ -68,3 +69,26 @@ def limit_in_words(group: Group, limits: Mapping[int, Limits]) -> str:
     if device.is_named:
         return f"{rate} on {device.name}"
     return f"{rate} on the slowest {device.name} product; kernel names show that architecture"
+
+
+def use_fused(attention: UnfusedAttention, *, has_device: bool) -> str:
+    """What to write instead of attention in separate operators.
+
+    What the fused kernel of the CPU refuses: aten/src/ATen/native/transformers/sdp_utils_cpp.cpp.
+    """
+    if attention.is_fallback and not has_device:
+        return (
+            "`scaled_dot_product_attention` ran its fallback in separate operators: its fused kernel for the CPU takes "
+            "no dropout (`dropout_p=0.0`) and no nested tensors."
+        )
+    if attention.is_fallback:
+        return (
+            "`scaled_dot_product_attention` ran its fallback in separate operators: use float16 or bfloat16, a head "
+            "dimension up to 256, and a mask that its fused kernels take (`torch.nn.attention.sdpa_kernel` says why "
+            "not)."
+        )
+    return (
+        "Use `torch.nn.functional.scaled_dot_product_attention` (Transformers: `attn_implementation='sdpa'`; "
+        "`nn.MultiheadAttention`: `need_weights=False`), which never writes the scores; masks and biases go in as "
+        "`attn_mask`, or use FlexAttention."
+    )

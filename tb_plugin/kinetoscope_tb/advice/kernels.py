@@ -24,7 +24,7 @@ from .facts import Facts
 from .host import is_launch_bound
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_growth import KernelGrowth
-from .kernel_text import inputs_of, largest_groups, limit_in_words
+from .kernel_text import inputs_of, largest_groups, limit_in_words, use_fused
 from .kernel_times import KernelTimes
 from .model import Advice, Candidate, Cleared, Confidence, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
@@ -140,7 +140,7 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
         f"{facts.part_of(running)}, {100 * share:.0f} % of the kernel time{facts.recurs(running)}"
         f"{f', in `{module}`' if module else ''}: {largest_groups(core, facts.count)}. Between the "
         f"matmuls, scores of {scores} are written to memory and read again.{at_best}",
-        _use_fused(attention),
+        use_fused(attention, has_device=True),
         None,
         kernels.confidence(groups) if less else "medium",
         "kernels_by_op",
@@ -159,20 +159,6 @@ def _fused_ns(kernels: _Kernels, attention: UnfusedAttention, device: int) -> fl
         return None
     rate = peaks.roof(f"{number_format}_matrix") or peaks.roof(number_format)
     return None if rate is None else max(attention.flop / rate, attention.moved_bytes / peaks.bandwidth) * 1e9
-
-
-def _use_fused(attention: UnfusedAttention) -> str:
-    if attention.is_fallback:
-        return (
-            "`scaled_dot_product_attention` ran its fallback in separate operators: use float16 or bfloat16, a head "
-            "dimension up to 256, and a mask that its fused kernels take (`torch.nn.attention.sdpa_kernel` says why "
-            "not)."
-        )
-    return (
-        "Use `torch.nn.functional.scaled_dot_product_attention` (Transformers: `attn_implementation='sdpa'`; "
-        "`nn.MultiheadAttention`: `need_weights=False`), which never writes the scores; masks and biases go in as "
-        "`attn_mask`, or use FlexAttention."
-    )
 
 
 def _module(facts: Facts, attention: UnfusedAttention) -> str:

@@ -6,13 +6,22 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.python_frames import is_explicit_collection
+from .culprit import in_program
 from .facts import Facts
-from .model import Advice
+from .model import Advice, Culprit
 
 _TOO_LARGE = 0.10  # of the steps: then host times are unreliable
+_MOST = 0.5
+_CALLED = "; the program calls `gc.collect()` itself"
+_CALL_LESS = (
+    "Call `gc.collect()` less often, such as in every hundredth step; `gc.freeze()` before the loop leaves out what "
+    "stays for good."
+)
 
 
 def profiler(facts: Facts) -> Iterator[Advice]:
@@ -60,15 +69,27 @@ def pauses(facts: Facts) -> Iterator[Advice]:
         if not facts.is_worth(lengths):
             continue
         saving = facts.mean(lengths)
+        where, culprit = ("", Culprit()) if facts.has_device else in_program(facts, facts.host_spans[part])
+        is_called = part == "collecting" and _is_explicit(facts)
         yield Advice(
             rule,
-            f"{what} takes {facts.of_steps(lengths)}.",
-            f"{facts.part_of(lengths)}{facts.recurs(lengths)}.",
-            action,
+            f"{what} takes {facts.of_steps(lengths)}{where}.",
+            f"{facts.part_of(lengths)}{facts.recurs(lengths)}{_CALLED if is_called else ''}.",
+            _CALL_LESS if is_called else action,
             None,
             "medium",
             "steps",
             "",
             saving,
             facts.host_candidate(text.uncapitalized(what), facts.host_spans[part]),
+            culprit,
         )
+
+
+def _is_explicit(facts: Facts) -> bool:
+    """Whether the program itself calls for garbage collection for most of the time that this takes."""
+    calls = facts.trace.python_calls
+    spans = intervals_of(calls, map_categories(calls["name"], is_explicit_collection))
+    inside = length_within(spans, facts.windows.start, facts.windows.end)
+    whole = length_within(facts.host_spans["collecting"], facts.windows.start, facts.windows.end)
+    return facts.mean(inside) >= _MOST * facts.mean(whole)

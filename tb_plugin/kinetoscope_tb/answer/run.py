@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,14 @@ OF_RUN = ("run_advice", "stragglers")
 MOST_RANKS = 8
 _LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
-_OF_HOST = ("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer")
+_OF_HOST = (
+    *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
+    *("data_loading", "main_thread_waits", "small_operators", "garbage_collection", "repeated_gap"),
+)
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
+_IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
+"""Where the title of a late rank says in which steps it is late."""
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
@@ -34,13 +40,29 @@ _CERTAINTY: dict[str, Certainty] = {
 """What a word of the view `run_advice` says of the measurement and of the cause."""
 
 
-def run_answer(recording: Answer, ranks: Ranks, views: Views, workers: int) -> Answer:
-    """`with_ranks` of the summaries of a run."""
+def run_answer(
+    recording: Answer, ranks: Ranks, views: Views, workers: int, answer_of: Callable[[str], Answer | None]
+) -> Answer:
+    """`with_ranks` of the summaries of a run; `answer_of` answers about a worker's recording, None if it can't."""
     frames = [None if views[view].is_missing(ranks) else views[view].frame(ranks, {}) for view in OF_RUN]
-    return with_ranks(recording, frames, views, workers)
+    worker = late_worker(frames)
+    late = recording if worker in (None, recording.worker) else answer_of(worker)
+    return with_ranks(recording, frames, views, workers, late)
 
 
-def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: Views, workers: int) -> Answer:
+def late_worker(frames: Sequence[pl.DataFrame | None]) -> str | None:
+    """The worker that the others wait for most, by the views OF_RUN; None if there is none."""
+    rows = () if frames[0] is None else rows_of(frames[0])
+    return next((row["filter"] for row in rows if row["rule"] in _LATE), None)
+
+
+def with_ranks(
+    recording: Answer,
+    frames: Sequence[pl.DataFrame | None],
+    views: Views,
+    workers: int,
+    late: Answer | None = None,
+) -> Answer:
     """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
 
     Args:
@@ -48,9 +70,10 @@ def with_ranks(recording: Answer, frames: Sequence[pl.DataFrame | None], views: 
         frames: The views OF_RUN; None if there is no data.
         views: All views.
         workers: How many the run has.
+        late: The answer about the recording of the rank that the others wait for most, which names its code.
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_with_own_cause(_claim(row, rank_rows, views), recording) for row in advice]
+    of_run = [_with_own_cause(_claim(row, rank_rows, views), late or recording) for row in advice]
     own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -99,7 +122,10 @@ def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
     if own is None:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    return replace(claim, evidence=f"{claim.evidence} Its own recording says: {own.title}", culprit=code)
+    where = f", most of it in `{code.function}`" if code.function else ""
+    title = _IN_STEPS.sub(lambda match: f"{match[0]}{where}", claim.title, count=1)
+    evidence = f"{claim.evidence} Its own recording says: {own.title}"
+    return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
 
 def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], worker: str) -> Iterator[Claim]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
+from ..discovery.listing import recording_of_worker
 from ..docstrings import docstring
 from ..engine.answers import cached_frame
 from ..names.text import visible
@@ -28,16 +29,20 @@ def _summary(
 ) -> None:
     """Say where the time of a run or a recording went, and what to do. PATH is a trace file or a logdir.
 
-    Of a run with several ranks, it says first whether one is slow, then what its first rank did; --worker chooses one
-    rank alone.
+    Of a run with several ranks, it says first whether one is slow, and why, then what its first rank did; --worker
+    chooses one rank alone.
     """
     listing = listed(path, communication)
     is_of_run = names["worker"] is None
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
-    with opened(file, device, captures) as trace:
-        answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
+
+    def answer_of(file: TraceFile) -> Answer:
+        with opened(file, device, captures) as trace:
+            return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
+
+    answer = answer_of(file)
     if is_of_run and len(listing.ranks(file.run)) > 1:
-        answer = _of_run(answer, listing, file)
+        answer = _of_run(answer, listing, file, answer_of)
     if form == "json":
         click.echo(json_text(answer.values()))
     else:
@@ -45,11 +50,16 @@ def _summary(
             click.echo(line)
 
 
-def _of_run(answer: Answer, listing: Listing, file: TraceFile) -> Answer:
+def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callable[[TraceFile], Answer]) -> Answer:
     from ..answer.run import run_answer
     from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-    return run_answer(answer, side_by_side(listing, file, "run"), EVERY_VIEW, len(listing.ranks(file.run)))
+    def of_worker(worker: str) -> Answer | None:
+        other = recording_of_worker(listing, file, worker)
+        return other and answer_of(other)
+
+    ranks = side_by_side(listing, file, "run")
+    return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)
 
 
 def _lines(answer: Answer) -> Iterator[str]:

@@ -194,6 +194,13 @@ class Listing:
         return files[0], choices
 
 
+def recording_of_worker(listing: Listing, file: TraceFile, worker: str) -> TraceFile | None:
+    """Another worker's recording of a file's run: of the same span, or else its newest; None: it has none."""
+    own = [other for other in listing.files if (other.run, other.worker) == (file.run, worker)]
+    same = next((other for other in own if other.span == file.span), None)
+    return same or (listing.newest(run=file.run, worker=worker)[0] if own else None)
+
+
 def newest_span(spans: Mapping[str, TraceFile]) -> str:
     """The newest recording of a worker."""
     return _newest_spans(spans.values())[0]

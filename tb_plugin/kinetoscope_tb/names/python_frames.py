@@ -11,6 +11,9 @@ import re
 from .regex import regex
 
 _COLLECTS = regex(r"Python GC|built-in (?:method|function) collect|\bgc\.collect|\bgc\.py")
+_NAMELESS = regex(r"\(\d+\): <(?:genexpr|lambda|listcomp|setcomp|dictcomp)>$")
+_EXPLICIT = regex(r"built-in (?:method|function) collect\b")
+_BACKWARD = regex(r"<built-in method run_backward of torch")
 _STARTS_WORKERS = regex(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
 _WAITS = (
     ("sleeps", regex(r"<built-in function sleep>")),
@@ -62,6 +65,16 @@ def collects_garbage(frame: str) -> bool:
     return bool(_COLLECTS.search(frame))
 
 
+def is_explicit_collection(frame: str) -> bool:
+    """Whether a frame is a program's own call of gc.collect."""
+    return bool(_EXPLICIT.search(frame))
+
+
+def runs_backward(frame: str) -> bool:
+    """Whether autograd's engine, which is C++, runs in a frame of this name."""
+    return bool(_BACKWARD.search(frame))
+
+
 def starts_workers(frame: str) -> bool:
     """Whether a DataLoader starts its workers in a frame of this name."""
     return bool(_STARTS_WORKERS.search(frame))
@@ -83,6 +96,11 @@ def is_wait(frame: str) -> bool:
 def is_of_library(frame: str) -> bool:
     """Whether a frame belongs to Python's library, torch or another installed package, or to no file."""
     return bool(_LIBRARY.search(frame))
+
+
+def is_nameless(frame: str) -> bool:
+    """Whether a frame is of a generator, a comprehension or a lambda: the function around it has the name."""
+    return bool(_NAMELESS.search(frame))
 
 
 def is_python_file(file: str) -> bool:

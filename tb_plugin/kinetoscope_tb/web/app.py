@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request
 
 from ..answer.recording import recording_answer
-from ..answer.run import OF_RUN, with_ranks
+from ..answer.run import OF_RUN, late_worker, with_ranks
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, TERM
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
+from ..discovery.listing import recording_of_worker
 from ..engine.answers import Missing, NotReady, ask_all, cached_frame
 from ..engine.cache import configured
 from ..engine.engine import Engine
-from ..errors import BadParameter, NotFound
+from ..errors import BadParameter, NotFound, TraceError
 from ..history.words import sentences
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
@@ -34,7 +35,7 @@ from .why import why
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
-    from ..discovery import TraceFile
+    from ..discovery import Listing, TraceFile
     from ..trace import Trace
     from ..view import View
 
@@ -157,8 +158,20 @@ def _answer(engine: Engine, request: Request) -> object:
     listing = engine.listing()
     if frames and listing is not None:
         known = [None if isinstance(frame, Missing) else frame for frame in frames]
-        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)))
+        late = _late_answer(engine, listing, file, late_worker(known))
+        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)), late)
     return answer.values()
+
+
+def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str | None) -> Answer | None:
+    """The answer about the recording of the rank that the others of a file's run wait for; None if it can't be used."""
+    other = None if worker in (None, file.worker) else recording_of_worker(listing, file, worker)
+    if other is None:
+        return None
+    try:
+        return engine.about_trace(other, _recording_answer, split_gaps_of_devices).of_file(other, other.shown)
+    except TraceError:
+        return None  # the page of that recording says why
 
 
 def _recording_answer(trace: Trace) -> Answer:

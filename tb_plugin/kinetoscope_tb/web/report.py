@@ -92,7 +92,9 @@ def report(
 def _summary(file: TraceFile, trace: Trace, ranks: Ranks | None) -> Answer:
     """The answer about a recording, or about its run."""
     answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
-    return answer if ranks is None else run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique())
+    if ranks is None:
+        return answer
+    return run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique(), lambda _: None)
 
 
 def _trace_answers(

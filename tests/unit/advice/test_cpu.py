@@ -52,7 +52,10 @@ def test_the_main_thread_waits_for_a_queue_that_another_thread_fills():
     frames = ["train.py(12): next_batch", "queue.py(154): get", "threading.py(295): wait", ACQUIRE]
     by_rule = rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
     row = by_rule["main_thread_waits"]
-    assert row.title == "The main thread waits for a lock or another thread for 50 % of every step."
+    assert row.title == (
+        "The main thread waits for a lock or another thread for 50 % of every step, most of it in "
+        "`train.py(12): next_batch`."
+    )
     assert "100 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
     assert (row.saving_ns, row.confidence) == (5 * MS, "high")
     assert next(iter(by_rule)) == "main_thread_waits"
@@ -95,15 +98,120 @@ def test_python_that_computes_between_operators_is_named_by_its_function():
     machine = training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS))
     counters(machine, 1.0, 0.6)
     row = rows(machine.builder.build())["host_bound"]
-    assert row.title == "Python code outside operators takes 50 % of every step."
+    where = "most of it in `train.py(30): augment`"
+    assert row.title == f"Python code outside operators takes 50 % of every step, {where}."
+    assert row.culprit.function == "train.py(30): augment"
     assert "100 % in `train.py(30): augment`" in row.evidence
     assert (row.confidence, row.saving_ns) == ("medium", 5 * MS)
 
 
 def test_without_counters_python_code_may_as_well_be_a_wait_for_a_lock():
     row = rows(training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS)).builder.build())["host_bound"]
-    assert row.confidence == "low"
+    assert row.confidence == "medium"
     assert "`with lock:`" in row.evidence
+
+
+def test_the_training_loop_is_no_culprit():
+    machine = Machine(None)
+
+    def step(_):
+        start = machine.now
+        computing(machine)
+        machine.work(5 * MS)
+        machine.builder.python("train.py(3): main", start, 10 * MS)
+
+    row = rows(machine.steps(step, 20))["host_bound"]
+    assert (row.title, row.confidence) == ("Python code outside operators takes 50 % of every step.", "low")
+
+
+def test_a_comprehension_is_told_by_the_function_around_it():
+    frames = ["train.py(30): augment", "train.py(31): <listcomp>"]
+    row = rows(training(lambda m: calling(m, frames, 5 * MS)).builder.build())["host_bound"]
+    assert row.culprit.function == "train.py(30): augment"
+
+
+def test_a_loader_in_the_training_process_is_told_by_its_function():
+    def extra(machine):
+        start = machine.now
+        machine.load(5 * MS)
+        machine.builder.python("data.py(8): augment", start + MS, 4 * MS)
+
+    row = rows(training(extra, 5).builder.build())["data_loading"]
+    assert row.evidence.endswith(" 80 % of that time is spent in `data.py(8): augment`.")
+    assert row.culprit.function == "data.py(8): augment"
+    assert "pin_memory" not in row.action
+
+
+def test_the_engine_of_autograd_is_no_python():
+    frames = ["train.py(3): main", "<built-in method run_backward of torch._C._EngineBase object at 0x7f>"]
+    assert "host_bound" not in rows(training(lambda m: calling(m, frames, 5 * MS), 5).builder.build())
+    hook = [*frames, "train.py(9): hook"]
+    assert "host_bound" in rows(training(lambda m: calling(m, hook, 5 * MS), 5).builder.build())
+
+
+def test_a_measured_loss_comes_before_operators_that_take_more():
+    def extra(machine):
+        machine.op("aten::sin", lambda: machine.work(20 * MS))
+        calling(machine, ["train.py(30): augment"], 5 * MS)
+
+    assert list(rows(training(extra, 5).builder.build()))[:2] == ["host_bound", "host_operator"]
+
+
+def test_operators_are_told_by_the_function_that_calls_them():
+    def extra(machine):
+        start = machine.now
+        machine.op("aten::copy_", lambda: machine.work(15 * MS))
+        machine.builder.python("train.py(30): to_channels", start, 15 * MS)
+
+    row = rows(training(extra, 5).builder.build())["host_operator"]
+    assert row.title == "Copies and casts take 75 % of every step, most of it in `train.py(30): to_channels`."
+    assert (row.culprit.function, row.culprit.operator) == ("train.py(30): to_channels", "aten::copy_")
+
+
+def test_operators_of_an_optimizer_are_told_by_it():
+    def extra(machine):
+        def update():
+            machine.op("aten::sqrt", lambda: machine.work(15 * MS))
+            machine.work(US)
+
+        machine.annotation("Optimizer.step#Adam.step", update)
+
+    row = rows(training(extra, 5).builder.build())["host_operator"]
+    assert row.title == "Elementwise operators take 75 % of every step, most of it in the optimizer's step (Adam)."
+    assert row.action == "Let one kernel update each parameter: `Adam(…, fused=True)`."
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [("double", True), ("float", False), ("Scalar", False)])
+def test_float64_is_told_whatever_the_operators_are(kind, is_told):
+    machine = Machine(None)
+    inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": [kind, kind]}
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.work(9 * MS), **inputs)
+        machine.work(US)
+
+    row = rows(machine.steps(step)).get("double_precision")
+    assert (row is not None) == is_told
+    if row:
+        assert row.title.startswith("Operators on float64 tensors take 99.9 % of every step")
+        assert row.saving_ns == pytest.approx(4.5 * MS, rel=0.01)
+
+
+def attention(machine, product):
+    """Attention of 2 heads over 512 tokens in separate operators."""
+    scores, heads = [2, 512, 512], [2, 512, 16]
+    machine.op(product, lambda: machine.work(2 * MS), **{"Input Dims": [heads, [2, 16, 512]]})
+    machine.op("aten::_softmax", lambda: machine.work(3 * MS), **{"Input Dims": [scores]})
+    machine.op(product, lambda: machine.work(2 * MS), **{"Input Dims": [scores, heads]})
+
+
+def test_attention_in_separate_operators_is_told():
+    by_rule = rows(training(lambda machine: attention(machine, "aten::bmm"), 5).builder.build())
+    row = by_rule["unfused_attention"]
+    assert row.title == "Attention that isn't fused takes 58.3 % of every step."
+    assert "scores of 2 × 512 × 512" in row.evidence
+    assert row.saving_ns == 7 * MS
+    assert "unfused_attention" not in rows(training(lambda m: attention(m, "aten::sort"), 5).builder.build())
 
 
 def test_other_processes_take_the_cores():
@@ -250,7 +358,7 @@ def test_a_place_of_the_program_is_outside_the_libraries():
     place = place_at(trace, 0, MS // 2)
     assert place is not None
     assert (place.frame, place.caller) == ("<built-in function len>", "train.py(3): main")
-    assert place.words == "`<built-in function len>` at `train.py(3): main`"
+    assert place.words == "`len` at `train.py(3): main`"
     assert place_at(trace, 0, MS + MS // 2) is None
 
 

@@ -53,6 +53,27 @@ def test_without_reentrance_stacks_show_it():
     assert rows(machine.steps(step, 6))["recomputation"].saving_ns == pytest.approx(3 * MS, rel=0.02)
 
 
+@pytest.mark.parametrize("has_hook", [False, True])
+def test_on_the_host_operators_run_again_too(has_hook):
+    machine = Machine(None)
+
+    def again():
+        machine.op("aten::linear", lambda: machine.work(3 * MS))
+
+    def backward():
+        if has_hook:
+            machine.function("torch/utils/checkpoint.py(1115): unpack_hook", again)
+        else:
+            machine.op("CheckpointFunctionBackward", again)
+        machine.op(ENGINE + "MmBackward0", lambda: machine.work(8 * MS))
+
+    def step(_):
+        machine.op("aten::linear", lambda: machine.work(4 * MS))
+        machine.op(ENGINE + "CheckpointFunctionBackward", backward)
+
+    assert rows(machine.steps(step, 6))["recomputation"].saving_ns == pytest.approx(3 * MS, rel=0.02)
+
+
 def test_a_backward_pass_without_checkpoints_recomputes_nothing():
     machine = Machine()
     trace = machine.steps(lambda _: machine.op(ENGINE + "MmBackward0", lambda: machine.kernel(8 * MS)), 6)

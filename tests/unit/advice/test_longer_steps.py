@@ -57,3 +57,36 @@ def test_an_annotation_is_a_name_too_and_without_one_the_steps_are():
 
 def test_steps_that_alternate_are_no_exception():
     assert first(steps(validate, range(0, 10, 2))).rule != "longer_steps"
+
+
+@pytest.mark.parametrize("rare", [[4], [3, 8]])
+def test_on_the_host_a_function_that_runs_in_some_steps_alone_is_told(rare):
+    machine = Machine(None)
+
+    def compute(dur):
+        machine.op("aten::mm", lambda: machine.work(dur))
+
+    def step(number):
+        machine.function("train.py(9): forward", lambda: compute(10 * MS))
+        if number in rare:
+            machine.function("train.py(20): validate", lambda: compute(20 * MS))
+
+    claim = first(machine.steps(step, 10))
+    which, verb, there = ("Step 4", "takes", "it") if rare == [4] else ("Steps 3 and 8", "take", "them")
+    assert claim.title == (
+        f"{which} {verb} 3 times as long as the median step: `train.py(20): validate` runs in {there} alone."
+    )
+    assert claim.culprit.function == "train.py(20): validate"
+    assert claim.saving_ns == 20 * MS * len(rare) / 10
+
+
+def test_on_the_host_steps_that_take_longer_for_no_recorded_reason_have_no_culprit():
+    machine = Machine(None)
+
+    def step(number):
+        machine.function(
+            "train.py(9): forward",
+            lambda: machine.op("aten::mm", lambda: machine.work((30 if number == 4 else 10) * MS)),
+        )
+
+    assert first(machine.steps(step, 10)).rule != "longer_steps"

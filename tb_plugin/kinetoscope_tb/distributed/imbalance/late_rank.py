@@ -102,8 +102,10 @@ def evidence(row: Mapping[str, Any]) -> str:
 
 def action(row: Mapping[str, Any]) -> str:
     """What to do."""
+    if row["cause"] == CAUSES["computation_ns"] and _has_more_work(row):
+        return _MORE_WORK
     if row["cause"] == CAUSES["computation_ns"] and row["threads_frac"] is not None:
-        return _MORE_WORK if _has_more_work(row) else _SLOWER
+        return _SLOWER
     return _ACTIONS[row["cause"]]
 
 

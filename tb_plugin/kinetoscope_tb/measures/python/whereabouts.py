@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...arrays.intervals import Intervals, Ints
 from ...arrays.nesting import innermost
-from ...names.python_frames import is_of_library, waiting_function, without_address
+from ...names.python_frames import function_name, is_nameless, is_of_library, waiting_function, without_address
 from ...trace.model import Trace
 from .frames import frames_of_text
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
     Attributes:
         frame: The innermost frame.
-        caller: The innermost frame of the program itself; empty if all belong to libraries.
+        caller: The innermost function of the program itself that has a name; empty if all belong to libraries.
         function: The public function of Python's library that waits there, such as queue.get; else empty.
     """
 
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     @property
     def words(self) -> str:
         """Such as `queue.get` at `train.py(12): next_batch`."""
-        inner = self.function or ("" if self.frame == self.caller else self.frame)
+        inner = self.function or ("" if self.frame == self.caller else function_name(self.frame))
         caller = f"`{self.caller}`" if self.caller else ""
         return " at ".join(part for part in (f"`{inner}`" if inner else "", caller) if part)
 
@@ -77,6 +77,18 @@ def places(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Place, flo
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
 
+def callers(trace: Trace, thread: int, spans: Intervals) -> list[tuple[str, float]]:
+    """The frames of the program that a thread is in during some spans, whatever these call, with their shares of them.
+
+    The largest comes first; what lies in no frame of the program is in none.
+    """
+    shares: dict[str, float] = {}
+    for place, share in places(trace, thread, spans):
+        if place.caller:
+            shares[place.caller] = shares.get(place.caller, 0.0) + share
+    return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+
+
 def _spread(spans: Intervals) -> Ints:
     """Instants spread evenly over the time that the spans cover."""
     start, end = spans
@@ -109,6 +121,8 @@ def _place(calls: pl.DataFrame, row: int) -> Place:
     while row != NONE:
         frames.append(without_address(str(calls["name"][row])))
         row = int(calls["parent"][row])
-    caller = next((n for n, frame in enumerate(frames) if not is_of_library(frame)), len(frames))
+    of_program = [n for n, frame in enumerate(frames) if not is_of_library(frame)]
+    named_frames = (n for n in of_program if not is_nameless(frames[n]))
+    caller = next(named_frames, of_program[0] if of_program else len(frames))
     function = next((name for frame in reversed(frames[:caller]) if (name := waiting_function(frame))), "")
     return Place(frames[0], frames[caller] if caller < len(frames) else "", function)

@@ -9,7 +9,8 @@ An instant belongs to the first of these that applies:
 * operators: an outermost operator of SMALL_OP_NS or more runs, on any thread;
 * breaking: a compiled frame is between its graphs, behind a graph break;
 * waiting: the main thread is in a call of Python that waits: for a lock, a thread, a file;
-* calling: a smaller operator runs, or none does for no more than BETWEEN_OPS_NS: Python calls the next one;
+* calling: a smaller operator runs; or none does for no more than BETWEEN_OPS_NS, as Python calls the next one, or
+  for however long autograd's engine, which is C++, goes from one to the next;
 * rest: nothing of these was recorded for longer than that.
 """
 
@@ -27,7 +28,7 @@ from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, witho
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_region
 from ...names.kernels import is_data_loading
-from ...names.python_frames import collects_garbage, starts_workers, waiting
+from ...names.python_frames import collects_garbage, runs_backward, starts_workers, waiting
 from ...trace.model import Trace
 from .breakdown import intervals_of
 from .exposure import exposed_on_host
@@ -96,9 +97,10 @@ class HostTime(NamedTuple):
         steps = windows.start, windows.end
         between = without(merge([steps]), merge([*groups, small]))
         is_short = between[1] - between[0] <= BETWEEN_OPS_NS
-        groups += [merge([small, (between[0][is_short], between[1][is_short])])]
+        long = without((between[0][~is_short], between[1][~is_short]), _engine(python, on_python))
+        groups += [merge([small, without(between, long)])]
         lengths = map(np.asarray, exclusive_lengths(groups, *steps))
-        spans = [*groups, (between[0][~is_short], between[1][~is_short])]
+        spans = [*groups, long]
         is_large = nearest(is_long, parent) != NONE
         return cls(
             thread,
@@ -106,6 +108,13 @@ class HostTime(NamedTuple):
             dict(zip(HOST_PARTS, spans, strict=True)),
             is_large,
         )
+
+
+def _engine(python: pl.DataFrame, on_python: NDArray[np.bool_]) -> Intervals:
+    """When a thread is in autograd's engine, and in no function of Python that this calls."""
+    runs = map_categories(python["name"], runs_backward) & on_python
+    is_callee = gather(runs, python["parent"].to_numpy(), missing=False)
+    return without(intervals_of(python, runs), intervals_of(python, is_callee))
 
 
 def _matching(frame: pl.DataFrame, where: NDArray[np.bool_] | None, answer: Callable[[str], bool]) -> Intervals:
