@@ -323,7 +323,7 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
     for view in RUN_VIEWS.values():
         yield f"/view {view.id}", lambda view=view: _ask_view(view, ranks, {})
     own = recording_answer(trace, EVERY_VIEW, cached_frame)
-    yield "/answer of=run", lambda: _ask_summary(run_answer(own, ranks, EVERY_VIEW, len(summaries)))
+    yield "/answer of=run", lambda: _ask_summary(run_answer(own, ranks, EVERY_VIEW, len(summaries), lambda _: None))
     yield "/timeline/path_across_ranks", lambda: _across(trace, ranks, 0 if summaries[0] is made[0] else len(others))
 
 
