@@ -22,7 +22,7 @@
     make bench ARGS="--history"                     how often a history has a false point, and misses a shift; three minutes
     make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
     make bench ARGS="--alignment"                   how right steps of different code are aligned, and how fast; three minutes
-    make bench ARGS="--why"                         whom why and torchfrtrace name on the same dumps; three minutes; needs torch
+    make bench ARGS="--why"                         whom why and torchfrtrace name on the same dumps, and how soon ranks report that they hang; five minutes; needs torch
     make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
     make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small

@@ -1,12 +1,14 @@
 """`kinetoscope why` and torchfrtrace on the same dumps: who is named, and how long that takes.
 
 The dumps are of simulated NCCL jobs whose culprit is known, and of gloo jobs that torch wrote, where these are at hand.
-torchfrtrace comes with torch; it unpickles the dumps, so it gets these alone.
+torchfrtrace comes with torch; it unpickles the dumps, so it gets these alone. Then jobs of torchrun that stand still: how
+soon after the threshold each rank had written its report.
 """
 
 from __future__ import annotations
 
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -19,8 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from kinetoscope_tb.distributed.why import answer_why
 from kinetoscope_tb.reader.flight_recorder.files import read_folder
 from support.flight_recorder import LAYOUTS, Layout, Simulation, changed, stopped, swapped
+from torture.hang_runs import NAMES, delay_s, hanging_jobs, reports
 
 _LIMIT_S = 120
+_MOST_DELAY_S = 10.0  # of a report, after its step has lasted too long
 _GLOO = Path(__file__).parents[3] / "shared" / "flight-recorder"
 _GLOO_CULPRITS = {
     "absent": {2},
@@ -91,7 +95,7 @@ def outcome(names: set[int] | None, culprits: frozenset[int]) -> str:
 
 
 def report_why(folder: Path) -> None:
-    """Print a line per case, and how often either is right, wrong, silent, or fails."""
+    """Print a line per case, how often either is right, wrong, silent, or fails, and how soon reports are there."""
     counts: dict[str, dict[str, int]] = {"kinetoscope why": {}, "torchfrtrace": {}}
     for case in cases(folder):
         lines = []
@@ -104,3 +108,17 @@ def report_why(folder: Path) -> None:
         print(f"{case.name:24} culprits {sorted(case.culprits)!s:10} {'   '.join(lines)}", flush=True)
     for tool, results in counts.items():
         print(f"{tool}: {', '.join(f'{count} {result}' for result, count in sorted(results.items()))}")
+    report_delays(folder / "hanging")
+
+
+def report_delays(folder: Path) -> None:
+    """Print how soon after the threshold each rank of jobs that stand still had written its report."""
+    folder.mkdir()
+    with hanging_jobs(folder):
+        delays = sorted(delay_s(file) for file in reports(folder))
+    within = sum(delay <= _MOST_DELAY_S for delay in delays)
+    print(
+        f"{len(NAMES)} jobs of torchrun that stand still: {within} of {len(delays)} ranks had written their report "
+        f"within {_MOST_DELAY_S:.0f} s after the threshold; median {statistics.median(delays):.2f} s, "
+        f"last {delays[-1]:.2f} s"
+    )

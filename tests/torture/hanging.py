@@ -21,12 +21,12 @@ import torch.distributed as dist
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kinetoscope import Tracer, on_request
+from torture.hang_runs import STEP, WORLD_SIZES
 from torture.scenarios import run_scenarios, wait_for_journals
 
 FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
 RANK = int(os.environ["RANK"])
-STEPS, AFTER_S = 5, 1.5
-WORLD_SIZES = {"pipeline": 4, "split": 4, "mesh": 8, "node": 8}
+AFTER_S = 1.5
 RING_SIZES = {"wrapped": 4}
 """How many collectives the flight recorder of a rank has room for."""
 
@@ -36,7 +36,7 @@ def load_batch():
 
 
 def spin():
-    while not (FOLDER / "spins" / "hang" / f"rank1.{STEPS}.json").exists():
+    while not (FOLDER / "spins" / "hang" / f"rank1.{STEP}.json").exists():
         pass
     time.sleep(600)
 
@@ -65,8 +65,8 @@ def take_lock(lock):
 
 
 def wait_for_reports(name):
-    """Go on as soon as all ranks have written where they are."""
-    while len(list((FOLDER / name / "hang").glob("rank*.json"))) < 3:
+    """Go on as soon as all ranks have written where they are; on a busy machine they also did in the first step."""
+    while len(list((FOLDER / name / "hang").glob(f"rank*.{STEP}.json"))) < 3:
         time.sleep(0.02)
 
 
@@ -232,8 +232,9 @@ def train(name):
         socket.gethostname = lambda: f"node{RANK // 4}"
     with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=AFTER_S) as tracer:
         for step in itertools.count():
-            if step == STEPS:
+            if step == STEP - 1:  # not in the next one, whose reports then might be of this
                 wait_for_journals(FOLDER / name, size)
+            if step == STEP:
                 if name == "leaves" and RANK == 1:
                     break
                 act(name, tracer, group)
@@ -242,7 +243,7 @@ def train(name):
                 exchange(group)
             if name == "pipeline":
                 pass_through_pipeline()
-            time.sleep(0.02 if step <= STEPS else 0.5)
+            time.sleep(0.02 if step <= STEP else 0.5)
             tracer.step()
     time.sleep(600)  # of a rank that left: without its process the collectives of the others would fail
 

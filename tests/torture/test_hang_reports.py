@@ -1,17 +1,27 @@
 """Jobs of three ranks that stand still, or are only slow: what each rank writes, and what `why` says of it."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 from kinetoscope.journal.status import rank_statuses
-from support.processes import ended, started
 from support.waiting import wait_for
+from torture.hang_runs import (
+    JOBS,
+    LIMIT_S,
+    NAMES,
+    SILENT_RANKS,
+    SLOW,
+    STEP,
+    hanging_jobs,
+    is_silent,
+    ranks_of,
+    report,
+    reports,
+    step_of,
+)
 from torture.truth import run_command
 
-JOBS = Path(__file__).with_name("hanging.py")
 LINES = {
     "sleeps": "load_batch",
     "spins": "spin",
@@ -48,7 +58,6 @@ MISMATCHES = {
 """How ranks call operations that don't match, and which, by scenario."""
 SLOW_WORK = {"evaluates": ("evaluate", "evaluating"), "saves": ("write", "saving a checkpoint")}
 """The function that rank 1 is in, and what it does there, by scenario that a healthy job has, too."""
-STEP = 5
 SILENT = {
     "holds": " ago: code in C holds Python's lock, or ",
     "stops": " ago, and is stopped: by SIGSTOP,",
@@ -56,46 +65,24 @@ SILENT = {
     "node": " ago: ",
 }
 """What is known of a rank that doesn't write, by scenario."""
-SILENT_RANKS = {"node": [4, 5, 6, 7]}
-"""Which those are, if it isn't rank 1 alone."""
-LIMIT_S = 600  # eighty processes may have two cores, next to other tests
-SLOW = "goes_on"
-"""The scenario whose ranks go on when all have written."""
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """The folder of the runs, once all of them stand still and the slow one goes on."""
     folder = tmp_path_factory.mktemp("runs")
-    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=8", "--master_port=0")
-    names = (*LINES, *GROUPS, *SLOW_WORK, *MISMATCHES, *SILENT, SLOW)
-    process = started(*torchrun, str(JOBS), str(folder), *names)
-    expected = [report(folder, name, rank) for name in names for rank in ranks_of(name) if not is_silent(name, rank)]
-    try:
-        wait_for(lambda: all(path.exists() for path in expected) or process.poll() is not None, LIMIT_S)
-        wait_for(lambda: has_gone_on(folder / SLOW) or process.poll() is not None, LIMIT_S)
+    with hanging_jobs(folder):
         yield folder
-    finally:
-        (folder / "stop").touch()
-        _, _, words = ended(process)
-        sys.stderr.write(words)
 
 
-def ranks_of(name):
-    return range({"pipeline": 4, "split": 4, "mesh": 8, "node": 8}.get(name, 3))
+def test_every_scenario_has_an_answer_here():
+    assert {*LINES, *GROUPS, *SLOW_WORK, *MISMATCHES, *SILENT, SLOW} == set(NAMES)
 
 
-def is_silent(name, rank):
-    return name in SILENT and rank in SILENT_RANKS.get(name, [1])
-
-
-def report(folder, name, rank):
-    return folder / name / "hang" / f"rank{rank}.{STEP}.json"
-
-
-def has_gone_on(run):
-    """Whether all ranks completed the slow step."""
-    return [(status.completed or 0) > STEP for status in rank_statuses(run)] == [True] * 3
+def test_the_first_check_after_the_threshold_writes_the_report(runs):
+    """Looks for long steps come once a second, so a rank whose thread may run writes about then."""
+    steps = [step_of(file) for file in reports(runs)]
+    assert all(step["previous_check_s"] <= step["limit_s"] < step["seconds"] + 0.1 for step in steps)
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -130,9 +117,19 @@ def test_a_rank_that_can_not_write_prevents_its_own_file_alone(runs, name):
 
 
 def why(run):
-    """The exit status of `why`, and its answer."""
-    result = run_command("why", run, "--format", "json")
-    return result.status, json.loads(result.out)
+    """The exit status of `why`, and its answer, once no rank is silent only because the machine is busy."""
+
+    def states():
+        return [status.state for status in rank_statuses(run) if not is_silent(run.name, status.rank)]
+
+    def ask():
+        before, result = states(), run_command("why", run, "--format", "json")
+        return before, states(), (result.status, json.loads(result.out))
+
+    def is_final(asked):
+        return asked[0] == asked[1] and "silent" not in asked[0] and asked[2][1]["kind"] != "not yet"
+
+    return wait_for(ask, LIMIT_S, is_right=is_final, pause_s=1)[2]
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -177,8 +174,8 @@ def test_why_names_ranks_whose_operations_do_not_match(runs, name):
 
 @pytest.mark.parametrize("name", SILENT)
 def test_why_says_that_a_rank_wrote_nothing(runs, name):
-    status, answer = wait_for(lambda: why(runs / name), is_right=lambda said: said[1]["kind"] != "not yet", pause_s=1)
-    ranks = SILENT_RANKS.get(name, [1])
+    status, answer = why(runs / name)
+    ranks = SILENT_RANKS[name]
     assert (status, answer["kind"], answer["culprits"]) == (2, "no dump", ranks)
     start = f"Rank {ranks[0]} (process "
     assert any(line.startswith(start) and SILENT[name] in line for line in answer["evidence"])

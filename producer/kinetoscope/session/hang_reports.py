@@ -28,6 +28,7 @@ from ..signals.thread_states import thread_states
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from ..signals.hang_detector import Excess
     from .recording import Recording
 
 _LOG = logging.getLogger("kinetoscope")
@@ -72,11 +73,12 @@ class HangReports:
             self._watched_step, self._call_times = step, CallTimes()
         self._call_times.update(call_stack(thread_frame(self._training_thread)))
 
-    def write(self, reason: str) -> None:
+    def write(self, reason: str, excess: Excess | None = None) -> None:
         """Write a report; it replaces an earlier one of this step.
 
         Args:
             reason: `step`, or the signal to which the process doesn't react.
+            excess: How the step exceeds its limit; None for a signal.
 
         Raises:
             OSError: The run's folder doesn't allow it.
@@ -85,7 +87,9 @@ class HangReports:
         elapsed_s, lines = (time.monotonic_ns() - start_ns) / 1e9, self._call_times.lines()
         calls = [f"{file}:{line} {function.rpartition('.')[2]}" for file, line, function, _ in lines]
         self._note("hanging", {"step": step, "seconds": round(elapsed_s), "stack": calls[:_MOST_NEWS_LINES]})
-        facts = {**self._facts(step, elapsed_s), "stack": lines}
+        facts = {**self._facts(step, start_ns), "stack": lines}
+        if excess is not None:
+            facts["step"] |= {"limit_s": excess.limit_s, "previous_check_s": excess.previous_check_s}
         if (file := self._replace_file(str(step), reason, flight_recorder_dump(), facts)) is None:
             return
         _LOG.info("Step %d has lasted %.0f s: %s says where it is.", step, elapsed_s, file)
@@ -105,7 +109,7 @@ class HangReports:
         """
         step, start_ns = self._recording.counter.current_step()
         if b'"entries"' in (dump := flight_recorder_dump()):
-            facts = self._facts(step, (time.monotonic_ns() - start_ns) / 1e9)
+            facts = self._facts(step, start_ns)
             self._replace_file(END, END, dump, {**facts, "stack": [[*call, 0.0] for call in calls]})
 
     def _replace_file(self, name: str, reason: str, dump: bytes, facts: dict[str, Any]) -> PathBelow | None:
@@ -124,8 +128,9 @@ class HangReports:
         ids = self._recording.owner.ids
         return None if ids is None else ids[1]
 
-    def _facts(self, step: int, elapsed_s: float) -> dict[str, Any]:
+    def _facts(self, step: int, start_ns: int) -> dict[str, Any]:
         recording, now_ns, usual_ns = self._recording, time.time_ns(), self._usual_ns()
+        elapsed_ns = time.monotonic_ns() - start_ns
         saved_traces, ranges = recording.trace_writer.saved, recording.annotations.log.open_ranges()[:_MOST_MARKERS]
         return {
             "version": __version__,
@@ -134,7 +139,8 @@ class HangReports:
             "written_ns": now_ns,
             "step": {
                 "number": step,
-                "seconds": round(elapsed_s, 1),
+                "start_ns": now_ns - elapsed_ns,
+                "seconds": round(elapsed_ns / 1e9, 1),
                 "usual_s": None if usual_ns is None else usual_ns / 1e9,
             },
             "last_saved": saved_traces[-1].name if saved_traces else None,

@@ -6,6 +6,7 @@ A step with a checkpoint or an evaluation does that too, so what it means is for
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ..errors import UsageError
@@ -19,17 +20,32 @@ _TIMES_IN_FIRST_STEP = 4  # it may compile and load anything
 _WATCH_AFTER_S = 1.0
 
 
+@dataclass(frozen=True)
+class Excess:
+    """A step that lasts longer than its limit.
+
+    Args:
+        limit_s: The limit.
+        previous_check_s: How long the step had lasted when it was within the limit for the last time; 0 if that was
+            before the step.
+    """
+
+    limit_s: float
+    previous_check_s: float
+
+
 class HangReports(Protocol):
     """Knows where the training is."""
 
     def watch(self) -> None:
         """Compare where the training is with where it was at the last call."""
 
-    def write(self, reason: str) -> None:
+    def write(self, reason: str, excess: Excess | None = None) -> None:
         """Write where the training is.
 
         Args:
             reason: `step`, or the signal to which the process doesn't react.
+            excess: How the step exceeds its limit; None for a signal.
 
         Raises:
             OSError: The run's folder doesn't allow it.
@@ -57,6 +73,7 @@ class HangDetector:
         self._after_s: float | None = DEFAULT_AFTER_S
         self._step: int | None = None
         self._times_limit = 1
+        self._previous_check_s = 0.0
 
     def set_limit(self, after_s: float | None) -> None:
         """Report steps that last longer, and longer than ten usual steps; the first one has four times as long.
@@ -89,11 +106,13 @@ class HangDetector:
         if self._after_s is None or elapsed_s < _WATCH_AFTER_S:
             return
         if step != self._step:
-            self._step, self._times_limit = step, 1
+            self._step, self._times_limit, self._previous_check_s = step, 1, 0.0
         self._reports.watch()
-        if elapsed_s > self._times_limit * self._limit_s(self._after_s):
+        limit_s = self._times_limit * self._limit_s(self._after_s)
+        if elapsed_s > limit_s:
             self._times_limit *= 2
-            self._reports.write("step")
+            self._reports.write("step", Excess(limit_s, self._previous_check_s))
+        self._previous_check_s = elapsed_s
 
     def report_signal(self, signal: str) -> None:
         """Report where the training is when the process doesn't react to a signal.

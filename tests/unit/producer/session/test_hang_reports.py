@@ -14,6 +14,7 @@ from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.session import hang_reports
 from kinetoscope.session.hang_reports import HangReports, with_key
 from kinetoscope.signals.call_stacks import CallTimes
+from kinetoscope.signals.hang_detector import Excess
 from support.waiting import wait_for
 
 SECOND = 1_000_000_000
@@ -51,7 +52,7 @@ class Training:
     def _write(self, problems):
         try:
             self.reports.watch()
-            self.reports.write("step")
+            self.reports.write("step", Excess(limit_s=30.0, previous_check_s=29.5))
         except OSError as error:
             problems.append(error)
 
@@ -84,7 +85,9 @@ def test_a_report_says_where_the_training_is(tmp_path):
     training.stand(31)
     facts = report(tmp_path / "hang/rank3.5.json")
     assert (facts["rank"], facts["world_size"], facts["reason"]) == (3, 8, "step")
-    assert facts["step"] == {"number": 5, "seconds": 31.0, "usual_s": 0.1}
+    assert facts["written_ns"] - facts["step"].pop("start_ns") >= 31 * SECOND
+    times = {"seconds": 31.0, "usual_s": 0.1, "limit_s": 30.0, "previous_check_s": 29.5}
+    assert facts["step"] == {"number": 5, **times}
     assert facts["last_saved"] == "rank3.4.json"
     assert [marker["name"] for marker in facts["markers"]] == ["save checkpoint"]
     assert any(line[0] == __file__ and line[2].endswith("stand") for line in facts["stack"])

@@ -3,7 +3,7 @@
 import pytest
 
 from kinetoscope import UsageError
-from kinetoscope.signals.hang_detector import HangDetector
+from kinetoscope.signals.hang_detector import Excess, HangDetector
 
 SECOND = 1_000_000_000
 
@@ -12,13 +12,14 @@ class Reports:
     """What a detector asks for."""
 
     def __init__(self):
-        self.reasons, self.looks = [], 0
+        self.reasons, self.excesses, self.looks = [], [], 0
 
     def watch(self):
         self.looks += 1
 
-    def write(self, reason):
+    def write(self, reason, excess=None):
         self.reasons.append(reason)
+        self.excesses.append(excess)
 
 
 class Step:
@@ -48,6 +49,7 @@ def test_a_step_is_reported_at_the_limit_and_whenever_it_has_lasted_twice_as_lon
     step.number = 8
     assert step.report_times(*range(40)) == [31]
     assert set(step.reports.reasons) == {"step"}
+    assert step.reports.excesses == [*(Excess(s, s) for s in (30, 60, 120, 240)), Excess(30, 30)]
 
 
 @pytest.mark.parametrize(("usual_s", "limit_s"), [(0.1, 30), (3, 30), (20, 200), (None, 120)])
