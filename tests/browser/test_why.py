@@ -30,7 +30,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[J
     folder = tmp_path_factory.mktemp("server")
     for run in ("dead", "live", "foreign"):
         write(folder, f"{run}/rank0.5.pt.trace.json", training())
-    write_dead_run(folder / "dead")
+    for run in ("dead", "without_trace"):
+        write_dead_run(folder / run)
+    (folder / "damaged" / ".work").mkdir(parents=True)
     journals = write_living_run(folder / "live")
     with serving(f"--logdir={folder}") as server:
         server.settled("view", view="overview", run="dead", worker="rank0", span="5")
@@ -61,6 +63,23 @@ def test_a_run_that_ended_badly_begins_with_why(page: Page, site: tuple[str, lis
         expect(minutes.nth(2)).to_contain_text("16 GiB")
         expect(page.locator(".curves text.name")).to_have_text(["Rank 1", "Rank 3", "Rank 2", "Rank 0"])
         assert not Axe().run(page).response["violations"]
+
+
+def test_a_job_that_left_no_trace_has_a_page_that_says_why(page: Page, site: tuple[str, list[JournalWriter]]) -> None:
+    server, _ = site
+    with watched(page, server):
+        opened(page, server, "dead")
+        runs = page.get_by_role("combobox", name="Run")
+        runs.select_option(label="without_trace (no trace)")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Why it ended")
+        expect(page.get_by_role("region", name="Why it ended")).to_contain_text(SENTENCE)
+        expect(page.get_by_role("navigation", name="Views").get_by_role("button")).to_have_text(["Why it endedg w"])
+        expect(page.get_by_role("table", name="Ranks").get_by_role("row")).to_have_count(5)
+        assert not Axe().run(page).response["violations"]
+        runs.select_option(label="damaged (no trace)")
+        expect(page.get_by_role("heading", name="This run has no trace")).to_be_visible()
+        runs.select_option(label="dead")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
 def test_a_job_that_runs_shows_its_steps_live(page: Page, site: tuple[str, list[JournalWriter]]) -> None:

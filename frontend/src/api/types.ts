@@ -18,6 +18,7 @@ export interface Worker {
 export interface Run {
   name: string;
   label: string;
+  /** None of a job that left no trace, or hasn't yet. */
   workers: Worker[];
   /** The recorder's notes: what is missing, partial or lost, and why. */
   notes: Note[];

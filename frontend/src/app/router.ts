@@ -46,7 +46,7 @@ export function go(changes: Address, how: "push" | "replace" = "replace") {
 
 const withName = <T extends { name: string }>(items: T[] = [], name?: string) => items.find((one) => one.name === name);
 
-/** What the listing has of a run, of its workers, and of a recording. */
+/** What the listing has of a run, of its workers, and of a recording. A job that left no trace has no workers. */
 export const listedRun = (run: string | undefined) => withName(listing.value?.runs, run);
 export const workersOf = (run: string | undefined) => listedRun(run)?.workers ?? [];
 export const listedSpan = (run: string, worker: string, span: string) =>
@@ -111,7 +111,7 @@ const MANY_RUNS = 12; // fewer can't show a change
 const whySource = whyOf(computed(() => (isReport ? "" : address.value.run ?? "")));
 
 /** Why the job of the shown run hangs or ended; null if no Tracer has recorded into it. */
-export const why = whySource.why;
+export const { why, whyHint } = whySource;
 
 /** The page of that. */
 export const WHY = "why";
@@ -130,8 +130,12 @@ const hasStepDifference = computed(() =>
   address.value.view === STEP_DIFFERENCE.id || Boolean(address.value.base_run && !("kernels" in missing.value))
 );
 
+/** Whether the shown run is a job that left no trace, or hasn't yet. */
+export const isWithoutTrace = computed(() => listedRun(address.value.run)?.workers.length === 0);
+
 /** The entries of the panel. A report has no server that the page's own ones could ask for what they draw. */
 export const entries = computed(() => {
+  if (isWithoutTrace.value) return entriesOf([whyView.value]);
   const [first, ...others] = entriesOf(catalogue.value);
   if (!first || isReport) return first ? [first, ...others] : [];
   const isOpen = address.value.view === HISTORY.id, runs = listing.value?.runs.length ?? 0;
@@ -235,7 +239,8 @@ function completePlace() {
   const { run = "", worker = "", span = "" } = address.value;
   const shown = run || listing.value?.newest;
   if ((run && worker && span) || !listedRun(shown ?? undefined) || unknownPlace.value) return;
-  go(placeIn(shown!, worker, span));
+  const place = placeIn(shown!, worker, span);
+  if (place.run !== run || place.worker !== worker || place.span !== span) go(place);
 }
 
 /** The views on the page of a tab: itself, then its parts. */

@@ -29,6 +29,8 @@ const EVERY_MS = 5000;
 export interface WhySource extends Omit<Resource<Why>, "answer"> {
   /** The answer about the run; null before it is there, and if no Tracer has recorded into it. */
   why: ReadonlySignal<Why | null>;
+  /** Why there is no answer; empty while there is one, or it loads. */
+  whyHint: ReadonlySignal<string>;
 }
 
 /** What is known of the job of a run; an empty name is none. */
@@ -38,11 +40,15 @@ export function whyOf(run: ReadonlySignal<string>): WhySource {
     const answer = last.value?.run === run.value ? last.value.answer : null;
     return answer?.state === "ready" ? answer : null;
   });
+  const whyHint = computed(() => {
+    const answer = last.value?.run === run.value ? last.value.answer : null;
+    return answer?.state === "missing" ? answer.hint : answer?.state === "failed" ? answer.message : "";
+  });
   const isLive = computed(() => why.value?.is_running ?? false);
   const { start } = resource<Why | Missing>(() => {
     if (!run.value) return null;
     const request = { route: "why", query: { run: run.value } };
     return isLive.value ? { ...request, version: "live", every_ms: EVERY_MS } : request;
   }, { onAnswer: (answer, { query }) => (last.value = { run: query.run!, answer }) });
-  return { why, start };
+  return { why, whyHint, start };
 }

@@ -79,7 +79,13 @@ export function Head({ isOverview }: { isOverview: boolean }) {
   return (
     <header class="head">
       <h1>{openEntry.value!.title}</h1>
-      <p>{isOverview ? <TraceContext /> : isOfRuns ? `the job of ${run}` : `${run} · ${worker} · ${span}`}</p>
+      <p>
+        {isOverview
+          ? <TraceContext />
+          : isOfRuns
+          ? `the job of ${run}`
+          : [run, worker, span].filter(Boolean).join(" · ")}
+      </p>
       <CopyLink />
       <HealthBadge />
     </header>

@@ -13,6 +13,7 @@ interface Props {
   open: (place: Address) => void;
 }
 
+const NO_TRACE = "no trace";
 const MANY = 12; // runs, of which a menu is hard to look through
 
 /** All runs by folder, with a filter. */
@@ -21,7 +22,7 @@ function RunFinder({ run, title, pick }: { run: string; title: string; pick: (ru
   if (runs.length < MANY) return null;
   const choices = runs.map(({ name, label, workers }) => {
     const [group, short] = folderAndName(label);
-    const note = workers.length > 1 ? plural(workers.length, "worker") : "";
+    const note = workers.length > 1 ? plural(workers.length, "worker") : workers.length ? "" : NO_TRACE;
     return { key: name, group, name: short, note, isChosen: name === run, pick: () => pick(name) };
   });
   choices.sort((a, b) => Number(a.group > b.group) - Number(a.group < b.group)); // without a folder first
@@ -42,7 +43,7 @@ export function PlaceChoice({ place: { run = "", worker = "", span = "" }, isBas
       <Selector
         title={title("Run")}
         value={run}
-        options={runs.map(({ name, label }) => [name, label])}
+        options={runs.map(({ name, label, workers }) => [name, workers.length ? label : `${label} (${NO_TRACE})`])}
         isByFolder
         onPick={(name) => open(placeIn(name, worker, span))}
       />

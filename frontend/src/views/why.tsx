@@ -3,14 +3,14 @@
 import { Fragment, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { PictureOf, Table } from "../api/types.ts";
-import { openTab, openView, WHY, why } from "../app/router.ts";
+import { openTab, openView, WHY, why, whyHint } from "../app/router.ts";
 import type { TextColumn, Why } from "../app/why.ts";
 import { Curves } from "../charts/curve_chart.tsx";
 import { decimal } from "../format/numbers.ts";
 import { prepareTable } from "../table/columns.ts";
 import { LinkTo } from "../ui/link.tsx";
 import { prose } from "../ui/prose.tsx";
-import { Skeleton } from "../ui/status.tsx";
+import { Notice, Skeleton } from "../ui/status.tsx";
 import { Banner, unbroken } from "./sentence.tsx";
 
 const COLORS: Record<Why["outcome"], string> = {
@@ -111,7 +111,15 @@ function LastMinutes({ answer: { steps, tables, is_running } }: { answer: Why })
 /** The page of a run that hangs or ended, or of a job that runs. */
 export function WhyPage() {
   const answer = why.value;
-  if (!answer) return <Skeleton />;
+  if (!answer) {
+    return whyHint.value
+      ? (
+        <Notice title="This run has no trace">
+          <p>{whyHint.value}</p>
+        </Notice>
+      )
+      : <Skeleton />;
+  }
   const { outcome, sentence, evidence, tables } = answer;
   return (
     <div class="why">

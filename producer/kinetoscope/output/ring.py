@@ -27,6 +27,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import statistics
 import struct
 import weakref
 import zlib
@@ -134,6 +135,7 @@ class LastMinutes:
         disk: Unix ns, and bytes that the machine's disks have read and written.
         network: Unix ns, and bytes that the machine's interfaces have received and sent.
         markers: Of each open range at each sample: when it began and when it was seen, in Unix ns, and its name.
+        usual_ns: The median duration of the steps; None without one.
     """
 
     steps: tuple[Values, ...] = ()
@@ -145,6 +147,16 @@ class LastMinutes:
     disk: tuple[Values, ...] = ()
     network: tuple[Values, ...] = ()
     markers: tuple[tuple[int, int, str], ...] = ()
+    usual_ns: float | None = None
+
+
+def minutes_of_steps(steps: tuple[Values, ...]) -> LastMinutes:
+    """Return minutes with these steps and without samples."""
+    return LastMinutes(steps, usual_ns=_usual_ns(steps))
+
+
+def _usual_ns(steps: tuple[Values, ...]) -> float | None:
+    return statistics.median(max(0, end_ns - start_ns) for _, start_ns, end_ns in steps) if steps else None
 
 
 def last_minutes(run: Path, rank: int) -> LastMinutes | None:
@@ -159,8 +171,8 @@ def last_minutes(run: Path, rank: int) -> LastMinutes | None:
         if kind in by_kind and min(values) >= 0:
             by_kind[kind].append(values)
     steps, memory, processor, allocator, power, clock, disk, network = map(tuple, by_kind.values())
-    markers = tuple(_markers(in_order))
-    return LastMinutes(steps, memory, processor, allocator, power, clock, disk, network, markers)
+    markers, usual_ns = tuple(_markers(in_order)), _usual_ns(steps)
+    return LastMinutes(steps, memory, processor, allocator, power, clock, disk, network, markers, usual_ns)
 
 
 def _markers(in_order: Iterable[tuple[int, int, Values]]) -> Iterator[tuple[int, int, str]]:

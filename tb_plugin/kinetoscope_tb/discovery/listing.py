@@ -97,12 +97,15 @@ class Listing:
     """All traces in natural order of run, worker and span; files that can't be used; notes about runs.
 
     `moved` has the first process of each file that holds several, by the names that the file had before that was known.
+    `jobs` has the runs into which a Tracer records or recorded, but of which no trace is there: when the newest process
+    of each began, in ns since 1970.
     """
 
     files: tuple[TraceFile, ...] = ()
     problems: tuple[Problem, ...] = ()
     notes: Mapping[str, tuple[Note, ...]] = field(default_factory=dict, compare=False)
     moved: Mapping[tuple[str, str, str], TraceFile] = field(default_factory=dict, compare=False)
+    jobs: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def runs(self) -> dict[str, dict[str, dict[str, TraceFile]]]:
@@ -165,8 +168,8 @@ class Listing:
 
     @property
     def newest_run(self) -> str | None:
-        """The name of the newest run; None if there is no run."""
-        return next(iter(_newest_runs(self.files)), None)
+        """The name of the newest run with a trace, else of the newest one; None if there is no run."""
+        return next(iter(_newest_runs(self.files)), max(self.jobs, key=self.jobs.__getitem__, default=None))
 
     def newest(self, **choice: str | None) -> tuple[TraceFile, dict[str, list[str]]]:
         """Return the recording of these names, and the names to choose from where several match, the chosen one first.

@@ -55,4 +55,4 @@ def with_processes(listing: Listing, processes_of: Callable[[TraceFile], Sequenc
         ranks = [member for member in members if not is_frontend(member.worker)]
         first_processes[file.run, file.worker, file.span] = (ranks or members)[0]
     with_members = listing_of(files, listing.problems, listing.notes)
-    return replace(with_members, moved=first_processes)
+    return replace(with_members, moved=first_processes, jobs=listing.jobs)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain, count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kinetoscope.naming import parse_snapshot, worker_of_rank
@@ -23,6 +24,7 @@ from ..names.natural_sort import natural_key
 from ..names.processes import Process
 from .filename_patterns import NO_SPAN, NameParts, finished_name, is_candidate, name_parts, run_and_name
 from .header_probe import UNKNOWN, Head, Heads
+from .jobs import job_began_ns
 from .listing import Listing, Problem, TraceFile, listing_of
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
@@ -41,6 +43,9 @@ _NO_TRACE = (
     "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or "
     ".zst), .sqlite or .html are traces if their first bytes look like one; a file of another name must be given by "
     "its path."
+)
+_OF_JOB = (
+    "A Tracer has recorded into it: `kinetoscope why` says how its job ended, and `kinetoscope recover` what it left."
 )
 _NOT_UTF8 = "This name isn't UTF-8, so no address can hold it. Rename it."
 
@@ -97,8 +102,8 @@ def list_paths(
             raise MissingPath(f"There is no file or folder {path}.{_similar(full_path)}")
     listing = list_traces(logdirs, Heads(most_remote=256), patterns=patterns)
     if not listing.files:
-        reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]]
-        raise LogdirError("\n".join([f"There is no trace in {', '.join(paths)}.", *(reasons or [_NO_TRACE])]))
+        reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]] or [_OF_JOB if listing.jobs else _NO_TRACE]
+        raise LogdirError("\n".join([f"There is no trace in {', '.join(paths)}.", *reasons]))
     return listing
 
 
@@ -133,6 +138,7 @@ class _Collector:
         self._requested_patterns, self._patterns_of = patterns, dict[Logdir, CommunicationPatterns]()
         self._manifests_of_runs: dict[str, tuple[str, Entry, Manifest]] = {}
         self._paths: set[str] = set()
+        self._jobs: dict[str, int] = {}
         self._candidates: list[_Candidate] = []
         self._problems: list[Problem] = []
 
@@ -158,6 +164,8 @@ class _Collector:
             what = "This folder can't be listed" if folder.name else "It can't be opened"
             reason = f"{what}: {folder.problem}."
             self._problems.append(Problem(printable(where or logdir.path), reason))
+        if not is_url(logdir.path) and (began_ns := job_began_ns(Path(logdir.path, folder.name))) is not None:
+            self._jobs[where or last_part(logdir.path)] = began_ns
         for entry in folder.entries:
             if entry.name == FILE_NAME:
                 if not folder.name:
@@ -212,8 +220,11 @@ class _Collector:
         listing = listing_of(
             [_with_notes(file, notes_of_run.get(file.run, ())) for file in files], self._problems, notes_of_run
         )
+        jobs = {run: began_ns for run, began_ns in self._jobs.items() if run not in runs}
         workers = {candidate.entry.path: candidate.head.workers for candidate in self._candidates}
-        return with_processes(listing, lambda file: [Process(name, name) for name in workers[file.path]])
+        return with_processes(
+            replace(listing, jobs=jobs), lambda file: [Process(name, name) for name in workers[file.path]]
+        )
 
     def _is_there(self, manifest: Entry, file: str) -> bool:
         """Whether a file exists below the folder of a manifest."""

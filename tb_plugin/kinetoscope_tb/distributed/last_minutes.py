@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,15 +62,15 @@ def minutes_rows(minutes: Mapping[int, LastMinutes]) -> list[MinutesRow]:
 
 
 def _row(rank: int, last: LastMinutes) -> MinutesRow:
-    durations = [max(0, end_ns - start_ns) for _, start_ns, end_ns in last.steps]
+    durations = [max(0, end_ns - start_ns) for _, start_ns, end_ns in last.steps[-_LAST_STEPS:]]
     number, _, ended_ns = last.steps[-1]
     memory = last.memory[-1] if last.memory else None
     return MinutesRow(
         rank,
         number,
         ended_ns,
-        statistics.median(durations),
-        tuple(durations[-_LAST_STEPS:]),
+        last.usual_ns or 0.0,
+        tuple(durations),
         memory_bytes=memory[1] if memory else None,
         grown_bytes=memory[1] - last.memory[0][1] if memory else None,
         available_bytes=memory[2] if memory else None,

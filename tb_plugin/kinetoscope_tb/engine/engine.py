@@ -31,6 +31,7 @@ from .file_processes import FileProcesses
 from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
 from .histories import Histories
+from .parsed_files import ParsedFiles
 from .read_queue import Abandoned
 from .run_cache import RunCache
 from .trace_cache import MOST_RESULTS, TraceCache, TraceEntry
@@ -94,6 +95,8 @@ class Engine:
         self._traces = TraceCache(capacity_bytes, cache, read, clock, self._processes.note)
         self._histories = Histories(cache, patience_s)
         self._runs = RunCache(cache, patience_s, self._processes.note)
+        self.parsed_files = ParsedFiles()
+        """What small files next to traces have."""
         self._lock = threading.Lock()
         self._heads, self._manifests = Heads(), Manifests()  # the listing thread alone uses them
         self._event_texts: EventTexts | None = None  # the details thread alone uses it

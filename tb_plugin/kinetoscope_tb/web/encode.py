@@ -15,6 +15,7 @@ from ..engine.answers import LoadingProgress, Missing, Partial
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import MAY_BE_IN_CAPTURES, has_communication, has_graphs, is_trace
 from ..measures.recording.vendor import vendor_terms
+from ..names.natural_sort import natural_key
 from ..trace.model import NO_CAPTURES
 from ..trace.steps import step_noun
 from ..view import column_descriptions
@@ -33,25 +34,28 @@ if TYPE_CHECKING:
 
 _ONE_RANK = "One rank was recorded, without communication. Record several ranks of a run at the same time."
 _ONLY_RANK = "The job ran as one rank, so there are no others to compare it with."
+_NO_WORKERS: Mapping[str, Mapping[str, TraceFile]] = {}
 _NO_SLICES = "A memory snapshot has no slices. Memory shows its blocks over time."
 
 
 def runs(listing: Listing | None) -> dict[str, Any]:
-    """All runs under the logdirs; None is a listing that isn't done yet."""
+    """All runs under the logdirs, also jobs without a trace; None is a listing that isn't done yet."""
     if listing is None:
         return {"runs": [], "newest": None, "problems": [], "scanning": True}
-    labels = run_labels(listing.runs)
+    workers_of_runs = {**listing.runs, **dict.fromkeys(listing.jobs, _NO_WORKERS)}
+    names = sorted(workers_of_runs, key=natural_key)
+    labels = run_labels(names)
     listed = [
         {
             "name": run,
             "label": labels[run],
             "workers": [
                 {"name": worker, "spans": _spans(spans), "newest": newest_span(spans)}
-                for worker, spans in workers.items()
+                for worker, spans in workers_of_runs[run].items()
             ],
             "notes": [asdict(note) for note in listing.notes.get(run, ())],
         }
-        for run, workers in listing.runs.items()
+        for run in names
     ]
     problems = [asdict(problem) for problem in listing.problems]
     return {"runs": listed, "newest": listing.newest_run, "problems": problems, "scanning": False}

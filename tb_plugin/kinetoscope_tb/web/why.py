@@ -30,7 +30,7 @@ def why(engine: Engine, request: Request) -> object:
     """Why the job of a run stands still or ended, and its last minutes."""
     query = query_of(request, (), optional=("run",))
     try:
-        folder = read_folder(str(job_called(engine.logdirs, query.get("run", "")).folder))
+        folder = read_folder(str(job_called(engine.logdirs, query.get("run", "")).folder), engine.parsed_files)
     except (NotFound, LogdirError):
         return {"state": "missing", "hint": _NO_JOB}
     answer, curves = answer_why(folder), step_curves(folder.minutes)

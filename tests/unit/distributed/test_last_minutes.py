@@ -11,7 +11,7 @@ def test_a_row_has_the_last_steps_and_the_last_samples():
     steps = tuple((number, 100 * number, 100 * number + 10 + number) for number in range(7))
     memory = ((0, 500, 90), (2 * SECOND, 800, 40))
     processor = ((0, 0, 0), (2 * SECOND, 3 * SECOND, 250_000))
-    assert minutes_rows({1: LastMinutes(steps, memory, processor), 0: LastMinutes((), memory)}) == [
+    assert minutes_rows({1: LastMinutes(steps, memory, processor, usual_ns=13), 0: LastMinutes((), memory)}) == [
         MinutesRow(1, 6, 616, 13, (12, 13, 14, 15, 16), 800, 300, 40, 1.5, 0.25)
     ]
 

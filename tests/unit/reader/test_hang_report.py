@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from kinetoscope.atomic_write import replace_file
+from kinetoscope.output.ring import STEP, Ring, ring_file
 from kinetoscope_tb.reader.flight_recorder.files import read_folder
 from kinetoscope_tb.reader.flight_recorder.hang_report import KEY, hang_report
 from kinetoscope_tb.reader.flight_recorder.schema import DumpError, parse_dump
+from support.job_ends import write_living_run
 
 USER = ["/job/train.py", 88, "__main__.load", 141.0]
 LIBRARY = ["/venv/lib/python3.12/site-packages/torch/serialization.py", 1500, "torch.serialization.load", 140.0]
@@ -141,3 +144,20 @@ def test_of_a_run_the_newest_report_of_each_rank_counts(tmp_path):
     folder = read_folder(str(tmp_path))
     assert [(dump.rank, dump.report.step) for dump in folder.dumps] == [(3, 812)]
     assert folder.problems == folder.statuses == ()
+
+
+def test_a_thousand_ranks_keep_few_steps_each_with_the_slowest_around_each_time(tmp_path):
+    write_living_run(tmp_path, 1)
+    ring = Ring()
+    for number in range(16_000):
+        dur_ns = 900 if number == 7_001 else 10 + number % 3
+        ring.add((STEP, number, 1000 * number, 1000 * number + dur_ns))
+    replace_file(ring_file(tmp_path, 0), ring.content())
+    ring.close()
+    journal = tmp_path / ".work" / "rank0.jsonl"
+    journal.write_text(f"{journal.read_text().splitlines()[0]}\n")  # without steps
+    minutes = read_folder(str(tmp_path)).minutes[0]
+    assert 1000 < len(minutes.steps) < 1100
+    assert (7_001, 7_001_000, 7_001_900) in minutes.steps
+    assert [number for number, _, _ in minutes.steps[-16:]] == list(range(15_984, 16_000))
+    assert minutes.usual_ns == 11

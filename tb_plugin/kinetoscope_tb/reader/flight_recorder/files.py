@@ -7,13 +7,15 @@ add the host: nccl_trace_rank_HOST_RANK.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from kinetoscope.journal.journal import journal_file
 from kinetoscope.journal.status import RankStatus, last_steps
-from kinetoscope.output.ring import LastMinutes, last_minutes
+from kinetoscope.output.ring import LastMinutes, last_minutes, minutes_of_steps, ring_file
 
 from ...discovery.jobs import states_of_ranks
 from ...errors import LogdirError, TraceError
@@ -32,6 +34,20 @@ _RANK_AT_END = regex(rf"(?<![\d.])(\d{{1,7}}){_ENDING}", 2)
 _RANK_IN_NAME = regex(r"rank[-_]?(\d{1,7})(?!\d)", 2)
 TORCH_NAME = "trace_rank"  # of the files that torch names by itself
 _HEAD = 1 << 12
+_BINS, _LAST_STEPS = 1 << 10, 16
+
+Value = TypeVar("Value")
+
+
+class ParseFile(Protocol):
+    """A function that gives the value of a file, as `ParsedFiles` of the engine does without parsing it again."""
+
+    def __call__(self, path: str, parse: Callable[[], Value], /) -> Value:
+        """The value that `parse` makes of a file."""
+
+
+def _always(_path: str, parse: Callable[[], Value], /) -> Value:
+    return parse()
 
 
 @dataclass(frozen=True)
@@ -76,10 +92,14 @@ def rank_in_name(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def read_folder(path: str) -> DumpFolder:
+def read_folder(path: str, parse_file: ParseFile = _always) -> DumpFolder:
     """Every dump in a folder and the folders below it; of several dumps of a rank, the newest.
 
     Of a run that `Tracer` records, these are the files that it wrote while a step lasted too long.
+
+    Args:
+        path: The folder.
+        parse_file: Gives the values of files; by default it parses each.
 
     Raises:
         LogdirError: There is no such folder, or neither a dump nor a journal of a rank in it.
@@ -95,7 +115,7 @@ def read_folder(path: str) -> DumpFolder:
         if rank is None:
             continue
         try:
-            dump = read_dump(file.path, rank)
+            dump = parse_file(file.path, partial(read_dump, file.path, rank))
         except (DumpError, TraceError) as error:
             reason = error.problem if isinstance(error, TraceError) else str(error)
             problems.append(Problem(file.path, rank, reason))
@@ -112,22 +132,38 @@ def read_folder(path: str) -> DumpFolder:
     if not dumps and not ends and not statuses:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
         raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
-    minutes = _minutes(path, statuses)
+    minutes = _minutes(path, statuses, parse_file)
     statuses = tuple(_with_last_step(status, minutes.get(status.rank)) for status in statuses)
     in_order, ends_in_order = (tuple(items[rank] for rank in sorted(items)) for items in (dumps, ends))
     return DumpFolder(in_order, (*problems, *_notes(dumps)), statuses, minutes, ends_in_order)
 
 
-def _minutes(path: str, statuses: Sequence[RankStatus]) -> dict[int, LastMinutes]:
-    by_rank = ((status.rank, _minutes_of(Path(path), status.rank)) for status in statuses)
+def _minutes(path: str, statuses: Sequence[RankStatus], parse_file: ParseFile) -> dict[int, LastMinutes]:
+    by_rank = ((status.rank, _minutes_of(Path(path), status.rank, parse_file)) for status in statuses)
     return {rank: minutes for rank, minutes in by_rank if minutes.steps}
 
 
-def _minutes_of(run: Path, rank: int) -> LastMinutes:
+def _minutes_of(run: Path, rank: int, parse_file: ParseFile) -> LastMinutes:
     """What a rank left at its end or while it hung; its journal's steps if these are newer, as while it lives."""
-    minutes, steps = last_minutes(run, rank) or LastMinutes(), last_steps(run, rank)
-    is_newer = bool(steps) and (not minutes.steps or steps[-1][2] > minutes.steps[-1][2])
-    return LastMinutes(steps) if is_newer else minutes
+    left = parse_file(str(ring_file(run, rank)), lambda: _thinned(last_minutes(run, rank) or LastMinutes()))
+    lived = parse_file(str(journal_file(run, rank)), lambda: _thinned(minutes_of_steps(last_steps(run, rank))))
+    is_newer = bool(lived.steps) and (not left.steps or lived.steps[-1][2] > left.steps[-1][2])
+    return lived if is_newer else left
+
+
+def _thinned(minutes: LastMinutes) -> LastMinutes:
+    """The minutes with few enough steps for a thousand ranks: the slowest around each time, and the last ones."""
+    steps = minutes.steps
+    if len(steps) <= _BINS:
+        return minutes
+    begin_ns, end_ns = steps[0][2], max(steps[-1][2], steps[0][2] + 1)
+    slowest: dict[int, int] = {}
+    for nth, (_, start_ns, step_end_ns) in enumerate(steps):
+        a_bin = (step_end_ns - begin_ns) * _BINS // (end_ns - begin_ns)
+        if a_bin not in slowest or step_end_ns - start_ns > steps[slowest[a_bin]][2] - steps[slowest[a_bin]][1]:
+            slowest[a_bin] = nth
+    chosen = sorted({*slowest.values(), *range(len(steps) - _LAST_STEPS, len(steps))})
+    return replace(minutes, steps=tuple(steps[nth] for nth in chosen))
 
 
 def _with_last_step(status: RankStatus, minutes: LastMinutes | None) -> RankStatus:
