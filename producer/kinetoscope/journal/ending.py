@@ -43,6 +43,7 @@ class Ending:
         oom_kills: How many processes the kernel's out-of-memory killer ended in its control group within the last
             seconds.
         errno: The error of the operating system, of an OSError.
+        is_exact: Whether it ended just then, not up to a second later.
     """
 
     ns: int
@@ -53,6 +54,7 @@ class Ending:
     signal: int | None = None
     oom_kills: int = 0
     errno: int | None = None
+    is_exact: bool = True
 
     @property
     def signal_name(self) -> str:

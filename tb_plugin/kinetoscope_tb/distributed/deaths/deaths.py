@@ -84,8 +84,8 @@ def deaths_of(statuses: Sequence[RankStatus]) -> tuple[Death, ...]:
 def _death(status: RankStatus) -> Death | None:
     ending = status.ending
     if status.state == "ended":
-        kind = _kind_of_end(status.reason or "", ending)
-        return Death(kind, ending.ns if ending else status.written_ns, status) if kind else None
+        kind, is_exact = _kind_of_end(status.reason or "", ending), ending is None or ending.is_exact
+        return Death(kind, ending.ns if ending else status.written_ns, status, is_exact) if kind else None
     if status.state == "dead":
         if ending is None:
             return Death(STOPPED if status.ignored_signal else UNKNOWN, status.written_ns, status, is_exact=False)

@@ -80,7 +80,8 @@ def evidence(verdict: DeathVerdict) -> list[str]:
 
 def _of_death(death: Death) -> Iterator[str]:
     ending, calls = death.ending, [call for call in death.calls if call.is_user][:_MOST_CALLS]
-    yield f"Rank {death.rank} was process {death.status.pid} on {death.status.host}."
+    if death.status.host:
+        yield f"Rank {death.rank} was process {death.status.pid} on {death.status.host}."
     if calls:
         locations = [f"{source_line(call.file, call.line)} in {_name(call.function)}" for call in calls]
         yield f"It was at {', called from '.join(locations)}."

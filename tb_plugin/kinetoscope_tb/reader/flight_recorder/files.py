@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from kinetoscope.journal.ending import Ending
 from kinetoscope.journal.journal import journal_file
 from kinetoscope.journal.status import RankStatus, last_steps
 from kinetoscope.output.ring import LastMinutes, last_minutes, minutes_of_steps, ring_file
@@ -20,10 +21,11 @@ from kinetoscope.output.ring import LastMinutes, last_minutes, minutes_of_steps,
 from ...discovery.jobs import states_of_ranks
 from ...errors import LogdirError, TraceError
 from ...filesystem import Entry as File
-from ...filesystem import entry_at, exists, folders, is_url, printable, stored_bytes
+from ...filesystem import entry_at, exists, folders, is_url, names_in, printable, stored_bytes
 from ...names.regex import regex
 from ..pickles.machine import PROTOCOL, PickleError
 from ..pickles.plain import plain_value
+from . import error_files
 from .hang_report import END, FOLDER, KEY
 from .schema import KEYS, NOT_A_DUMP, Dump, DumpError, parse_dump
 
@@ -34,6 +36,7 @@ _RANK_AT_END = regex(rf"(?<![\d.])(\d{{1,7}}){_ENDING}", 2)
 _RANK_IN_NAME = regex(r"rank[-_]?(\d{1,7})(?!\d)", 2)
 TORCH_NAME = "trace_rank"  # of the files that torch names by itself
 _HEAD = 1 << 12
+_OTHER_ATTEMPT = "it is of an earlier attempt or of another machine, whose files `why` reads one at a time"
 _BINS, _LAST_STEPS = 1 << 10, 16
 
 Value = TypeVar("Value")
@@ -129,13 +132,38 @@ def read_folder(path: str, parse_file: ParseFile = _always) -> DumpFolder:
             problems.append(Problem(file.path, rank, NOT_A_DUMP))
     if len(files) > MOST_FILES:
         problems.append(Problem(path, -1, f"only the first {MOST_FILES} of its {len(files)} files are read"))
+    if not statuses:
+        statuses, more = _torchrun_statuses(path)
+        problems += more
     if not dumps and not ends and not statuses:
         reasons = "".join(f"\n{printable(problem.path)}: {problem.reason}" for problem in problems[:8])
-        raise LogdirError(f"{printable(path)} has no dump of torch's flight recorder that can be read.{reasons}")
+        raise LogdirError(
+            f"{printable(path)} has no dump of torch's flight recorder that can be read, and no {error_files.NAME} of "
+            f"torchrun, which ranks write whose main function has @record.{reasons}"
+        )
     minutes = _minutes(path, statuses, parse_file)
     statuses = tuple(_with_last_step(status, minutes.get(status.rank)) for status in statuses)
     in_order, ends_in_order = (tuple(items[rank] for rank in sorted(items)) for items in (dumps, ends))
     return DumpFolder(in_order, (*problems, *_notes(dumps)), statuses, minutes, ends_in_order)
+
+
+def _torchrun_statuses(path: str) -> tuple[tuple[RankStatus, ...], list[Problem]]:
+    """The states of the ranks that left error files in the newest attempt of one machine, and the files of others."""
+    if is_url(path) or entry_at(path) is not None:
+        return (), []
+    listing = folders(path, lambda name: name == error_files.NAME)
+    attempts: dict[str, dict[int, Ending]] = {}
+    for file in [file for folder in listing for file in folder.entries][:MOST_FILES]:
+        numbers = error_files.attempt_and_rank(file.path)
+        ending = error_files.ending_in(stored_bytes(file.path, 0, error_files.MOST_BYTES)) if numbers else None
+        if numbers is not None and ending is not None:
+            attempts.setdefault(str(Path(file.path).parents[1]), {})[numbers[1]] = ending
+    if not attempts:
+        return (), []
+    newest = max(attempts, key=lambda attempt: max(ending.ns for ending in attempts[attempt].values()))
+    others = [Problem(attempt, -1, _OTHER_ATTEMPT) for attempt in sorted(attempts) if attempt != newest]
+    ranks = [int(name) for name in names_in(newest) if name.isdecimal() and len(name) < 6]
+    return error_files.statuses_of(attempts[newest], 1 + max(ranks)), others
 
 
 def _minutes(path: str, statuses: Sequence[RankStatus], parse_file: ParseFile) -> dict[int, LastMinutes]:
