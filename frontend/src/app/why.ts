@@ -20,8 +20,13 @@ export interface Why {
   is_running: boolean;
   /** Of the ranks, and of their last minutes. */
   tables: TextColumn[][];
-  /** Step times by name; each holds until the next time. */
-  steps: { begin_ns: number; times_ns: number[]; curves: Record<string, (number | null)[]> } | null;
+  /** Step times by name, each holds until the next time; and which ranges of the program began around each time. */
+  steps: {
+    begin_ns: number;
+    times_ns: number[];
+    curves: Record<string, (number | null)[]>;
+    marks: (string | null)[];
+  } | null;
 }
 
 const EVERY_MS = 5000;

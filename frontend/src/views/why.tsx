@@ -57,10 +57,10 @@ const TextTable = ({ columns, label }: { columns: TextColumn[]; label: string })
   </div>
 );
 
-const TIME = "since";
+const TIME = "since", MARK = "began";
 
 /** The curves as a table, whose picture they are. */
-function tableOf({ times_ns, curves }: NonNullable<Why["steps"]>): Table {
+function tableOf({ times_ns, curves, marks }: NonNullable<Why["steps"]>): Table {
   const doc = "The slowest step around then.";
   const names = Object.keys(curves);
   return {
@@ -69,8 +69,9 @@ function tableOf({ times_ns, curves }: NonNullable<Why["steps"]>): Table {
     columns: [
       { name: TIME, kind: "instant", doc: "Since the first of these minutes." },
       ...names.map((name) => ({ name, kind: "duration" as const, doc })),
+      { name: MARK, kind: "text", doc: "Ranges of the program that began around then." },
     ],
-    data: { [TIME]: times_ns, ...curves },
+    data: { [TIME]: times_ns, ...curves, [MARK]: marks },
   };
 }
 
@@ -83,7 +84,7 @@ function StepCurves({ steps }: { steps: NonNullable<Why["steps"]> }) {
     kind: "lines",
     values: Object.keys(steps.curves),
     series: [],
-    marks: null,
+    marks: MARK,
     is_stacked: false,
   };
   return <Curves {...{ picture, table, ready, entry }} />;

@@ -83,7 +83,7 @@ def _row(rank: int, last: LastMinutes) -> MinutesRow:
         is_throttled=bool(last.clock[-1][2]) if last.clock else None,
         disk_bytes_per_s=_rate(last.disk),
         network_bytes_per_s=_rate(last.network),
-        markers=_open_markers(last),
+        markers=open_markers(last),
     )
 
 
@@ -95,7 +95,8 @@ def _rate(samples: Sequence[Sample]) -> float | None:
     return None if growth < 0 else growth * 1e9 / (samples[-1][0] - samples[-2][0])
 
 
-def _open_markers(last: LastMinutes) -> tuple[str, ...]:
+def open_markers(last: LastMinutes) -> tuple[str, ...]:
+    """The ranges of the program that were open in the last sample."""
     sampled_ns = last.memory[-1][0] if last.memory else 0
     return tuple(name for _, seen_ns, name in last.markers if seen_ns == sampled_ns)
 

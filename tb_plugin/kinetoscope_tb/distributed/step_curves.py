@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from kinetoscope.output.ring import LastMinutes
 
+from ..names.text import visible
+from .hangs.titles import ranks_title
+from .last_minutes import open_markers
+
 _MINUTES_NS = 600_000_000_000
 _MOST_BINS = 300
-_MOST_RANKS = 8
+_MOST_RANKS, _MOST_MARKS = 8, 2
 Step = tuple[int, int, int]
 
 
@@ -23,11 +27,13 @@ class StepCurves:
         times_ns: Since then, ascending.
         curves: By name the values at these times: of up to eight ranks the slowest step of each around then, of more
             ranks the fastest, the median and the slowest one; None where no step had ended.
+        marks: Which ranges of the program began around each time, with their ranks, such as a checkpoint; else None.
     """
 
     begin_ns: int
     times_ns: tuple[int, ...]
     curves: Mapping[str, tuple[int | None, ...]]
+    marks: tuple[str | None, ...] = ()
 
 
 def step_curves(minutes: Mapping[int, LastMinutes]) -> StepCurves | None:
@@ -42,7 +48,26 @@ def step_curves(minutes: Mapping[int, LastMinutes]) -> StepCurves | None:
     by_rank = {rank: _slowest_in_bins(of_rank, begin_ns, bin_ns, count) for rank, of_rank in steps.items()}
     curves = {f"rank {rank}": tuple(bins) for rank, bins in by_rank.items()}
     times_ns = tuple(nth * bin_ns for nth in range(count))
-    return StepCurves(begin_ns, times_ns, curves if len(curves) <= _MOST_RANKS else _spread([*by_rank.values()]))
+    shown = curves if len(curves) <= _MOST_RANKS else _spread([*by_rank.values()])
+    return StepCurves(begin_ns, times_ns, shown, _marks_in_bins(minutes, begin_ns, bin_ns, count))
+
+
+def _marks_in_bins(
+    minutes: Mapping[int, LastMinutes], begin_ns: int, bin_ns: int, count: int
+) -> tuple[str | None, ...]:
+    """What began in each bin, or is open since before: a range of the same name on several ranks is one."""
+    ranks: dict[int, dict[str, set[int]]] = {}
+    open_names = {visible(name) for last in minutes.values() for name in open_markers(last)}
+    for rank, last in minutes.items():
+        for start_ns, seen_ns, name in last.markers:
+            nth = max(0, start_ns - begin_ns) // bin_ns
+            if nth < count and seen_ns >= begin_ns:
+                ranks.setdefault(nth, {}).setdefault(visible(name), set()).add(rank)
+    texts = {
+        nth: [f"{name}{' (open)' * (name in open_names)} on {ranks_title(sorted(of))}:" for name, of in names.items()]
+        for nth, names in ranks.items()
+    }
+    return tuple("; ".join(texts[nth][:_MOST_MARKS]) if nth in texts else None for nth in range(count))
 
 
 def _slowest_in_bins(steps: Sequence[Step], begin_ns: int, bin_ns: int, count: int) -> list[int | None]:

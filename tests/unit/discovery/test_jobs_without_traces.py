@@ -36,5 +36,5 @@ def test_a_run_with_a_trace_is_the_newest_one_if_there_is_any(logdir):
 
 
 def test_commands_that_need_a_trace_say_who_knows_more(logdir):
-    with pytest.raises(LogdirError, match="`kinetoscope why` says how the job ended"):
+    with pytest.raises(LogdirError, match="`kinetoscope why` says how its job ended"):
         list_path(str(logdir / "run10"))

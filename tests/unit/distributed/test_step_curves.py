@@ -1,5 +1,7 @@
 """The step times of all ranks on one clock."""
 
+from dataclasses import replace
+
 from kinetoscope.output.ring import LastMinutes
 from kinetoscope_tb.distributed.step_curves import step_curves
 
@@ -53,3 +55,18 @@ def test_of_many_ranks_the_spread_is_shown():
 def test_without_steps_there_are_no_curves():
     assert step_curves({}) is None
     assert step_curves({0: LastMinutes()}) is None
+
+
+def test_ranges_of_the_program_are_marked_where_they_began_once_for_all_ranks():
+    def last_minutes(*markers):
+        return replace(steps(1, 1, 1), memory=((BEGAN_NS + 2 * SECOND, 1, 1),), markers=markers)
+
+    seen_ns = BEGAN_NS + 2 * SECOND
+    checkpoint = (BEGAN_NS + SECOND, BEGAN_NS + SECOND, "checkpoint")
+    marks = step_curves(
+        {0: last_minutes(checkpoint), 1: last_minutes(checkpoint, (BEGAN_NS - SECOND, seen_ns, "evaluate"))}
+    ).marks
+    assert {nth: mark for nth, mark in enumerate(marks) if mark} == {
+        0: "evaluate (open) on rank 1:",
+        100: "checkpoint on ranks 0 and 1:",
+    }

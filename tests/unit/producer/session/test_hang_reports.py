@@ -86,8 +86,8 @@ def test_a_report_says_where_the_training_is(tmp_path):
     facts = report(tmp_path / "hang/rank3.5.json")
     assert (facts["rank"], facts["world_size"], facts["reason"]) == (3, 8, "step")
     assert facts["written_ns"] - facts["step"].pop("start_ns") >= 31 * SECOND
-    times = {"seconds": 31.0, "usual_s": 0.1, "limit_s": 30.0, "previous_check_s": 29.5}
-    assert facts["step"] == {"number": 5, **times}
+    assert facts["step"].pop("seconds") >= 31
+    assert facts["step"] == {"number": 5, "usual_s": 0.1, "limit_s": 30.0, "previous_check_s": 29.5}
     assert facts["last_saved"] == "rank3.4.json"
     assert [marker["name"] for marker in facts["markers"]] == ["save checkpoint"]
     assert any(line[0] == __file__ and line[2].endswith("stand") for line in facts["stack"])
@@ -99,7 +99,7 @@ def test_the_journal_says_it_too(tmp_path):
     training = Training(tmp_path, rank_and_folder=False)  # of a first step in which the job forms its group
     training.stand(31)
     ((kind, value),) = training.news
-    assert (kind, value["step"], value["seconds"]) == ("hanging", 5, 31)
+    assert (kind, value["step"], value["seconds"] >= 31) == ("hanging", 5, True)
     assert any(line.endswith(" stand") and f"{__file__}:" in line for line in value["stack"])
     assert training.names == []
 
@@ -108,8 +108,10 @@ def test_a_later_report_of_a_step_replaces_the_earlier_one(tmp_path):
     training = Training(tmp_path)
     training.stand(31)
     training.stand(61)
-    assert report(tmp_path / "hang/rank3.5.json")["step"]["seconds"] == 61
-    assert [value["seconds"] for _, value in training.news] == [31, 61]
+    assert report(tmp_path / "hang/rank3.5.json")["step"]["seconds"] >= 61
+    first, second = (value["seconds"] for _, value in training.news)
+    assert first >= 31
+    assert second >= 61
 
 
 def test_the_time_at_a_line_is_that_of_its_step(tmp_path, monkeypatch):
