@@ -17,11 +17,24 @@ def outcomes(results):
     return {result.what: result.outcome for result in results}
 
 
-def test_everything_survives_on_this_machine(tmp_path):
+SRUN = {
+    "SLURM_JOB_ID": "812",
+    "SLURM_JOB_NAME": "selftest",
+    "SLURM_STEP_ID": "0",
+    "SLURM_STEP_NUM_TASKS": "2",
+    "SLURM_NTASKS": "2",
+    "SLURM_PROCID": "1",
+    "SLURM_LOCALID": "0",
+    "SLURM_NODEID": "1",
+}
+"""What srun says to the second task of a job on two nodes."""
+
+
+def test_everything_survives_on_this_machine_also_in_a_task_of_srun(tmp_path):
     scratch, folder = tmp_path / "scratch", tmp_path / "runs"
     scratch.mkdir(mode=0o700)
     folder.mkdir()
-    environ = {**os.environ, "TMPDIR": str(scratch), "COLUMNS": "120"}
+    environ = {**os.environ, **SRUN, "TMPDIR": str(scratch), "COLUMNS": "120"}
     environ.pop("KINETOSCOPE_SCRATCH", None)
     words = [sys.executable, "-m", "kinetoscope", "selftest", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300, env=environ)

@@ -22,6 +22,7 @@ _LAUNCHERS = (
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NODEID"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_NODE_RANK"),
 )
+_OF_LAUNCHERS = ("SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_", "MASTER_", "LOCAL_", "GROUP_", "ROLE_")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ def rank_info_from(environ: Mapping[str, str]) -> RankInfo:
         if rank is not None and size is not None and rank < size:
             return RankInfo(rank, size, local, node)
     return RankInfo()
+
+
+def without_launcher(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that belongs to no job, for one that a process of a job starts."""
+    names = {name for launcher in _LAUNCHERS for name in launcher}
+    return {name: value for name, value in environ.items() if name not in names and not name.startswith(_OF_LAUNCHERS)}
 
 
 def is_distributed() -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import Timer
 from typing import IO, TYPE_CHECKING, Any
 
+from ..job.rank_info import without_launcher
 from ..journal.recover import finish_spools, recover_journals
 from ..journal.status import rank_statuses
 from ..output.manifest import LOST, NAME
@@ -88,6 +89,7 @@ class Child:
             stderr=log,
             text=True,
             start_new_session=True,
+            env=without_launcher(os.environ),
         )
 
     def wait_for_line(self, beginning: str) -> list[str]:
