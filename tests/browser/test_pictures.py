@@ -6,6 +6,7 @@ Those of the timeline are in test_timeline_pictures.
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from playwright.sync_api import expect
 from browser.app import App, watched
 from browser.traces import REPOSITORY
 from contract.running import Server, serving
+from support.job_ends import write_dead_run
 from support.real_traces import FOLDER, MISSING
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ TRACES = {  # run → the folder or file among the real traces, and its worker a
     "decode": ("single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz", "TP-0-DECODE", "1"),
     "memory/snapshot": ("../snapshots/train_long_sequence.pickle", "snapshot", "default"),
 }
+DEAD = "llama"
+"""The job that died; it left no trace."""
 EARLIER = {"base_run": "resnet50", "base_worker": "worker0", "base_span": "1623143566756"}
 
 # name → the trace, the view, how many pixels of the page, and what else the address says
@@ -69,6 +73,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         else:
             (folder / run).mkdir()
             (folder / run / f"{worker}.{span}.pt.trace.json.gz").symlink_to(path)
+    write_dead_run(folder / DEAD)
     with serving(f"--logdir={folder}") as server:
         yield server
 
@@ -95,6 +100,22 @@ def test_the_pictures_of_the_guide(empty: Page, artifacts: Path, name: str):
     if name == "overview":
         expect(page.locator(".slider output").first).to_contain_text("step")
     left = 0 if name in ("overview", "decode") else PANEL
+    take(page, artifacts, name, left, height)
+
+
+def test_the_picture_of_a_job_that_died(empty: Page, artifacts: Path):
+    page = App(empty).open("why", run=DEAD)
+    expect(page.get_by_role("region", name="Why it ended")).to_be_visible()
+    rename = """name => {
+        const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(name, "node1");
+    }"""
+    page.evaluate(rename, socket.gethostname())
+    take(page, artifacts, "why", PANEL, 860)
+
+
+def take(page: Page, artifacts: Path, name: str, left: int, height: int) -> None:
+    """Take a picture of the page without its panel, into the docs if they are to be updated."""
     docs = REPOSITORY / "docs"
     path = (docs if name == "overview" else docs / "pictures") / f"{name}.png"
     page.screenshot(

@@ -61,6 +61,7 @@ def test_a_run_that_ended_badly_begins_with_why(page: Page, site: tuple[str, lis
         expect(ranks.nth(2)).to_contain_text("was killed by the kernel's out-of-memory killer")
         minutes = page.get_by_role("table", name="Last minutes").get_by_role("row")
         expect(minutes.nth(2)).to_contain_text("16 GiB")
+        expect(page.locator(".curves .point text")).to_contain_text("checkpoint on ranks 0–3: ")
         expect(page.locator(".curves text.name")).to_have_text(["Rank 1", "Rank 3", "Rank 2", "Rank 0"])
         assert not Axe().run(page).response["violations"]
 

@@ -34,6 +34,7 @@ def steps(rank):
 
 def write_dead_run(run, world_size=4):
     """Write a run of which rank 1 was killed for lack of memory; the others lost their connection to it."""
+    saved_ns = time.time_ns() - SECOND
     for rank in range(world_size):
         journal, now_ns = journal_of(run, rank, world_size), time.time_ns()
         if rank == KILLED:
@@ -44,10 +45,11 @@ def write_dead_run(run, world_size=4):
             error = {"type": "RuntimeError", "message": LOST}
             journal.note("ending", {"ns": now_ns + SECOND, "exception": error, "calls": calls})
             journal.close("exception: RuntimeError")
-        replace_file(ring_file(run, rank), _minutes(rank))
+        replace_file(ring_file(run, rank), _minutes(rank, saved_ns))
 
 
-def _minutes(rank):
+def _minutes(rank, saved_ns):
+    """The steps, some samples, and a checkpoint that began at `saved_ns`."""
     ring = Ring()
     for number, start_ns, end_ns in steps(rank):
         ring.add((STEP, number, start_ns, end_ns))
@@ -55,6 +57,8 @@ def _minutes(rank):
         now_ns = time.time_ns() + 2 * nth * SECOND
         ring.add((MEMORY, now_ns, (1 + nth * (rank == KILLED)) << 33, (3 - nth) << 30))
         ring.add((PROCESSOR, now_ns, 3 * nth * SECOND, 400_000))
+        if nth == 1:
+            ring.add_marker(saved_ns, "checkpoint")
     content = ring.content()
     ring.close()
     return content
