@@ -108,14 +108,6 @@ def states_of_ranks(folder: Path) -> tuple[RankStatus, ...]:
     return _job(folder, folder.name).ranks
 
 
-def job_began_ns(folder: Path) -> int | None:
-    """When the newest process of a run began, in ns since 1970; None if no Tracer recorded into it."""
-    try:
-        return (folder / WORK).stat(follow_symlinks=False).st_mtime_ns
-    except (OSError, ValueError):  # a name that none can have
-        return None
-
-
 def _is_unwritable(folder: Path) -> bool:
     """Whether this machine records a run into a folder that can't be written."""
     with suppress(OSError):

@@ -24,7 +24,6 @@ from ..names.natural_sort import natural_key
 from ..names.processes import Process
 from .filename_patterns import NO_SPAN, NameParts, finished_name, is_candidate, name_parts, run_and_name
 from .header_probe import UNKNOWN, Head, Heads
-from .jobs import job_began_ns
 from .listing import Listing, Problem, TraceFile, listing_of
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
@@ -38,6 +37,7 @@ _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete i
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _SNAPSHOTS = "memory"
+_WORK = ".work"  # of kinetoscope.scheduling.request, which a listing doesn't need
 _MOST_NOTES = 3  # notes of a run without traces
 _NO_TRACE = (
     "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or "
@@ -164,7 +164,7 @@ class _Collector:
             what = "This folder can't be listed" if folder.name else "It can't be opened"
             reason = f"{what}: {folder.problem}."
             self._problems.append(Problem(printable(where or logdir.path), reason))
-        if not is_url(logdir.path) and (began_ns := job_began_ns(Path(logdir.path, folder.name))) is not None:
+        if not is_url(logdir.path) and (began_ns := _job_began_ns(Path(logdir.path, folder.name))) is not None:
             self._jobs[where or last_part(logdir.path)] = began_ns
         for entry in folder.entries:
             if entry.name == FILE_NAME:
@@ -230,6 +230,14 @@ class _Collector:
         """Whether a file exists below the folder of a manifest."""
         path = manifest.path.removesuffix(manifest.name) + file
         return path in self._paths or entry_at(path) is not None
+
+
+def _job_began_ns(folder: Path) -> int | None:
+    """When the newest process of a run began, in ns since 1970; None if no Tracer recorded into it."""
+    try:
+        return (folder / _WORK).stat(follow_symlinks=False).st_mtime_ns
+    except (OSError, ValueError):  # a name that none can have
+        return None
 
 
 def _merged_apart(candidates: Iterable[_Candidate]) -> list[_Candidate]:
