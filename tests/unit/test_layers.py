@@ -92,7 +92,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
             "kinetoscope.path_below",
         ),
     },
-    "reader": {"kinetoscope.journal.status", "kinetoscope.output.ring"},
+    "reader": {*(f"kinetoscope.journal.{name}" for name in ("ending", "journal", "status")), "kinetoscope.output.ring"},
     "distributed": {"kinetoscope.journal.ending", "kinetoscope.journal.status", "kinetoscope.output.ring"},
     "export": {"kinetoscope._version", "kinetoscope.naming", "kinetoscope.atomic_write", "kinetoscope.path_below"},
     "cli": {
