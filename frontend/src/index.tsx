@@ -1,6 +1,5 @@
 import { Fragment, h, render as mount } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { isReport } from "./api/report.ts";
 import { comparisonBase } from "./app/comparison_base.ts";
 import { followTheme } from "./app/host.ts";
 import {
@@ -176,4 +175,4 @@ export function render() {
   globalThis.focus();
 }
 
-if (isReport) render(); // else TensorBoard calls it
+if ("startsItself" in document.documentElement.dataset) render(); // else TensorBoard calls it

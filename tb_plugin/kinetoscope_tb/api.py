@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -13,7 +14,7 @@ from .answer.model import Answer
 from .answer.recording import recording_answer
 from .answer.run import run_answer
 from .diagnostics.diagnose import diagnose
-from .discovery import Listing, TraceFile, list_path
+from .discovery import Listing, TraceFile, list_path, parse_logdirs
 from .discovery.listing import recording_of_worker
 from .engine.answers import Missing, cached_frame, compute, merge_run_notes
 from .engine.cache import configured
@@ -24,20 +25,23 @@ from .engine.executors import local_executors
 from .engine.file_processes import FileProcesses
 from .engine.files import open_or_read, write_to_cache
 from .engine.summary_loader import files_of, load_summaries, ranks_of
-from .errors import BadParameter, MissingData, NotFound
+from .errors import BadParameter, KinetoscopeError, MissingData, NotFound
 from .measures.calls.kernel_names import labels_of_kernels
 from .measures.time.step_subset import counted_steps
-from .names.communication_patterns import parse_patterns
+from .names.communication_patterns import CommunicationPatterns, parse_patterns
 from .names.text import visible
 from .notebook.first_screen import first_screen
-from .notebook.page import Page
+from .notebook.report import Report
 from .notebook.view_frame import Display, ViewFrame
 from .trace import Trace
 from .views import EVERY_VIEW, VIEWS
+from .web.app import Site
+from .web.frame import FramePage
 from .web.report import report
 
 if TYPE_CHECKING:
     from .distributed.run import Ranks
+    from .notebook.widget import PageWidget
     from .trace import Diagnostic
     from .trace.meta import Meta
     from .view import Recorded, View
@@ -54,10 +58,15 @@ class Profile:
         file: Its file.
         trace: The trace in it.
         listing: The other recordings under the same path.
+        path: That path.
+        patterns: Further names that count as communication.
     """
 
-    def __init__(self, file: TraceFile, trace: Trace, listing: Listing) -> None:
+    def __init__(
+        self, file: TraceFile, trace: Trace, listing: Listing, path: str, patterns: CommunicationPatterns
+    ) -> None:
         self._file, self._trace, self._listing = file, trace, listing
+        self._path, self._patterns = path, patterns
 
     @property
     def run(self) -> str:
@@ -155,14 +164,65 @@ class Profile:
     def _text(self, answer: Answer, width: int = WIDTH) -> str:
         return "\n".join([self._title, answer.environment, "", *text_lines(blocks_of(answer, "worker="), width)])
 
-    def page(self) -> Page:
-        """Return the page with the answers about this recording and its run, for a notebook: it needs no server.
+    def page(self, view: str | None = None, height: int = 720) -> PageWidget:
+        """Return the page of the recording and its run for a notebook: what the page asks, the kernel answers.
+
+        Args:
+            view: What it opens, by default the overview; any view, or "timeline".
+            height: Pixels.
+
+        Raises:
+            NotFound: There is no such view.
+            KinetoscopeError: anywidget isn't installed.
+        """
+        if view not in (None, "timeline", *EVERY_VIEW):
+            raise NotFound("view", str(view), [*EVERY_VIEW, "timeline"])
+        return self._widget({"view": view} if view else {}, height)
+
+    def timeline(self, step: int | str | None = None, height: int = 720) -> PageWidget:
+        """Return the page with the timeline for a notebook, as `page` does.
+
+        Args:
+            step: The step that it shows, by its name; by default what the page begins with.
+            height: Pixels.
+
+        Raises:
+            NotFound: There is no such step.
+            KinetoscopeError: anywidget isn't installed.
+        """
+        address = {"view": "timeline", "side": "folded"}
+        if step is not None:
+            steps = self._trace.steps.filter(pl.col("name") == str(step))
+            if steps.is_empty():
+                raise NotFound("step", str(step), self._trace.steps["name"])
+            address |= {"from": str(steps["start_ns"][0]), "to": str(steps["end_ns"][0])}
+        return self._widget(address, height)
+
+    def _widget(self, address: Mapping[str, str], height: int) -> PageWidget:
+        try:
+            from .notebook.widget import PageWidget  # an optional package
+        except ImportError as error:
+            raise KinetoscopeError(
+                "The page in a notebook needs anywidget: pip install 'kinetoscope[notebook]', then restart the kernel. "
+                "`report()` works without: the page with its answers, but no timeline."
+            ) from error
+        recording = {"run": self.run, "worker": self.worker, "span": self.span}
+        page = FramePage(self._site, self._title, {**recording, **address})
+        return PageWidget(page.answer, self._title, height, self._repr_mimebundle_())
+
+    @cached_property
+    def _site(self) -> Site:
+        """What answers the pages of this recording."""
+        return Site(parse_logdirs(self._path), None, self._patterns)
+
+    def report(self) -> Report:
+        """Return the page with the answers about this recording and its run, for a notebook: it needs no kernel.
 
         It is what `kinetoscope report` writes: without the timeline, comparisons and single events.
         """
         is_of_run = len(self._listing.runs[self.run]) > 1
         views, ranks = (EVERY_VIEW, self._ranks_of) if is_of_run else (VIEWS, None)
-        return Page(self._title, report([(self._file, self._trace)], 1, views, ranks_of=ranks, is_framed=True))
+        return Report(self._title, report([(self._file, self._trace)], 1, views, ranks_of=ranks, is_framed=True))
 
     def _ranks_of(self, _: TraceFile, scope: str) -> Ranks:
         return self._ranks(scope)
@@ -246,7 +306,7 @@ def opened(
         trace = read or _read(file, known)
     else:
         trace = read if read.meta.process.id == file.process else _read(file, known)
-    return Profile(file, with_captures(trace, file, configured()), known.expand(listing))
+    return Profile(file, with_captures(trace, file, configured()), known.expand(listing), path, patterns)
 
 
 def _read(file: TraceFile, known: FileProcesses) -> Trace:

@@ -1,4 +1,4 @@
-"""What a notebook shows, in a browser: the static outputs in both themes, and the page in its frame."""
+"""What a notebook shows, in a browser: the static outputs in both themes, the report, and the page in its frame."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_the_outputs_are_readable_in_both_themes(notebook, profile: Profile, pag
     assert report.violations_count == 0, report.generate_report()
 
 
-def test_the_page_works_in_its_frame_and_reaches_nothing(notebook, profile: Profile, artifacts):
-    page = notebook(profile.page())
+def test_the_report_works_in_its_frame_and_reaches_nothing(notebook, profile: Profile, artifacts):
+    page = notebook(profile.report())
     frame = page.frame_locator("iframe")
     expect(frame.get_by_role("heading", level=1)).to_have_text("Overview")
     frame.get_by_role("button", name="Operators").click()
@@ -73,7 +73,7 @@ def test_the_page_works_in_its_frame_and_reaches_nothing(notebook, profile: Prof
     expect(frame.get_by_text(MARKUP).first).to_be_visible()
     frame.get_by_role("button", name="Ranks").click()
     expect(frame.get_by_role("heading", level=1)).to_have_text("Ranks")
-    page.screenshot(path=artifacts / "notebook_page.png")
+    page.screenshot(path=artifacts / "notebook_report.png")
     reads = "() => { try { return parent.document.title } catch (error) { return error.name } }"
     assert page.frames[1].evaluate(reads) == "SecurityError"
     expect(page).to_have_url(ADDRESS)

@@ -73,10 +73,18 @@ def test_a_recording_and_a_view_show_themselves(outputs, folder):
     assert "<script" not in first_screen["text/html"] + operators["text/html"]
 
 
-def test_the_page_is_in_a_frame(outputs):
-    (page,) = bundles(outputs, "profile.page()")
-    assert page["text/html"].startswith('<iframe sandbox="')
-    assert re.search(r": [\d.]+ kB in this notebook\.$", page["text/plain"])
+def test_the_report_is_in_a_frame(outputs):
+    (report,) = bundles(outputs, "profile.report()")
+    assert report["text/html"].startswith('<iframe sandbox="')
+    assert re.search(r": [\d.]+ kB in this notebook\.$", report["text/plain"])
+
+
+@pytest.mark.parametrize("call", ["profile.timeline(step=11)", "profile.page()"])
+def test_the_page_is_a_widget_and_the_first_screen_where_there_are_none(outputs, folder, call):
+    (page,) = bundles(outputs, call)
+    assert page["application/vnd.jupyter.widget-view+json"].keys() >= {"model_id", "version_major"}
+    profile = kinetoscope_tb.open(folder / "runs", run="ddp")
+    assert {kind: page[kind] for kind in ("text/plain", "text/html")} == profile._repr_mimebundle_()
 
 
 def test_a_recorded_cell_shows_its_recording(outputs, folder):

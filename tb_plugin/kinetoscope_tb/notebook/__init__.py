@@ -2,5 +2,6 @@
 
 first_screen  the first screen as HTML      style      light and dark, from the browser's preference
 view_frame    a view's answer as a frame that shows itself with headings and units
-page          the report in a sandboxed frame
+report        the report in a sandboxed frame
+widget        the page, which asks the kernel; it needs anywidget
 """

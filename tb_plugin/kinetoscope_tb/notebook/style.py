@@ -7,27 +7,28 @@ import re
 
 _CODE = re.compile(r"`([^`]+)`")
 
-# Colors of text and background together: a notebook's own theme need not follow the system's.
+# Colors of text and background together: a notebook's own theme need not follow the system's. The class is written
+# three times, since JupyterLab has rules for tables with as many.
 _STYLE = """
-.kinetoscope { --text: #1f2328; --dim: #59636e; --line: #d1d9e0; --bar: #0969da; --back: #ffffff; }
+.card { --text: #1f2328; --dim: #59636e; --line: #d1d9e0; --bar: #0969da; --back: #ffffff; }
 @media (prefers-color-scheme: dark) {
-  .kinetoscope { --text: #e6edf3; --dim: #9198a1; --line: #3d444d; --bar: #4493f8; --back: #0d1117; }
+  .card { --text: #e6edf3; --dim: #9198a1; --line: #3d444d; --bar: #4493f8; --back: #0d1117; }
 }
-.kinetoscope { color: var(--text); background: var(--back); font: 13px/1.5 system-ui, sans-serif;
+.card { color: var(--text); background: var(--back); font: 13px/1.5 system-ui, sans-serif;
   padding: 12px; overflow-x: auto; max-width: 100%; }
-.kinetoscope p { margin: 0 0 4px; max-width: 80ch; }
-.kinetoscope .dim { color: var(--dim); }
-.kinetoscope .more { margin-left: 2ch; }
-.kinetoscope table { border-collapse: collapse; margin: 8px 0; color: inherit; background: none; }
-.kinetoscope caption { text-align: left; font-weight: 600; color: inherit; white-space: nowrap; padding: 0; }
-.kinetoscope tr, .kinetoscope tr:hover { background: none; }
-.kinetoscope th, .kinetoscope td { padding: 2px 12px 2px 0; text-align: left; border: 0;
+.card p { margin: 0 0 4px; max-width: 80ch; }
+.card .dim { color: var(--dim); }
+.card .more { margin-left: 2ch; }
+.card table { border-collapse: collapse; margin: 8px 0; color: inherit; background: none; }
+.card caption { text-align: left; font-weight: 600; color: inherit; white-space: nowrap; padding: 0; }
+.card tr, .card tr:hover { background: none; }
+.card th, .card td { padding: 2px 12px 2px 0; text-align: left; border: 0;
   border-bottom: 1px solid var(--line); white-space: nowrap; max-width: 48ch; overflow: hidden;
   text-overflow: ellipsis; color: inherit; }
-.kinetoscope .number { text-align: right; font-variant-numeric: tabular-nums; }
-.kinetoscope .bar { width: 160px; }
-.kinetoscope .bar div { height: 10px; background: var(--bar); }
-"""
+.card .number { text-align: right; font-variant-numeric: tabular-nums; }
+.card .bar { width: 160px; }
+.card .bar div { height: 10px; background: var(--bar); }
+""".replace(".card", ".kinetoscope" * 3)
 
 
 def card(*parts: str) -> str:

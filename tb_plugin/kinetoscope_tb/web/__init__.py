@@ -4,6 +4,7 @@ app, queries, responses  routes; query parameters; answers and errors as HTTP
 encode                   answers as JSON values, for the page and the command line
 timeline, slices, paths  the timeline's routes          export, perfetto   for other viewers
 capture, access          requests to running jobs, and who may send them
-report                   the page and its answers in one file
+report, inline_page      the page and its answers in one file
+frame                    the page in a notebook's frame, which asks by messages
 assets                   the built page
 """

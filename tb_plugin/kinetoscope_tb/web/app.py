@@ -24,6 +24,7 @@ from ..history.words import sentences
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
 from ..measures.time.idle_causes import split_gaps_of_devices
+from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..view import catalogue
 from ..views import EVERY_VIEW
 from . import area, capture, encode, encode_comparison, encode_history, export, paths, perfetto, rows, slices, timeline
@@ -48,12 +49,20 @@ class Site:
 
     Args:
         logdirs: Where the traces are.
-        host: The address that the server listens on.
+        host: The address that the server listens on; None without a server.
+        patterns: Further names that count as communication.
     """
 
-    def __init__(self, logdirs: Sequence[Logdir], host: str | None) -> None:
-        self._engine = Engine(logdirs, cache=configured())
+    def __init__(
+        self, logdirs: Sequence[Logdir], host: str | None, patterns: CommunicationPatterns = NO_PATTERNS
+    ) -> None:
+        self._engine = Engine(logdirs, cache=configured(), patterns=patterns)
         self.applications = routes(self._engine, WriteAccess.configured(host))
+
+    def application(self, path: str) -> Callable[..., Any]:
+        """The application of a path, by its route, of which some end in a star."""
+        stars = [route for route in self.applications if route.endswith("/*") and path.startswith(route[:-1])]
+        return self.applications[path if path in self.applications else max(stars, key=len)]
 
     def show(self, path: str, run: str) -> TraceFile:
         """Show another file too, as a part of a run of this name; return what it is listed as."""

@@ -7,8 +7,6 @@ Its Content-Security-Policy allows only the page's own script, and no requests.
 from __future__ import annotations
 
 import gzip
-import hashlib
-import html
 import itertools
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +27,7 @@ from ..trace import Trace
 from ..view import catalogue
 from ..views import EVERY_VIEW
 from . import encode
-from .assets import asset
+from .inline_page import inline_page
 from .json_text import failure, json_text
 
 if TYPE_CHECKING:
@@ -147,36 +145,10 @@ def _answer(
 
 
 def _page(content: str, title: str, headline: str, preparation: str) -> str:
-    """The page's own script and what prepares it, its content, and a policy that allows nothing else."""
-    description = html.escape(visible(headline))
-    script = asset("index.js")[0].decode().replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    digests = " ".join(f"'sha256-{_digest(code)}'" for code in (preparation, script) if code)
-    policy = f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data: blob:"
-    first_script = f"<script>{preparation}</script>\n" if preparation else ""
-    licenses = asset("licenses.txt")[0].decode().replace("--", "- -")
+    """The page with its content, packed."""
     packed = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="{description}">
-<title>{html.escape(title)}</title>
-</head>
-<body>
-<noscript>This report needs JavaScript. It contacts no other address.<p>{description}</p></noscript>
-<script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>
-{first_script}<script type="module">{script}</script>
-<!--
-{licenses}-->
-</body>
-</html>
-"""
-
-
-def _digest(script: str) -> str:
-    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    data = f'<script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>\n'
+    return inline_page(title, body=data, preparation=preparation, description=visible(headline))
 
 
 def workers_of(listing: Listing, first: TraceFile) -> Sequence[TraceFile]:

@@ -122,9 +122,9 @@ def test_a_comparison_shows_itself_as_polars_does(profile):
     assert type(profile.compare(profile)) is pl.DataFrame
 
 
-def test_the_page_is_in_a_frame_that_reaches_nothing(profile):
-    page = profile.page()
-    bundle = page._repr_mimebundle_()
+def test_the_report_is_in_a_frame_that_reaches_nothing(profile):
+    report = profile.report()
+    bundle = report._repr_mimebundle_()
     shown = Tags(bundle["text/html"])
     assert shown.tags == {"iframe", "p"}
     sandbox, srcdoc = re.search(r'sandbox="([^"]*)" srcdoc="([^"]*)"', bundle["text/html"]).groups()
@@ -132,4 +132,4 @@ def test_the_page_is_in_a_frame_that_reaches_nothing(profile):
     assert "default-src &#x27;none&#x27;" in srcdoc
     assert "alert(1)" not in bundle["text/html"]
     assert bundle["text/plain"] in "".join(shown.texts)
-    assert re.fullmatch(r"\d+(\.\d)? kB", page.size)
+    assert re.fullmatch(r"\d+(\.\d)? kB", report.size)

@@ -69,7 +69,7 @@ class PageApplication:
             answers["GET", request.path] = page_file
         answer = answers.get((request.method, request.path))
         if answer is None:
-            return self._route(request.path)
+            return self._site.result().application(request.path)
         try:
             return answer(request)
         except HTTPException as error:  # such as a browser that went away before all of a file was sent
@@ -78,12 +78,6 @@ class PageApplication:
             status = error.status if isinstance(error, KinetoscopeError) else 507
             problem = error if isinstance(error, KinetoscopeError) else KinetoscopeError(f"{error.strerror or error}.")
             return content_response(request, json_text(failure(problem)).encode(), "application/json", code=status)
-
-    def _route(self, path: str) -> Application:
-        """The application of a route, of which some end in a star."""
-        applications = self._site.result().applications
-        stars = [route for route in applications if route.endswith("/*") and path.startswith(route[:-1])]
-        return applications[path if path in applications else max(stars, key=len)]
 
     def _page(self, request: Request) -> Response:
         page = _PAGE.read_text(encoding="utf-8").replace("{most_bytes}", str(self._uploads.most_bytes))

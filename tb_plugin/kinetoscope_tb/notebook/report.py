@@ -1,4 +1,4 @@
-"""The page with its answers, in a frame of a notebook."""
+"""The report in a frame of a notebook."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ HEIGHT = 720  # pixels
 
 
 @dataclass(frozen=True)
-class Page:
-    """The page in one piece of HTML, which needs neither a server nor a network.
+class Report:
+    """The page and its answers in one piece of HTML, which needs neither a server nor a network.
 
     A notebook shows it in a frame that may run the page's own script and nothing else: it can't read the notebook.
 
@@ -39,5 +39,5 @@ class Page:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
         """The frame with its size, as IPython asks for it."""
-        words = f"The page of {self.title}: {self.size} in this notebook."
+        words = f"The report of {self.title}: {self.size} in this notebook."
         return {"text/plain": words, "text/html": f"{self._frame}<p>{html.escape(words)}</p>"}
