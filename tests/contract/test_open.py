@@ -16,6 +16,7 @@ import pytest
 
 from contract.opening import opening
 from contract.running import a_trace, put
+from support.hostile import write_bomb
 from support.places import web_server
 from support.waiting import wait_for
 
@@ -191,6 +192,19 @@ def test_standard_input_opens_and_is_deleted_at_the_end(tmp_path):
         page.process.send_signal(signal.SIGTERM)
         assert page.wait_for_end() == 0
         assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_ten_gigabytes_in_ten_megabytes_of_standard_input_are_refused_and_deleted(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    write_bomb(tmp_path / "bomb")
+    assert (tmp_path / "bomb").stat().st_size < 12_000_000
+    with (tmp_path / "bomb").open("rb") as stdin, opening("-", stdin=stdin, TMPDIR=str(tmp_path / "tmp")) as page:
+        answer = page.settled("state", **page.place).json
+        assert (answer["state"], answer["code"]) == ("failed", "not_a_trace")
+        assert "expand to 1.1 GB, more than 500 times as much: no trace does." in answer["message"]
+        page.process.send_signal(signal.SIGTERM)
+        assert page.wait_for_end() == 0
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.fixture

@@ -196,8 +196,10 @@ OWN = {
     "kinetoscope_tb.filesystem.atomic_write": "files that are written",
     "kinetoscope_tb.filesystem.files": "opens for the modules above",
     "kinetoscope_tb.filesystem.regular_files": "opens for the modules above",
+    "kinetoscope_tb.notebook.widget": "a script of the package",
     "kinetoscope_tb.web.assets": "the page, which comes with the package",
     "kinetoscope_tb.web.encode": "a file of the package",
+    "kinetoscope_tb.web.frame": "a script of the package",
     "kinetoscope_tb.web.standalone.application": "the page, which comes with the package",
 }
 """Modules that open files which nobody else writes, and why these can be trusted."""

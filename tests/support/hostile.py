@@ -13,6 +13,15 @@ STRINGS = "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT N
 RANGES = "CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, globalTid INT, textId INT, text TEXT)"
 
 
+def write_bomb(path: Path) -> None:
+    """A trace of ten gigabytes: its events begin, and spaces follow in as many gzip members as are needed."""
+    member = gzip.compress(b" " * (64 << 20), compresslevel=9, mtime=0)
+    with path.open("wb") as file:
+        file.write(gzip.compress(b'{"traceEvents": [', mtime=0))
+        for _ in range(10_000_000_000 // (64 << 20) + 1):
+            file.write(member)
+
+
 def varint(value: int) -> bytes:
     """A number as SQLite stores it."""
     groups = [value & 127]

@@ -23,6 +23,7 @@ from .encodings import in_utf8
 
 _AT_ONCE = 1 << 16  # decompressed at once: damage may cost this much text in addition
 _MOST_XZ_BYTES = 1 << 28
+_MOST_EXPANSION, _EXPANDS_FROM = 500, 1 << 30  # traces of 150 bytes an event expand 10 to 50 times; gzip at most 1,032
 _ZIP = b"PK\x03\x04"
 _COMPRESSIONS: dict[
     bytes, tuple[str, Callable[[Any], Any]]
@@ -60,7 +61,7 @@ class Source:
 
     Raises:
         TraceError: The file can't be opened; while it is read: it can't be read.
-        NotATrace: The file is empty, or an archive.
+        NotATrace: The file is empty, an archive, or expands to far more than a trace does.
     """
 
     def __init__(self, path: str, block_bytes: int, on_read: Callable[[StoredFile], None] = lambda _: None) -> None:
@@ -80,7 +81,7 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """The decompressed text, in blocks of about `block_bytes`."""
-        blocks = in_utf8(self._gathered(self._decompressed()), self.diagnostics)
+        blocks = in_utf8(self._limit_expansion(self._gathered(self._decompressed())), self.diagnostics)
         first = next(blocks, b"")
         if not begins_speedscope(first):
             yield first
@@ -107,6 +108,20 @@ class Source:
                 waiting, waiting_bytes = [], 0
         if waiting:
             yield b"".join(waiting)
+
+    def _limit_expansion(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The blocks, unless a small file never ends."""
+        expanded_bytes = 0
+        for block in blocks:
+            expanded_bytes += len(block)
+            if expanded_bytes > max(_EXPANDS_FROM, _MOST_EXPANSION * self.file.read_bytes):
+                sizes = f"{text.file_size(self.file.read_bytes)} expand to {text.file_size(expanded_bytes)}"
+                raise NotATrace(
+                    self.path,
+                    f"its first {sizes}, more than {_MOST_EXPANSION} times as much: no trace does. "
+                    "To read it all the same, decompress it first.",
+                )
+            yield block
 
     def _decompressed(self) -> Iterator[bytes]:
         start = self._read(4)
