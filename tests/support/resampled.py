@@ -51,10 +51,11 @@ def recorded_sets(path: Path) -> dict[str, tuple[Floats, Floats]]:
     return {name: (np.array(both["a"]), np.array(both["b"])) for name, both in sides.items()}
 
 
-def bootstrap(steps: Floats, generator: np.random.Generator) -> float:
-    """The mean of as many steps, drawn in blocks of neighbors from a circle of them."""
-    starts = generator.integers(steps.size, size=-(-steps.size // BLOCK))
-    return float(steps[(starts[:, None] + np.arange(BLOCK)) % steps.size].ravel()[: steps.size].mean())
+def bootstraps(steps: Floats, size: int, generator: np.random.Generator) -> Floats:
+    """So many means of as many steps, drawn in blocks of neighbors from a circle of them."""
+    starts = generator.integers(steps.size, size=(size, -(-steps.size // BLOCK)))
+    drawn = steps[(starts[:, :, None] + np.arange(BLOCK)) % steps.size]
+    return drawn.reshape(size, -1)[:, : steps.size].mean(axis=1)
 
 
 def runs(steps: Floats, spread: float, size: int, generator: np.random.Generator, *, has_tails: bool = False) -> Floats:
@@ -62,14 +63,13 @@ def runs(steps: Floats, spread: float, size: int, generator: np.random.Generator
 
     The variation of the steps is shrunk where it alone would exceed the spread, so that the spread is what it says.
     """
-    own = np.array([bootstrap(steps, generator) for _ in range(32)])
-    own_spread = float(np.log(own).std(ddof=1))
+    own_spread = float(np.log(bootstraps(steps, 32, generator)).std(ddof=1))
     if spread and own_spread > spread / 2:
         steps = steps.mean() * (steps / steps.mean()) ** (spread / 2 / own_spread)
         own_spread = spread / 2
     factor_spread = np.sqrt(max(0.0, spread**2 - own_spread**2))
     factors = generator.standard_t(3, size) / np.sqrt(3) if has_tails else generator.standard_normal(size)
-    return np.array([bootstrap(steps, generator) for _ in range(size)]) * np.exp(factor_spread * factors)
+    return bootstraps(steps, size, generator) * np.exp(factor_spread * factors)
 
 
 def pair(
@@ -82,8 +82,11 @@ def pair(
 
 def false_points(histories: Sequence[Floats]) -> tuple[int, int]:
     """How many changes are reported of histories in which nothing changed, at the end and run by run."""
-    logarithms = [np.log(values) for values in histories]
-    return sum(len(confirmed_changes(row)) for row in logarithms), sum(len(changes(row)) for row in logarithms)
+    points = alarms = 0
+    for values in np.log(histories):
+        firsts = changes(values)
+        points, alarms = points + len(confirmed_changes(values, firsts)), alarms + len(firsts)
+    return points, alarms
 
 
 def is_shift_seen(values: Floats, growth: float, at: int) -> bool:

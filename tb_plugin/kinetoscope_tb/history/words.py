@@ -103,8 +103,8 @@ def _basis(series: Series) -> Iterator[str]:
         yield f"The step hasn't changed: {pair_of_times(series.levels[0].step_ns)} in {count} runs."
     yield (
         f"{count} runs compared, which vary by {100 * series.spread_frac:.2g} % between changes.{_power(series)} "
-        f"Judged after each run, about one point in {AVERAGE_RUN_LENGTH:,} runs is false, twice as many among the "
-        "first thirty runs of a level; later runs take most of these back."
+        f"Judged after each run, at most one point in {AVERAGE_RUN_LENGTH:,} runs is false, but two among the first "
+        "thirty runs of a level; later runs take most of these back."
     )
     hosts = sorted({run.environment.hosts for run in _comparable_runs(series)} - {""})
     if len(hosts) > 1:
