@@ -93,9 +93,12 @@ function UnknownPlace({ kind, name, nearest, label }: NonNullable<typeof unknown
 }
 
 function Main() {
-  const box = useRef<HTMLElement>(null);
+  const box = useRef<HTMLElement>(null), isScrolled = useRef(false);
   const { view } = address.value;
-  useLayoutEffect(() => box.current?.scrollTo(0, 0), [view]);
+  useLayoutEffect(() => {
+    if (isScrolled.current) box.current!.scrollTo(0, 0); // lays the page out before it is whole
+    isScrolled.current = false;
+  }, [view]);
   const tab = openTab.value;
   const isTimeline = tab?.id === TIMELINE.id;
   const isWaiting = !listing.value || !tab || (listing.value.scanning && !listing.value.runs.length);
@@ -120,7 +123,11 @@ function Main() {
     );
   }
   return (
-    <main ref={box} class={isTimeline && !isWaiting ? "whole" : ""}>
+    <main
+      ref={box}
+      class={isTimeline && !isWaiting ? "whole" : ""}
+      onScroll={() => (isScrolled.current = true)}
+    >
       {!isWaiting && outage.value && (
         <p class="banner" role="status">
           The server doesn't answer at the moment. <button type="button" onClick={retry}>Try again</button>

@@ -1,6 +1,9 @@
 import { deepStrictEqual as same, match, strictEqual as is } from "node:assert/strict";
-import { filterRows, nextSort, parseFilter, parseSort, printSort, ranks, sortRows } from "../src/table/order.ts";
+import { ColumnRanks, filterRows, nextSort, parseFilter, parseSort, printSort, sortRows } from "../src/table/order.ts";
+import type { Value } from "../src/format/numbers.ts";
 import CASES from "./filters.json" with { type: "json" };
+
+const ranks = (values: Value[]) => new ColumnRanks({ only: values }).of("only");
 
 const { texts: TEXTS, matches: MATCHES } = CASES;
 const rows = (filter: string) => [...filterRows(parseFilter(filter), TEXTS, TEXTS.map((text) => text.toLowerCase()))];
@@ -49,6 +52,20 @@ Deno.test("rows are in the order that a comparison of each pair gives, whatever 
     };
     same([...sortRows(rows, keys)], [...rows].sort(compare));
   }
+});
+
+Deno.test("a long table's columns are ranked ahead, a little at a time, as they are on demand", async () => {
+  const numbers = Array.from({ length: 20_000 }, (_, row) => row % 7 ? (row * 7919) % 10_007 : null);
+  const columns = { numbers, texts: numbers.map((value) => value === null ? null : `op ${value}`) };
+  const expected = numbers.map((value) => value === null ? -1 : value);
+  const distinct = [...new Set(numbers)].filter((value) => value !== null).sort((a, b) => a - b);
+  const ranked = new ColumnRanks(columns);
+  const stop = ranked.computeAhead(["numbers", "texts"]);
+  while (!ranked.isComplete("texts")) await new Promise((resolve) => setTimeout(resolve));
+  stop();
+  same([...ranked.of("numbers")].map((rank) => distinct[rank] ?? -1), expected);
+  same(ranked.of("texts"), ranked.of("numbers"));
+  same(new ColumnRanks(columns).of("texts"), ranked.of("texts"));
 });
 
 Deno.test("a second column orders what is equal in the first", () => {

@@ -16,6 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from browser.app import App, watched
+from browser.traces import REPOSITORY
 from contract.running import Server, serving
 from kinetoscope_tb.compare.headline import growth_text
 from kinetoscope_tb.names.text import few_digits, memory_size, percent
@@ -33,6 +34,7 @@ LAST_RANK = {"run": "dlrm_8gpu_nccl", "worker": "rank0", "span": "1694128201545"
 MEMORY = {"run": "memory", "worker": "rank0", "span": "1"}
 AFTER = {"run": "resnet50_num_workers_4", "worker": "worker0", "span": "1623212756351"}
 BEFORE = {"run": "resnet50_num_workers_0", "worker": "worker0", "span": "1623143089861"}
+SERVER = {"run": "server", "worker": "rank0", "span": "25"}
 MOST_CLICKS = 2
 UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -50,8 +52,9 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     shutil.copytree(FOLDER / "runs/dlrm_8gpu_nccl", folder / LAST_RANK["run"])
     shutil.copytree(FOLDER / "runs/resnet50_num_workers_0", folder / BEFORE["run"])
     shutil.copytree(FOLDER / "claims/resnet50_num_workers_4", folder / AFTER["run"])
+    shutil.copytree(REPOSITORY / "samples/h100/server", folder / SERVER["run"])
     with serving(f"--logdir={folder}") as server:
-        for place in (INFERENCE, LAST_RANK, MEMORY, AFTER, BEFORE):
+        for place in (INFERENCE, LAST_RANK, MEMORY, AFTER, BEFORE, SERVER):
             server.settled("view", view="overview", **place)
         yield server
 
@@ -201,6 +204,16 @@ def test_what_changed(visit: Any):
     before = Visit(me.app, me.server, base).row("overview")
     after = me.row("overview")
     expect(me.page.locator("main")).to_contain_text(growth_text(before["mean_ns"], after["mean_ns"]))
+
+
+def test_are_the_numbers_trustworthy(visit: Any):
+    me = visit(SERVER)
+    me.click(me.page.get_by_role("button", name="Trace health:"))
+    health = me.rows("health")
+    rows = me.page.get_by_role("treegrid").first.locator("tr.row")
+    expect(rows).to_have_count(len(health["rule"]))
+    expect(rows.first).to_contain_text(health["level"][0])
+    expect(rows.first).to_contain_text(health["consequence"][0].replace("`", ""))
 
 
 @pytest.mark.parametrize(("place", "scheme"), [(INFERENCE, "light"), (LAST_RANK, "dark"), (MEMORY, "dark")])

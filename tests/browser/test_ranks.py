@@ -77,6 +77,24 @@ def test_the_overview_names_the_straggler_and_leads_to_it(page: Page, many: str,
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
 
 
+def test_the_overview_of_a_run_asks_each_question_once_and_for_its_ranks_with_the_answer(page: Page, many: str) -> None:
+    page.goto(f"{many}{ENTRY}{address(view='overview', run='run', worker='rank0', span='1')}")
+    verdict, actions = page.get_by_label("Ranks", exact=True), page.get_by_role("heading", name="What to do")
+    expect(actions).to_be_visible(timeout=60_000)
+    expect(verdict).to_contain_text("Rank 4 computes ", timeout=60_000)
+    page.wait_for_load_state("networkidle")  # all is computed: nothing has to be asked again until it is
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    page.reload()
+    expect(actions).to_be_visible(timeout=60_000)
+    expect(verdict).to_contain_text("Rank 4 computes ", timeout=60_000)
+    page.wait_for_load_state("networkidle")
+    questions = [url for url in asked if url.startswith(("view?", "answer?"))]
+    assert len(questions) == len(set(questions))
+    assert [url for url in questions if url.startswith("answer?")] == ["answer?of=run&run=run&worker=rank0&span=1"]
+    assert not [url for url in questions if "view=run_advice" in url or "view=advice" in url]
+
+
 def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(page: Page, many: str) -> None:
     page.goto(
         f"{many}{ENTRY}{address(view='path_across_ranks', run='run', worker='rank0', span='1', **{'set.by': 'rank'})}"

@@ -288,6 +288,8 @@ export interface Summary {
   state: "ready";
   verdict: Claim;
   also: Claim[];
+  /** How many workers the run has; 0 if it is of the recording alone. */
+  ranks: number;
   /** How many steps averages are over; 0 if none is marked. */
   steps: number;
   /** How long a step takes without the profiler, if recording slows steps. */

@@ -56,16 +56,24 @@ export const tableOf = <T extends Ready>({ answer, earlier }: ShownAnswer<T>): T
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
   useShown(useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place), view);
 
+/** The same while it is wanted. */
+export const useAnswerIf = (isWanted: boolean, view: string): ShownAnswer =>
+  useAnswer(view, {}, isWanted ? trace.value : NOWHERE);
+
 /** The view compared with that of another trace; `version` changes when the other trace's file does. */
 export const useComparison = (view: string, query: Query, version: string): ShownAnswer =>
   useShown(useAnswerAbout<ViewAnswer>("compare", { view, ...query }, version), view);
 
-/** The summary of the selected trace; behind a slow rank once the trace's run is summed up. */
+/** The place that nothing is asked of. */
+export const NOWHERE: TracePlace = { run: "", worker: "", span: "", version: "" };
+
+/** The summary of the selected trace, with what its ranks say of each other; of the trace alone until they are summed up. */
 export function useSummary(): ShownAnswer<Summary> {
-  const own = useShown(useAnswerAbout<Summary>("answer", { of: "recording" }));
   const of = workersOf(trace.value.run).length > 1 ? "run" : "recording";
-  const ofRun = useAnswerAbout<Summary>("answer", { of });
-  return ofRun?.state === "ready" ? { answer: ofRun, earlier: null } : own;
+  const whole = useAnswerAbout<Summary>("answer", { of }), isWhole = whole === null || whole.state === "ready";
+  const isAlone = of === "run" && !isWhole;
+  const own = useAnswerAbout<Summary>("answer", { of: "recording" }, "", isAlone ? trace.value : NOWHERE);
+  return useShown(isAlone ? own : whole);
 }
 
 /** An answer with the one before it, which is shown while the next one loads; of a view only with the same view's. */

@@ -6,7 +6,7 @@ import { align, cell, edge, type Kind, label, quantity, type Scale, scaleFor, ty
 import { idInWords, isReadableOtherwise, labelsVersion, readableName } from "../format/readable_names.ts";
 import { sharedColumns } from "../api/pictures.ts";
 import { inVendorWords, matrixUnits } from "../format/vendor_words.ts";
-import { ranks } from "./order.ts";
+import { ColumnRanks } from "./order.ts";
 import { type Tree, treeOf } from "./tree.ts";
 
 export interface DrawnColumn extends Column {
@@ -32,7 +32,7 @@ export interface Ready {
   /** All text columns of each row, as they are and in lower case. */
   texts: string[];
   lower: string[];
-  rank: (name: string) => Int32Array;
+  ranks: ColumnRanks;
   /** What to call each row: its key, or in a tree its name. */
   nameOf: (row: number) => string;
   /** The tree of rows; null if the rows are no tree. */
@@ -155,7 +155,6 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
-  const rankCache = new Map<string, Int32Array>();
   return {
     // Sentences come last: before numbers they would push these out of sight.
     columns: all.filter((column) => !isEmpty(column) && !isPlace(column)).sort((a, b) => +isProse(a) - +isProse(b)),
@@ -163,10 +162,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     count,
     texts,
     lower: texts.map((text) => text.toLowerCase()),
-    rank: (name) => {
-      if (!rankCache.has(name)) rankCache.set(name, ranks(table.data[name] ?? []));
-      return rankCache.get(name)!;
-    },
+    ranks: new ColumnRanks(table.data),
     nameOf: rowNamer(nameColumns, count),
     tree,
   };

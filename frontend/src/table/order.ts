@@ -69,14 +69,85 @@ export function nextSort(keys: SortKey[], name: string, numeric: boolean, second
 const sortingText = (text: string) =>
   text.toLowerCase().replace(/\d+/g, (digits) => String.fromCharCode(47 + digits.length) + digits);
 
-/** The places of the values among the distinct ones in order; a missing value has -1. */
-export function ranks(values: Value[]): Int32Array {
-  const isText = values.some((value) => typeof value === "string");
-  const keys = values.map((value) => (value === null ? value : isText ? sortingText(String(value)) : Number(value)));
-  const distinct = [...new Set(keys)].filter((key) => key !== null);
-  const sorted = isText ? distinct.sort() : [...Float64Array.from(distinct as number[]).sort()];
-  const place = new Map(sorted.map((key, i) => [key, i]));
-  return Int32Array.from(keys, (key) => place.get(key!) ?? -1);
+const SLICE = 2000; // values from one pause to the next: a millisecond or two
+
+/** The values as keys that `<` orders; it pauses between slices. A missing value's key means nothing. */
+function* sortingKeys(values: Value[]): Generator<void, string[] | Float64Array> {
+  if (!values.some((value) => typeof value === "string")) return Float64Array.from(values, Number);
+  const keys: string[] = [];
+  for (const value of values) {
+    keys.push(value === null ? "" : sortingText(String(value)));
+    if (keys.length % SLICE === 0) yield;
+  }
+  return keys;
+}
+
+/**
+ * The places of the values among the distinct ones in order; a missing value has -1.
+ *
+ * A bottom-up merge sort that pauses between slices, so that the page moves on while a long column is ranked.
+ */
+function* rankSlices(values: Value[]): Generator<void, Int32Array> {
+  const keys = yield* sortingKeys(values), ranks = new Int32Array(values.length).fill(-1);
+  let rows = Uint32Array.from(values.keys()).filter((row) => values[row] !== null),
+    merged = new Uint32Array(rows.length);
+  const count = rows.length;
+  for (let run = 1, steps = 1; run < count; run *= 2) {
+    for (let from = 0; from < count; from += 2 * run) {
+      const middle = Math.min(from + run, count), end = Math.min(from + 2 * run, count);
+      for (let left = from, right = middle, at = from; at < end; at++, steps++) {
+        const isLeft = left < middle && (right >= end || !(keys[rows[right]!]! < keys[rows[left]!]!));
+        merged[at] = rows[isLeft ? left++ : right++]!;
+        if (steps % SLICE === 0) yield;
+      }
+    }
+    [rows, merged] = [merged, rows];
+  }
+  let rank = -1;
+  rows.forEach((row, at) => ranks[row] = at > 0 && keys[row] === keys[rows[at - 1]!] ? rank : ++rank);
+  return ranks;
+}
+
+const MANY = 5000; // rows whose ranks take longer than anybody should wait
+const AT_ONCE_MS = 3; // a small part of a frame
+
+/** The ranks of the columns of a table, each computed once. */
+export class ColumnRanks {
+  readonly #begun = new Map<string, Generator<void, Int32Array>>();
+  readonly #done = new Map<string, Int32Array>();
+
+  constructor(readonly columns: Columns) {}
+
+  /** Whether a column is ranked. */
+  isComplete = (name: string): boolean => this.#done.has(name);
+
+  /** Ranks a column until a time; null: to its end. */
+  #advance(name: string, until: number | null) {
+    const slices = this.#begun.get(name) ?? rankSlices(this.columns[name] ?? []);
+    this.#begun.set(name, slices);
+    while (!this.isComplete(name) && (until === null || performance.now() < until)) {
+      const { done, value } = slices.next();
+      if (done) this.#done.set(name, value);
+    }
+  }
+
+  /** The places of a column's values among its distinct ones in order; a missing value has -1. */
+  of(name: string): Int32Array {
+    this.#advance(name, null);
+    return this.#done.get(name)!;
+  }
+
+  /** Ranks the columns of a long table before somebody sorts by them, a little at a time; returns what stops it. */
+  computeAhead(names: string[]): () => void {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const goOn = () => {
+      const until = performance.now() + AT_ONCE_MS;
+      for (const name of names) this.#advance(name, until);
+      if (!names.every(this.isComplete)) timer = setTimeout(goOn);
+    };
+    if (names.some((name) => (this.columns[name]?.length ?? 0) > MANY)) timer = setTimeout(goOn);
+    return () => clearTimeout(timer);
+  }
 }
 
 /**
@@ -86,12 +157,12 @@ export function ranks(values: Value[]): Int32Array {
  */
 export function sortRows(rows: Uint32Array, keys: { rank: Int32Array; descending: boolean }[]): Uint32Array {
   return keys.reduceRight((before, { rank, descending }) => {
-    const most = rank.reduce((a, b) => Math.max(a, b), 0);
-    const bin = (row: number) => (rank[row]! < 0 ? most + 1 : descending ? most - rank[row]! : rank[row]!);
+    const most = rank.reduce((a, b) => Math.max(a, b), 0), missing = most + 1;
+    const bins = before.map((row) => rank[row]! < 0 ? missing : descending ? most - rank[row]! : rank[row]!);
     const starts = new Uint32Array(most + 3), after = new Uint32Array(before.length);
-    for (const row of before) starts[bin(row) + 1]!++;
+    for (let i = 0; i < bins.length; i++) starts[bins[i]! + 1]!++;
     for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
-    for (const row of before) after[starts[bin(row)]!++] = row;
+    for (let i = 0; i < bins.length; i++) after[starts[bins[i]!]!++] = before[i]!;
     return after;
   }, rows);
 }

@@ -4,7 +4,7 @@ import type { Table, ViewEntry } from "../api/types.ts";
 import type { DrawnColumn, Ready } from "./columns.ts";
 import { filterRows, nextSort, parseFilter, parseSort, printSort, type SortKey, sortRows } from "./order.ts";
 import { chartedColumns } from "../api/pictures.ts";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { type TableScope, useTableScope } from "./table_scope.tsx";
 
 export interface Rows {
@@ -40,9 +40,10 @@ export function useRows(ready: Ready, entry: ViewEntry): Rows {
   const sort = scope.get("sort") || defaultSort;
   const filter = useMemo(() => parseFilter(text), [text]);
   const matches = useMemo(() => filterRows(filter, ready.texts, ready.lower), [filter, ready]);
+  useEffect(() => ready.ranks.computeAhead(ready.columns.map(({ name }) => name)), [ready.ranks]);
   return useMemo(() => {
     const keys = parseSort(sort, Object.fromEntries(ready.columns.map(({ name, values }) => [name, values])));
-    const ranked = keys.map(({ name, descending }) => ({ rank: ready.rank(name), descending }));
+    const ranked = keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }));
     return { rows: sortRows(matches, ranked), keys, problem: filter.problem };
   }, [matches, sort, ready]);
 }

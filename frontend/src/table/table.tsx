@@ -224,7 +224,7 @@ export function DataTable(
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === weight) > FAR;
   const columns = useMemo(() => isFar ? weightSecond(all, weight) : all, [all, isFar]);
   const scroller = useRef<HTMLDivElement>(null);
-  const size = useSize(scroller);
+  const size = useSize(scroller, "table");
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
   const columnWidths = useWidths(columns, order, folding, size.width);
   const whole = columnWidths.reduce((sum, width) => sum + width, 0);

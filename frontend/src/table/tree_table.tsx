@@ -73,7 +73,7 @@ export function TreeTable({ ready, tree, rows, label, detail }: TreeTableProps) 
     const all = Uint32Array.from({ length: ready.count }, (_, row) => row);
     return inPreorder(
       tree,
-      sortRows(all, rows.keys.map(({ name, descending }) => ({ rank: ready.rank(name), descending }))),
+      sortRows(all, rows.keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }))),
     );
   }, [ready, tree, rows.keys]);
   const isFiltered = rows.rows.length < ready.count;

@@ -54,13 +54,22 @@ export function cutText(text: string, room: number, size = 13, weight = 400): st
 export const cutName = (text: string, room: number): string =>
   cutText(textWidth(text, 13) > room ? text.replace(/^.*[/\\](?=.+[:(]\d)/s, "…/") : text, room);
 
-/** The size of an element's inside, kept current. */
-export function useSize(element: RefObject<HTMLElement | null>): { width: number; height: number } {
-  const [size, setSize] = useState({ width: 0, height: 0 });
+interface Size {
+  width: number;
+  height: number;
+}
+
+/** The last size of elements of a kind: the next one most often has the same, and is then laid out once. */
+const lastSizes = new Map<string, Size>();
+
+/** The size of an element's inside, kept current; at first that of the last one of its kind. */
+export function useSize(element: RefObject<HTMLElement | null>, kind = ""): Size {
+  const [size, setSize] = useState(lastSizes.get(kind) ?? { width: 0, height: 0 });
   useLayoutEffect(() => {
     const measure = () => {
       if (!element.current) return;
       const { clientWidth: width, clientHeight: height } = element.current;
+      if (kind) lastSizes.set(kind, { width, height });
       setSize((before) => (before.width === width && before.height === height ? before : { width, height }));
     };
     const observer = new ResizeObserver(measure);

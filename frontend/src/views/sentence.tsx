@@ -2,6 +2,7 @@
 
 import { type ComponentChildren, Fragment, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Failed, Loading, Missing, Table } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { openView, viewEntry, viewTitle } from "../app/router.ts";
 import { percent, quantity } from "../format/numbers.ts";
@@ -59,15 +60,35 @@ export function Banner({ label, color, title, evidence, doubt = "", children }: 
   );
 }
 
-const LONG_S = 3; // the verdict of a run that is ready sooner comes without a line of progress
+const LONG_S = 3; // what is ready sooner comes without a line of progress, and a run's verdict without an outline
+
+/** The outline of a sentence with its evidence. */
+const Outline = () => (
+  <div class="skeleton">
+    {[62, 84].map((width) => <i key={width} style={{ width: `${width}%` }} />)}
+  </div>
+);
+
+interface FirstRow {
+  view: string;
+  answer: Loading | Failed | Missing | Table | null;
+  isOwn?: boolean;
+}
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
-export function Sentence({ view, isOwn = false }: { view: string; isOwn?: boolean }) {
-  const { answer } = useAnswer(view), { entry, picture } = viewEntry(view)!, label = entry.title;
-  if (answer?.state === "loading" && (answer.progress?.seconds_left ?? 0) > LONG_S) {
+export const Sentence = ({ view, isOwn = false }: { view: string; isOwn?: boolean }) => (
+  <FirstRow view={view} answer={useAnswer(view).answer} isOwn={isOwn} />
+);
+
+/** The same of an answer that is there. */
+export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
+  const { entry, picture } = viewEntry(view)!, label = entry.title;
+  if (!answer || answer.state === "loading") {
+    const progress = answer?.progress ?? null, isLong = (progress?.seconds_left ?? 0) > LONG_S;
+    if (!isOwn && !isLong) return null;
     return (
       <section class="verdict" aria-label={label}>
-        <ProgressLine progress={answer.progress} />
+        {isLong ? <ProgressLine progress={progress} /> : <Outline />}
       </section>
     );
   }

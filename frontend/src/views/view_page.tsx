@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
-import { tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
+import { NOWHERE, tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -219,7 +219,7 @@ function ComparedCurves(drawn: DrawnTable & { picture: PictureOf<"lines"> }) {
     ...(base.base_capture && { capture: base.base_capture }),
     version: base.version,
   };
-  const shown = useAnswer(entry.id, parameters, place ?? { run: "", worker: "", span: "", version: "" });
+  const shown = useAnswer(entry.id, parameters, place ?? NOWHERE);
   if (!place) return <Curves {...drawn} />;
   return (
     <>

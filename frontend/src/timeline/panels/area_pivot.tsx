@@ -9,10 +9,13 @@ import { address, go } from "../../app/router.ts";
 import { FlameGraph } from "../../charts/flame_graph.tsx";
 import { readableName } from "../../format/readable_names.ts";
 import { plural, quantity } from "../../format/numbers.ts";
-import { prepareTable } from "../../table/columns.ts";
+import { type DrawnColumn, omitColumns, prepareTable } from "../../table/columns.ts";
+import { RowDetail } from "../../table/row_detail.tsx";
 import { useRows } from "../../table/rows.ts";
+import { SaveRows } from "../../table/save.tsx";
 import { Scoped } from "../../table/table_scope.tsx";
-import { FilterBox } from "../../table/tools.tsx";
+import { FilterBox, Sums } from "../../table/tools.tsx";
+import { Depth, TreeTable } from "../../table/tree_table.tsx";
 import { Segments } from "../../ui/segments.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 import { type Covering, type Side, SIDES, sidesOf } from "../model/area_sides.ts";
@@ -29,6 +32,7 @@ const FLAMES: Picture & { kind: "tree" } = {
   folded: null,
   is_in_order: false,
 };
+const LARGEST_FIRST = [{ name: "total_ns", descending: true }];
 const TITLES: Record<Side, string> = { device: "GPU", host: "Host" };
 
 /** The slices of a row. */
@@ -71,14 +75,33 @@ function Pivot({ table, entry, isDevice, children }: {
 }
 
 function Flames({ table, entry, children }: { table: Table; entry: ViewEntry; children: ComponentChildren }) {
-  const ready = prepareTable(table, entry), rows = useRows(ready, entry);
+  const ready = prepareTable(table, entry), rows = useRows(ready, entry), tree = ready.tree!;
+  const inTree = useMemo(() => omitColumns(ready, ["kind"]), [ready]);
+  const detail = (row: number, inSight: DrawnColumn[]) => <RowDetail {...{ ready, table, row, inSight }} />;
   return (
     <>
       <div class="tools">
         {children}
         <FilterBox problem={rows.problem} />
       </div>
-      <FlameGraph entry={entry} table={table} ready={ready} rows={rows} tree={ready.tree!} picture={FLAMES} />
+      <div class="beside">
+        <FlameGraph entry={entry} table={table} ready={ready} rows={rows} tree={tree} picture={FLAMES} />
+        <div>
+          <div class="tools">
+            <Depth tree={tree} />
+            <Sums ready={ready} rows={rows.rows} />
+            <span class="space" />
+            <SaveRows table={table} rows={rows.rows} />
+          </div>
+          <TreeTable
+            ready={inTree}
+            rows={rows.keys.length ? rows : { ...rows, keys: LARGEST_FIRST }}
+            tree={tree}
+            label="Calls in the area"
+            detail={detail}
+          />
+        </div>
+      </div>
     </>
   );
 }

@@ -92,14 +92,14 @@ export function Overview() {
   if (partial && waiting.state === "loading") {
     return (
       <>
-        <RunVerdict />
+        <RunVerdict summary={summary} />
         <PartialOverview partial={partial} progress={waiting.progress} />
       </>
     );
   }
   return (
     <>
-      <RunVerdict />
+      <RunVerdict summary={summary} />
       <AnswerView shown={overview} title="Overview">
         {(table) => (
           <>

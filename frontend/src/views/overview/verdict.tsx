@@ -1,9 +1,10 @@
 import { h } from "preact";
-import type { Summary } from "../../api/types.ts";
+import type { Claim, Summary, Table } from "../../api/types.ts";
+import { type ShownAnswer, useAnswerIf } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
-import { percent, quantity } from "../../format/numbers.ts";
+import { percent, quantity, type Value } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
-import { Banner, Sentence } from "../sentence.tsx";
+import { Banner, FirstRow } from "../sentence.tsx";
 import type { Unit } from "./step_unit.ts";
 import { adviceRows, colorOf, isAllWell, isUnknown } from "./advice_rows.ts";
 
@@ -31,5 +32,25 @@ export function Verdict({ summary, unit }: { summary: Summary; unit: Unit }) {
   );
 }
 
-/** Whether a rank is slow, from the run's summaries, before the selected trace is read. */
-export const RunVerdict = () => workersOf(trace.value.run).length < 2 ? null : <Sentence view="run_advice" />;
+const OF_RUN = "run_advice";
+const CLAIMED = ["title", "evidence", "action", "saving_ns", "saving_frac", "confidence", "view", "filter"] as const;
+
+/** What the summary claims of the run, as rows of the view that it claims it by. */
+function runClaims({ verdict, also }: Summary): Table {
+  const claims = [verdict, ...also].filter(({ about }) => about === "run");
+  const column = (valueOf: (claim: Claim) => Value) => claims.map(valueOf);
+  const data = {
+    rule: column(({ id }) => id),
+    ...Object.fromEntries(CLAIMED.map((name) => [name, column((claim) => claim[name])])),
+  };
+  return { state: "ready", view: OF_RUN, columns: [], data };
+}
+
+/** Whether a rank is slow: by the summary, and until that is there by the ranks alone, before the trace is read. */
+export function RunVerdict({ summary }: { summary: ShownAnswer<Summary> }) {
+  const { answer } = summary, hasRanks = workersOf(trace.value.run).length > 1;
+  const isWhole = answer?.state === "ready" && answer.ranks > 0;
+  const ofRun = useAnswerIf(hasRanks && answer !== null && !isWhole, OF_RUN);
+  if (!hasRanks) return null;
+  return <FirstRow view={OF_RUN} answer={isWhole ? runClaims(answer) : ofRun.answer} />;
+}
