@@ -289,3 +289,41 @@ EXPORT int64_t scatter_add(IN(int32_t, place), IN(int64_t, value), OUT(int64_t, 
         if (AT(place, i) >= 0) AT(total, AT(place, i)) += AT(value, i);
     return 0;
 }
+
+/* Item `i` of unsigned codes of `width` bytes each: 1, 2 or 4. */
+static inline int64_t code_at(IN(uint8_t, codes), int64_t width, int64_t i) {
+    if (width == 1) return AT(codes, i);
+    int64_t at = width * i;
+    int64_t code = AT(codes, at) | AT(codes, at + 1) << 8;
+    return width == 2 ? code : code | (int64_t)AT(codes, at + 2) << 16 | (int64_t)AT(codes, at + 3) << 24;
+}
+
+static inline void mark(IN(uint8_t, codes), int64_t width, OUT(uint8_t, occurs)) {
+    for (int64_t i = 0; i < codes_size / width; i++) AT(occurs, code_at(codes, codes_size, width, i)) = 1;
+}
+
+static inline void look_up(IN(uint8_t, codes), int64_t width, IN(uint8_t, answer), OUT(uint8_t, rows)) {
+    for (int64_t i = 0; i < codes_size / width; i++) AT(rows, i) = AT(answer, code_at(codes, codes_size, width, i));
+}
+
+/* Which codes occur. */
+EXPORT int64_t mark_codes(IN(uint8_t, codes), int64_t width, OUT(uint8_t, occurs)) {
+    if (width == 1)
+        mark(codes, codes_size, 1, occurs, occurs_size);
+    else if (width == 2)
+        mark(codes, codes_size, 2, occurs, occurs_size);
+    else
+        mark(codes, codes_size, 4, occurs, occurs_size);
+    return 0;
+}
+
+/* The answer for the code of each row. */
+EXPORT int64_t answers_of_codes(IN(uint8_t, codes), int64_t width, IN(uint8_t, answer), OUT(uint8_t, rows)) {
+    if (width == 1)
+        look_up(codes, codes_size, 1, answer, answer_size, rows, rows_size);
+    else if (width == 2)
+        look_up(codes, codes_size, 2, answer, answer_size, rows, rows_size);
+    else
+        look_up(codes, codes_size, 4, answer, answer_size, rows, rows_size);
+    return 0;
+}

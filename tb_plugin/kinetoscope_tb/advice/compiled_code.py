@@ -13,7 +13,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import place_at
-from ..measures.time.graph_breaks import GraphBreaks
+from ..measures.time.graph_breaks import find_graph_breaks
 from ..names import text
 from ..names.compiled_code import compile_id, is_compilation, is_compiled_region, region_id
 from .facts import LEAST_SHARE, Facts
@@ -121,7 +121,7 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
 
 def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:
     """Time between the compiled graphs of frames that torch.compile cut."""
-    breaks = GraphBreaks.of(facts.trace)
+    breaks = find_graph_breaks(facts.trace)
     inner = breaks.inner & _is_counted(facts)
     steps = np.unique(facts.trace.host_events["step"].to_numpy()[inner]).size
     if not inner.any() or steps < _MOST * facts.count or not breaks.between[0].size:

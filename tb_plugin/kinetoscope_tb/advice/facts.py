@@ -16,9 +16,9 @@ from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
-from ..measures.time.breakdown import breakdown, intervals_of
+from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
-from ..measures.time.graph_breaks import GraphBreaks
+from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Windows, axes, gaps
@@ -27,7 +27,6 @@ from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
-from ..names.kernels import is_data_loading
 from ..names.python_frames import collects_garbage, starts_workers
 from ..trace import Trace
 from ..trace.steps import step_noun
@@ -269,7 +268,7 @@ class Facts:
     def operating(self) -> Ints:
         """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
         host = self.trace.host_events
-        loads, runs = map_categories(host["name"], is_data_loading), (host["kind"] == "operator").to_numpy()
+        loads, runs = loading_ranges(self.trace), (host["kind"] == "operator").to_numpy()
         groups = [intervals_of(host, where) for where in (host["is_communication"].to_numpy(), loads, runs)]
         return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
 
@@ -524,13 +523,13 @@ def _host_ranges(trace: Trace) -> dict[str, Intervals]:
         return intervals_of(python, on_python & map_categories(python["name"], answer))
 
     return {
-        "loading": ranges(is_data_loading),
+        "loading": intervals_of(host, on_host & loading_ranges(trace)),
         "allocating": intervals_of(launches, on_calls & map_categories(launches["name"], allocates)),
         "compiling": ranges(is_compilation),
         "collecting": merge([frames(collects_garbage), intervals_of(trace.others, collects)]),
         "starting": frames(starts_workers),
         "setting_up": _set_up(trace, on_calls),
-        "breaking": GraphBreaks.of(trace).between,
+        "breaking": find_graph_breaks(trace).between,
         "optimizer": ranges(is_optimizer),
     }
 

@@ -16,7 +16,7 @@ from ..measures.python.whereabouts import caller_of, callers
 from ..measures.recording.contents import has_graphs
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
-from ..measures.time.breakdown import intervals_of
+from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
@@ -414,11 +414,11 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if facts.has_device or not facts.has_operators:
         return
     parent = host["parent"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy() & ~map_categories(host["name"], is_data_loading)
+    is_op = (host["kind"] == "operator").to_numpy() & ~loading_ranges(facts.trace)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
-    if unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer):
+    if facts.is_worth(facts.calling_in_optimizer) and unfused_optimizer(facts) is not None:
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)

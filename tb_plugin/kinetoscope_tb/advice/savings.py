@@ -55,17 +55,21 @@ def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:
 def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8]:
     """By how much the delay of each node would be shorter, in percent, with WAITS where the host wouldn't wait."""
     what_if, nodes = explanation.what_if, explanation.graph.nodes
-    shares = np.isin(what_if.part, _codes(candidate)).astype(np.float64)
+    percents = np.where(_classes(_codes(candidate)), np.uint8(_ALL), np.uint8(0))[what_if.part]
     if candidate.rows is not None:
-        less = _less_of_rows(candidate, nodes.rows)
-        is_row = np.isin(what_if.part, _OF_ROWS)
+        less = _in_percent(_less_of_rows(candidate, nodes.rows))
         for rows, part in ((explanation.graph.holding_row, nodes.starts), (slice(-1), nodes.ends)):
-            shares[part] = np.maximum(shares[part], less[rows] * is_row[part])
-    thread, time = nodes.boundaries.thread, nodes.boundaries.time
-    follows = np.flatnonzero(np.isin(thread[1:], candidate.threads) & (thread[1:] == thread[:-1]))
-    shares[follows + 1] = np.maximum(shares[follows + 1], _share_inside(candidate, time[follows], time[follows + 1]))
-    _shorten_unexplained_waits(candidate, explanation, shares)
-    percents = np.round(_ALL * shares).astype(np.uint8)
+            is_row = _classes(_OF_ROWS)[what_if.part[part]]
+            percents[part] = np.maximum(percents[part], less[rows] * is_row)
+    if candidate.spans is not None:
+        thread, time = nodes.boundaries.thread, nodes.boundaries.time
+        is_of_candidate = np.zeros(nodes.boundaries.first.size, bool)
+        is_of_candidate[np.asarray(candidate.threads, np.int64)] = True
+        follows = np.flatnonzero(is_of_candidate[thread[1:]] & (thread[1:] == thread[:-1]))
+        inside = _in_percent(_share_inside(candidate, time[follows], time[follows + 1]))
+        percents[follows + 1] = np.maximum(percents[follows + 1], inside)
+    if candidate.rows is not None:
+        _shorten_unexplained_waits(candidate, explanation, percents)
     if candidate.waits:
         percents[what_if.waiting_nodes()] = WAITS + _ALL
     return percents
@@ -85,23 +89,36 @@ def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
     return np.asarray(np.round((end - start) * share).astype(np.int64))
 
 
-def _shorten_unexplained_waits(candidate: Candidate, explanation: Explanation, shares: NDArray[np.float64]) -> None:
+def _shorten_unexplained_waits(candidate: Candidate, explanation: Explanation, percents: NDArray[np.uint8]) -> None:
     """Of calls and operators that may wait for the rows, though nothing recorded says so, count what is inside.
 
     Those are the long ones: without a wait, launching takes µs. So a saving stays an upper bound.
     """
     nodes = explanation.graph.nodes
-    host = slice(nodes.boundaries.time.size)
-    waits = np.isin(explanation.what_if.part[host], (SYNCHRONIZATION, CALL, OPERATOR))
-    waits &= np.diff(nodes.time[host], prepend=0) >= _LONG_NS
+    time = nodes.boundaries.time
+    waits = np.diff(time, prepend=0) >= _LONG_NS
+    waits &= _classes((SYNCHRONIZATION, CALL, OPERATOR))[explanation.what_if.part[: time.size]]
     waits[explanation.what_if.waiting_nodes()] = False
+    waits[:1] = False
     at = np.flatnonzero(waits)
-    if candidate.rows is None or not at.size:
+    if not at.size:
         return
     busy = merge([(nodes.time[nodes.starts][candidate.rows], nodes.time[nodes.ends][candidate.rows])])
-    inside = length_within(busy, nodes.time[at - 1], nodes.time[at])
+    inside = length_within(busy, time[at - 1], time[at])
     less = 1.0 if candidate.less is None else float(np.mean(candidate.less))
-    shares[at] = np.maximum(shares[at], less * inside / np.maximum(nodes.time[at] - nodes.time[at - 1], 1))
+    share = less * inside / np.maximum(time[at] - time[at - 1], 1)
+    percents[at] = np.maximum(percents[at], _in_percent(share))
+
+
+def _in_percent(shares: NDArray[np.float64]) -> NDArray[np.uint8]:
+    return np.round(_ALL * np.maximum(shares, 0)).astype(np.uint8)
+
+
+def _classes(codes: tuple[int, ...]) -> NDArray[np.bool_]:
+    """For each class whether it is one of some."""
+    is_chosen = np.zeros(len(CLASSES), bool)
+    is_chosen[list(codes)] = True
+    return is_chosen
 
 
 def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:

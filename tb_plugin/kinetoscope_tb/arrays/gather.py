@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from .native import SEED, Function
 
+_answers_of_codes = Function("answers_of_codes")
+_mark_codes = Function("mark_codes")
 _number_values = Function("number_values")
 _scatter_add = Function("scatter_add")
 
@@ -23,22 +25,23 @@ _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faste
 
 def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
     """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
-    physical = names.to_physical()
-    codes = (physical.cast(pl.Int32).fill_null(NONE) if physical.null_count() else physical).to_numpy()
-    chunks = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, codes.size, _ROWS_AT_ONCE)]
     categories = names.dtype.categories  # type: ignore[attr-defined]
+    physical = names.to_physical()
+    if physical.null_count():
+        physical = physical.cast(pl.UInt32).fill_null(len(categories))
+    codes = physical.to_numpy()
     occurs = np.zeros(len(categories) + 1, bool)
-    for chunk in chunks:
-        occurs[codes[chunk]] = True
-    occurs[NONE] = False
-    present = np.flatnonzero(occurs)
+    _mark_codes(codes.view(np.uint8), codes.itemsize, occurs.view(np.uint8))
+    present = np.flatnonzero(occurs[:-1])
     answers = np.array([*map(answer, categories[present].to_list()), missing])
-    answer_of = np.full(occurs.size, present.size)
-    answer_of[present] = np.arange(present.size)
-    by_code = answers[answer_of]
+    by_code = np.full(occurs.size, answers[-1], answers.dtype)
+    by_code[present] = answers[:-1]
     rows = np.empty(codes.size, answers.dtype)
-    for chunk in chunks:
-        rows[chunk] = by_code[codes[chunk]]
+    if answers.dtype == bool:
+        _answers_of_codes(codes.view(np.uint8), codes.itemsize, by_code, rows.view(np.uint8))
+        return rows
+    for first in range(0, codes.size, _ROWS_AT_ONCE):
+        rows[first : first + _ROWS_AT_ONCE] = by_code[codes[first : first + _ROWS_AT_ONCE]]
     return rows
 
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
+from ..measures.time.breakdown import loading_ranges
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import synchronizes
-from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .edges import IN_CALLS, Kind
 from .graph import Graph
@@ -47,7 +47,7 @@ def range_classes(trace: Trace) -> Codes:
     host, calls = trace.host_events, trace.launches
     parent = host["parent"].to_numpy()
 
-    loads = nearest(map_categories(host["name"], is_data_loading).astype(bool), parent) >= 0
+    loads = nearest(loading_ranges(trace), parent) >= 0
     communicates = nearest(host["is_communication"].to_numpy(), parent) >= 0
     is_op = (host["kind"] == "operator").to_numpy()
     in_op = nearest(is_op, parent) >= 0

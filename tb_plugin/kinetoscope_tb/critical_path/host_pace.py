@@ -16,7 +16,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Intervals, Ints, length_within, merge
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.step_subset import counted_steps, has_steps
@@ -68,19 +67,17 @@ class HostPace:
     def shortest(self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8]) -> NDArray[np.float64]:
         """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns."""
         of_host = slice(self.own_in_steps.size)
-        less = self.own_in_steps * (percents[of_host] / 100)
-        is_chosen = variant[of_host] != NONE
-        saving = np.bincount(variant[of_host][is_chosen], less[is_chosen], minlength=variants)[:variants]
+        in_percent = np.bincount(variant[of_host] + 1, self.own_in_steps * percents[of_host], minlength=variants + 1)
+        saving = in_percent[1 : variants + 1] / 100
         return np.asarray(np.maximum(self.step_ns - saving / max(1, self.start.size), 0.0))
 
     @cached_property
     def step_ns(self) -> float:
         """What the host needs for a step, on average: without waits for devices and other ranks; 0: unknown."""
         in_calls = int(self.own_in_steps[self.parts[: self._own.size] == SYNCHRONIZATION].sum())
-        begins = self.graph.nodes.boundaries.time - self._own
-        waits = _waits(self.graph, self._own, self.is_main)
-        at = np.flatnonzero(waits)
-        wait_ns = length_within(self._steps, (begins - waits)[at], begins[at])
+        at, waits = _waits(self.graph, self._own, self.is_main)
+        begins = self.graph.nodes.boundaries.time[at] - self._own[at]
+        wait_ns = length_within(self._steps, begins - waits, begins)
         whole = float((self.end - self.start).sum())
         return self._without_profiler(max(0.0, whole - in_calls - int(wait_ns.sum())) / max(1, self.start.size))
 
@@ -102,12 +99,15 @@ class HostPace:
         return ns / _SLOWED if self.usual_ns is None else min(ns, self.usual_ns)
 
 
-def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> Ints:
-    """How long some threads wait for devices or other ranks before each of the host's nodes."""
-    boundaries = graph.nodes.boundaries
-    edge = graph.driving_edges(slice(0, boundaries.time.size))
-    is_wait = np.isin(gather(graph.kind, edge, missing=np.int8(Kind.SEQUENCE)), _WAITS)
-    is_wait &= is_main[boundaries.thread]
-    is_wait[1:] &= boundaries.thread[1:] == boundaries.thread[:-1]
-    since = np.diff(boundaries.time, prepend=boundaries.time[:1]) - own
-    return np.where(is_wait, np.maximum(since, 0), 0)
+def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The host's nodes before which some threads wait for devices or other ranks, and how long before each."""
+    boundaries, first = graph.nodes.boundaries, graph.first
+    is_wait = np.zeros(len(Kind), bool)
+    is_wait[list(_WAITS)] = True
+    edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]])
+    at = np.searchsorted(first, edges, "right") - 1
+    at = at[(first[at] == edges) & (at > 0)]
+    thread = boundaries.thread
+    at = at[is_main[thread[at]] & (thread[at] == thread[at - 1])]
+    since = boundaries.time[at] - boundaries.time[at - 1] - own[at]
+    return at[since > 0], since[since > 0]

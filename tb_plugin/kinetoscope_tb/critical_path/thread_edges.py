@@ -17,11 +17,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories
+from ..arrays.gather import NONE
 from ..arrays.native import Array, Function
 from ..arrays.nesting import nearest
+from ..measures.time.breakdown import loading_ranges
 from ..measures.time.threads import autograd_threads, main_thread
-from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .boundaries import HostBoundaries
 
@@ -41,7 +41,7 @@ IDLE_NS = 20_000
 def busy_ranges(trace: Trace) -> Bools:
     """For each range, whether a thread is busy, not quiet, while it is the innermost range."""
     host = trace.host_events
-    works = (host["kind"] == "operator").to_numpy() | map_categories(host["name"], is_data_loading).astype(bool)
+    works = (host["kind"] == "operator").to_numpy() | loading_ranges(trace)
     works |= host["is_communication"].to_numpy()
     within = nearest(works, host["parent"].to_numpy()) >= 0
     return np.concatenate([within, np.ones(trace.launches.height, bool)])

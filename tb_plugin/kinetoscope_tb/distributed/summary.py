@@ -9,17 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import map_categories
 from ..arrays.intervals import exclusive_lengths, length_within, merge
 from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
 from ..measures.recording.torch_version import torch_version
 from ..measures.serving.iterations import iterations
-from ..measures.time.breakdown import breakdown, intervals_of
+from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
 from ..names.iterations import is_training
-from ..names.kernels import is_data_loading
 from ..trace import Trace
 from .activity import computing, garbage_collection, transferring, work
 from .collectives.calls import CallRows, calls
@@ -119,7 +117,7 @@ def _garbage_collection(trace: Trace, windows: Windows) -> Ints:
     """How long Python collects garbage in each window while nothing else is busy and no data is loaded."""
     device, host = trace.device_events, trace.host_events
     busy = [intervals_of(device)] if device.height else [computing(trace), transferring(trace)]
-    loads = intervals_of(host, map_categories(host["name"], is_data_loading).astype(bool))
+    loads = intervals_of(host, loading_ranges(trace))
     return np.asarray(
         exclusive_lengths([merge([*busy, loads]), garbage_collection(trace)], windows.start, windows.end)[1]
     )

@@ -14,6 +14,7 @@ from ...arrays.gather import gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union_of_rows
 from ...names.kernels import is_data_loading, step_number
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 
 CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
 
@@ -21,6 +22,12 @@ CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoa
 def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) -> Intervals:
     """The times at which any row of a frame is active, or any of its rows selected by `where`."""
     return union_of_rows(frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy(), where)
+
+
+@once_per_recording
+def loading_ranges(trace: Trace) -> NDArray[np.bool_]:
+    """For each host event whether it loads data or waits for them."""
+    return map_categories(trace.host_events["name"], is_data_loading)
 
 
 def activities(trace: Trace) -> dict[str, Intervals]:
@@ -32,7 +39,7 @@ def activities(trace: Trace) -> dict[str, Intervals]:
         for kind in ("kernel", "memcpy", "memset")
     }
     communicates = host["is_communication"].to_numpy()
-    loads = map_categories(host["name"], is_data_loading)
+    loads = loading_ranges(trace)
     steps = map_categories(host["name"], lambda name: step_number(name) is not None)
     executes = ~(communicates | loads | steps)
     inside = gather(executes, host["parent"].to_numpy(), missing=False)  # then its parent covers it

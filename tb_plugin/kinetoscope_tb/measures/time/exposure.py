@@ -15,10 +15,9 @@ import polars as pl
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
 from ...names.compiled_code import is_compiled_region
-from ...names.kernels import is_data_loading
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from .breakdown import intervals_of
+from .breakdown import intervals_of, loading_ranges
 from .idle import Rows, Windows
 
 PARTS = ("computation", "exposed communication", "exposed copies", "idle")
@@ -46,7 +45,7 @@ def exposed_on_host(trace: Trace) -> Intervals:
     is_innermost = np.ones(host.height, bool)
     is_innermost[parent[parent >= 0]] = False
     computes = is_innermost & (host["kind"] == "operator").to_numpy() & ~communicates
-    computes &= ~map_categories(host["name"], lambda name: is_data_loading(name) or is_compiled_region(name))
+    computes &= ~(loading_ranges(trace) | map_categories(host["name"], is_compiled_region))
     return without(intervals_of(host, communicates), intervals_of(host, computes))
 
 
@@ -57,5 +56,5 @@ def computing_on_host(trace: Trace) -> Intervals:
     """
     host = trace.host_events
     computes = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
-    computes &= ~map_categories(host["name"], is_data_loading)
+    computes &= ~loading_ranges(trace)
     return without(intervals_of(host, computes), exposed_on_host(trace))

@@ -15,6 +15,7 @@ from ...arrays.intervals import Intervals, merge, without
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_graph, is_compiled_region
 from ...trace.model import Trace
+from ...trace.results import once_per_recording
 from .breakdown import intervals_of
 
 
@@ -32,19 +33,20 @@ class GraphBreaks(NamedTuple):
     inner: NDArray[np.bool_]
     between: Intervals
 
-    @classmethod
-    def of(cls, trace: Trace) -> GraphBreaks:
-        """Find them."""
-        host = trace.host_events
-        regions = map_categories(host["name"], is_compiled_region)
-        parent = host["parent"].to_numpy()
-        around = gather(nearest(regions, parent), parent)
-        inner = regions & (around != NONE)
-        outer = np.zeros(host.height, bool)
-        outer[around[inner]] = True
-        outer &= around == NONE
-        graphs = map_categories(host["name"], is_compiled_graph) & (nearest(outer, parent) != NONE)
-        if not graphs.any():
-            return cls(outer, inner, merge([]))
-        compiles = map_categories(host["name"], is_compilation)
-        return cls(outer, inner, without(intervals_of(host, outer), intervals_of(host, graphs | compiles)))
+
+@once_per_recording
+def find_graph_breaks(trace: Trace) -> GraphBreaks:
+    """Find the regions that are cut."""
+    host = trace.host_events
+    regions = map_categories(host["name"], is_compiled_region)
+    parent = host["parent"].to_numpy()
+    around = gather(nearest(regions, parent), parent)
+    inner = regions & (around != NONE)
+    outer = np.zeros(host.height, bool)
+    outer[around[inner]] = True
+    outer &= around == NONE
+    graphs = map_categories(host["name"], is_compiled_graph) & (nearest(outer, parent) != NONE)
+    if not graphs.any():
+        return GraphBreaks(outer, inner, merge([]))
+    compiles = map_categories(host["name"], is_compilation)
+    return GraphBreaks(outer, inner, without(intervals_of(host, outer), intervals_of(host, graphs | compiles)))

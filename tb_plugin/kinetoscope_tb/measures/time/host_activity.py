@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
 from ...names.calls import may_wait, synchronizes
-from ...names.kernels import is_data_loading, step_number
+from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from .breakdown import intervals_of
+from .breakdown import intervals_of, loading_ranges
 
 HOST_ACTIVITIES = (
     "data loading",
@@ -46,7 +46,7 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host = launching[host["thread"].to_numpy()]
     on_calls = launching[launches["thread"].to_numpy()]
-    loads = map_categories(host["name"], is_data_loading)
+    loads = loading_ranges(trace)
     is_op = (host["kind"] == "operator").to_numpy()
     ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)

@@ -27,12 +27,11 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, without
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_region
-from ...names.kernels import is_data_loading
 from ...names.python_frames import collects_garbage, runs_backward, starts_workers, waiting
 from ...trace.model import Trace
-from .breakdown import intervals_of
+from .breakdown import intervals_of, loading_ranges
 from .exposure import exposed_on_host
-from .graph_breaks import GraphBreaks
+from .graph_breaks import find_graph_breaks
 from .idle import Windows
 from .threads import main_thread
 
@@ -74,7 +73,7 @@ class HostTime(NamedTuple):
         """Divide the steps."""
         host, python, thread = trace.host_events, trace.python_calls, main_thread(trace)
         on_main = (host["thread"] == thread).to_numpy()
-        loads, compiles = (map_categories(host["name"], answer) for answer in (is_data_loading, is_compilation))
+        loads, compiles = loading_ranges(trace), map_categories(host["name"], is_compilation)
         communicates = host["is_communication"].to_numpy()
         parent = host["parent"].to_numpy()
         is_op = (host["kind"] == "operator").to_numpy() & ~(loads | communicates)
@@ -90,7 +89,7 @@ class HostTime(NamedTuple):
             intervals_of(host, loads & on_main),
             exposed_on_host(trace),
             intervals_of(host, is_long),
-            GraphBreaks.of(trace).between,
+            find_graph_breaks(trace).between,
             _matching(python, on_python, lambda frame: bool(waiting(frame))),
         ]
         small = intervals_of(host, outermost & ~is_long)
