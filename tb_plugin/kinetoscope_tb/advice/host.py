@@ -36,6 +36,8 @@ _OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
 _FEW = 10
+_MOST_OF_LOADING = 0.8
+_FEW_BATCHES = 1 / 3  # times as long by chance, these have less than that
 _CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
@@ -97,18 +99,19 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     is_multiple = any("_MultiProcessing" in name for name in loaders)
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
-    known = is_single or is_multiple
+    few, of_batches = _few_batches(facts)
+    known = is_single or (is_multiple and not few)
     pins = ", pin_memory=True" if facts.has_device else ""
     loads, source = _loading_function(facts, is_single=is_single)
     yield Advice(
         "data_loading",
-        f"{facts.share_of_steps(lengths)} waits for data.",
+        f"{facts.share_of_steps(lengths)} waits for data{few}.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{loads}",
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{of_batches}{loads}",
         f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
         if is_single
         else _STALL
-        if facts.spread(lengths).is_rare
+        if of_batches or facts.spread(lengths).is_rare
         else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
         None,
         "high" if is_single else "medium",
@@ -118,6 +121,27 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         DATA_LOADING,
         source,
     )
+
+
+def _few_batches(facts: Facts) -> tuple[str, str]:
+    """In a recording without steps, that most of the loading is for a few batches: a clause, and a sentence.
+
+    Both are empty if it isn't.
+    """
+    host, loads = facts.trace.host_events, loading_ranges(facts.trace)
+    rows = np.flatnonzero(loads & ~gather(loads, host["parent"].to_numpy(), missing=False))
+    start, cost = host["start_ns"].to_numpy()[rows], host["dur_ns"].to_numpy()[rows]
+    cost = cost[np.argsort(start, kind="stable")]
+    most = np.cumsum(np.sort(cost)[::-1])
+    few = int(np.searchsorted(most, _MOST_OF_LOADING * cost.sum())) + 1
+    if not facts.is_whole or few >= _FEW_BATCHES * cost.size:
+        return "", ""
+    longest, times = int(cost.argmax()) + 1, f"{text.time(float(most[few - 1]))} of the {text.time(float(most[-1]))}"
+    if few == 1:
+        batch = f"batch {longest} of {cost.size}"
+        return f", most of it for {batch}", f" B{batch[1:]} takes {times} in the loader."
+    batches = f"{few} of {cost.size} batches"
+    return f", most of it for {batches}", f" {batches} take {times} in the loader, batch {longest} most."
 
 
 def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, Culprit]:

@@ -72,6 +72,34 @@ def test_workers_that_are_too_slow_are_told_from_none():
     assert "prefetch_factor" in row(machine.steps(step), "data_loading")["action"]
 
 
+@pytest.mark.parametrize(
+    ("milliseconds", "title", "evidence"),
+    [
+        (
+            [1, 1, 150, 1, 1, 1],
+            ", most of it for batch 3 of 6.",
+            "Batch 3 of 6 takes 150 ms of the 155 ms in the loader.",
+        ),
+        (
+            [1, 90, 1, 1, 1, 60, 1],
+            ", most of it for 2 of 7 batches.",
+            "2 of 7 batches take 150 ms of the 155 ms in the loader, batch 2 most.",
+        ),
+        ([40, 40, 40, 40], " waits for data.", ""),
+    ],
+)
+def test_without_steps_a_wait_for_few_batches_is_told_from_a_slow_loader(milliseconds, title, evidence):
+    machine = Machine()
+    for wait in milliseconds:
+        machine.load(wait * MS, "_MultiProcessingDataLoaderIter")
+        computing(machine, 300)
+        machine.wait()
+    first = row(machine.builder.build(), "data_loading")
+    assert first["title"].endswith(title)
+    assert evidence in first["evidence"]
+    assert first["action"].startswith("Look at what the loader does for that batch" if evidence else "Prepare batches")
+
+
 def test_loading_behind_the_device_costs_nothing():
     machine = Machine()
 
