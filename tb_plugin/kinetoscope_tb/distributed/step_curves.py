@@ -48,8 +48,8 @@ def step_curves(minutes: Mapping[int, LastMinutes]) -> StepCurves | None:
     by_rank = {rank: _slowest_in_bins(of_rank, begin_ns, bin_ns, count) for rank, of_rank in steps.items()}
     curves = {f"rank {rank}": tuple(bins) for rank, bins in by_rank.items()}
     times_ns = tuple(nth * bin_ns for nth in range(count))
-    shown = curves if len(curves) <= _MOST_RANKS else _spread([*by_rank.values()])
-    return StepCurves(begin_ns, times_ns, shown, _marks_in_bins(minutes, begin_ns, bin_ns, count))
+    curves_to_show = curves if len(curves) <= _MOST_RANKS else _spread([*by_rank.values()])
+    return StepCurves(begin_ns, times_ns, curves_to_show, _marks_in_bins(minutes, begin_ns, bin_ns, count))
 
 
 def _marks_in_bins(

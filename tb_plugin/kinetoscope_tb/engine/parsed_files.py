@@ -42,12 +42,12 @@ class ParsedFiles:
         """
         entry = entry_at(path)
         stamp = None if entry is None else entry.stamp
-        item = self._cache.get(path, lambda: _parsed(parse, stamp), lambda item: bool(item.stamp == stamp))
+        item = self._cache.get(path, lambda: _item_of(parse, stamp), lambda item: bool(item.stamp == stamp))
         value: Value = item.future.result()
         return value
 
 
-def _parsed(parse: Callable[[], object], stamp: object) -> _Parsed:
+def _item_of(parse: Callable[[], object], stamp: object) -> _Parsed:
     item = _Parsed(stamp=stamp)
     try:
         item.future.set_result(parse())

@@ -173,13 +173,15 @@ def _minutes(path: str, statuses: Sequence[RankStatus], parse_file: ParseFile) -
 
 def _minutes_of(run: Path, rank: int, parse_file: ParseFile) -> LastMinutes:
     """What a rank left at its end or while it hung; its journal's steps if these are newer, as while it lives."""
-    left = parse_file(str(ring_file(run, rank)), lambda: _thinned(last_minutes(run, rank) or LastMinutes()))
-    lived = parse_file(str(journal_file(run, rank)), lambda: _thinned(minutes_of_steps(last_steps(run, rank))))
-    is_newer = bool(lived.steps) and (not left.steps or lived.steps[-1][2] > left.steps[-1][2])
-    return lived if is_newer else left
+    of_ring = parse_file(str(ring_file(run, rank)), lambda: _with_few_steps(last_minutes(run, rank) or LastMinutes()))
+    of_journal = parse_file(
+        str(journal_file(run, rank)), lambda: _with_few_steps(minutes_of_steps(last_steps(run, rank)))
+    )
+    is_newer = bool(of_journal.steps) and (not of_ring.steps or of_journal.steps[-1][2] > of_ring.steps[-1][2])
+    return of_journal if is_newer else of_ring
 
 
-def _thinned(minutes: LastMinutes) -> LastMinutes:
+def _with_few_steps(minutes: LastMinutes) -> LastMinutes:
     """The minutes with few enough steps for a thousand ranks: the slowest around each time, and the last ones."""
     steps = minutes.steps
     if len(steps) <= _BINS:
@@ -190,8 +192,8 @@ def _thinned(minutes: LastMinutes) -> LastMinutes:
         a_bin = (step_end_ns - begin_ns) * _BINS // (end_ns - begin_ns)
         if a_bin not in slowest or step_end_ns - start_ns > steps[slowest[a_bin]][2] - steps[slowest[a_bin]][1]:
             slowest[a_bin] = nth
-    chosen = sorted({*slowest.values(), *range(len(steps) - _LAST_STEPS, len(steps))})
-    return replace(minutes, steps=tuple(steps[nth] for nth in chosen))
+    numbers = sorted({*slowest.values(), *range(len(steps) - _LAST_STEPS, len(steps))})
+    return replace(minutes, steps=tuple(steps[nth] for nth in numbers))
 
 
 def _with_last_step(status: RankStatus, minutes: LastMinutes | None) -> RankStatus:
