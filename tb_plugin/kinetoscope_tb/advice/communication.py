@@ -150,8 +150,8 @@ def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: boo
     often = own.height / facts.count
     if often < _MANY or float(own["bytes"].mean()) >= _SMALL_BYTES:  # type: ignore[arg-type]
         return ""
-    times = own["dur_ns"].sort()
-    whole, in_most = times.sum(), times.head(round((1 - _FEW) * own.height)).sum()
+    times = np.sort(own["dur_ns"].to_numpy())
+    whole, in_most = int(times.sum()), int(times[: round((1 - _FEW) * times.size)].sum())
     is_usual = whole / own.height < _CALL_NS if on_device else in_most >= _MOSTLY * whole
     return text.often(often) if is_usual else ""
 

@@ -119,8 +119,8 @@ def _only_there(
     rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
     step = np.searchsorted(facts.windows.start, rows["start_ns"].to_numpy(), "right") - 1
     is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
-    sums = rows.with_columns(is_inside=is_inside).group_by(pl.col("name").cast(pl.String))
-    sums = sums.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
+    by_name = rows.with_columns(is_inside=is_inside).group_by(pl.col("name").cast(pl.String))
+    sums = by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
     for name in sums.filter(pl.col("dur_ns") >= _MOST * least_ns)["name"].to_list():
         spans = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
         if (spans[1] - spans[0]).sum() >= _MOST * least_ns:

@@ -56,7 +56,7 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callab
 
     def of_worker(worker: str) -> Answer | None:
         other = recording_of_worker(listing, file, worker)
-        return other and answer_of(other)
+        return None if other is None else answer_of(other)
 
     ranks = side_by_side(listing, file, "run")
     return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)

@@ -121,7 +121,7 @@ def _clip(values: Floats, split: int, scale: float) -> Floats:
     before, after = _median(values[:split]), np.sort(values[split:])
     nth, reach, more = min(_FEW, after.size - 1), _CLIPPED_BEYOND * scale, _CLIPPED_BEYOND_END * scale
     least, most = min(before - reach, after[-1 - nth] - more), max(before + reach, after[nth] + more)
-    return np.minimum(np.maximum(values, least), most)
+    return np.asarray(np.minimum(np.maximum(values, least), most))
 
 
 def _median(values: Floats) -> float:
