@@ -206,6 +206,14 @@ def test_what_changed(visit: Any):
     expect(me.page.locator("main")).to_contain_text(growth_text(before["mean_ns"], after["mean_ns"]))
 
 
+def test_what_limits_tokens_per_second(visit: Any):
+    me = visit(SERVER)
+    me.click(me.page.get_by_role("tab", name="Limits"))
+    sentence = me.page.locator("main .sentence")
+    expect(sentence).to_contain_text("tokens/s")
+    expect(sentence).to_have_text(me.row("limits_summary")["title"])
+
+
 def test_are_the_numbers_trustworthy(visit: Any):
     me = visit(SERVER)
     me.click(me.page.get_by_role("button", name="Trace health:"))
@@ -214,6 +222,33 @@ def test_are_the_numbers_trustworthy(visit: Any):
     expect(rows).to_have_count(len(health["rule"]))
     expect(rows.first).to_contain_text(health["level"][0])
     expect(rows.first).to_contain_text(health["consequence"][0].replace("`", ""))
+
+
+def test_find_a_kernel_and_measure_it(visit: Any):
+    me = visit(INFERENCE)
+    kernel = me.row("kernels")
+    me.click(me.entry("Timeline"))
+    me.page.keyboard.press("/")
+    me.page.keyboard.type("cunn_SoftMaxForward")
+    me.page.keyboard.press("Enter")
+    assert "cunn_SoftMaxForward" in kernel["name"]
+    first = me.page.get_by_role("list", name="Matching names").get_by_role("listitem").first
+    expect(first).to_contain_text(str(kernel["calls"]))
+    expect(first).to_contain_text(few_digits(kernel["total_ns"] / 1e6))
+
+
+def test_share_what_is_seen(visit: Any, jobs: Server):
+    me = visit(INFERENCE)
+    me.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    me.click(me.entry("Idle"))
+    shown = me.page.locator(".answer").inner_text()
+    me.click(me.page.get_by_role("button", name="Copy link"))
+    expect(me.page.get_by_role("button", name="Copied")).to_be_visible()
+    link = me.page.evaluate("navigator.clipboard.readText()")
+    colleague = me.page.context.new_page()
+    colleague.goto(link)
+    expect(colleague.locator(".answer")).to_have_text(shown)
+    colleague.close()
 
 
 @pytest.mark.parametrize(("place", "scheme"), [(INFERENCE, "light"), (LAST_RANK, "dark"), (MEMORY, "dark")])

@@ -393,7 +393,7 @@ def test_an_area_is_a_flame_graph(app: App):
     calls = area(page).get_by_role("treegrid", name="Calls in the area")
     main = calls.locator("tr.row", has_text="train.py(9): main")
     expect(main).to_have_count(1)
-    area(page).get_by_role("button", name="One level less").click()
+    area(page).get_by_role("button", name="None", exact=True).click()
     expect(main).to_have_count(0)
     area(page).get_by_role("button", name="All", exact=True).click()
     expect(main).to_have_count(1)
