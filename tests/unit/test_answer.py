@@ -128,6 +128,9 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     assert answer.next[0].command == "kinetoscope view stragglers runs --run ddp --filter rank2"
     own = with_ranks(of_rank("rank2", "communication"), [late, STRAGGLERS], EVERY_VIEW, 3)
     assert own.claims[1].title == "communication."
+    more = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=9 * MS, confidence="high")
+    answer = with_ranks(of_rank("rank0", "communication"), [more, STRAGGLERS], EVERY_VIEW, 3)
+    assert answer.claims[1].title == "communication: 5 ms of it is waiting for rank2."
 
 
 def test_a_late_rank_is_explained_by_its_own_recording():

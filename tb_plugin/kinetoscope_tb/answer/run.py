@@ -133,8 +133,9 @@ def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], worker: str
     names = [claim.filter for claim in late]
     wait_ns = (late[0].saving_ns or 0) if late and worker not in names else 0
     for claim in claims:
-        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * (claim.saving_ns or 0)
-        yield _after(claim, text.listed(names), wait_ns) if is_wait else claim
+        own_ns = claim.saving_ns or 0
+        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
+        yield _after(claim, text.listed(names), min(wait_ns, own_ns) or wait_ns) if is_wait else claim
 
 
 def _after(claim: Claim, slow: str, wait_ns: int) -> Claim:
