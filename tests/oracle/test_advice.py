@@ -45,8 +45,8 @@ JUDGED = {
         "warm_up",
         "host_bound",
     ],
-    # The model runs on the CPU, in large operators.
-    "runs/particle_cpu_logs/hmoss-6a49xb_4025559.1732704788383329918.pt.trace.json": [],
+    # The model runs on the CPU, in large operators; attention is bmm, softmax, dropout and bmm over 4096 x 128 x 128.
+    "runs/particle_cpu_logs/hmoss-6a49xb_4025559.1732704788383329918.pt.trace.json": ["unfused_attention"],
     # Small batches with Python stacks on: hundreds of short kernels, each launched too late.
     "single/ncompass_h100nvl_test_trace.pt.trace.json": ["launch_bound"],
     "single/tracelens_h100_nsfw_image_detection.json.gz": ["launch_bound"],

@@ -76,11 +76,9 @@ def use_fused(attention: UnfusedAttention, *, has_device: bool) -> str:
 
     What the fused kernel of the CPU refuses: aten/src/ATen/native/transformers/sdp_utils_cpp.cpp.
     """
+    of_cpu = "" if has_device else " Its fused kernel for the CPU takes no dropout (`dropout_p=0.0`)."
     if attention.is_fallback and not has_device:
-        return (
-            "`scaled_dot_product_attention` ran its fallback in separate operators: its fused kernel for the CPU takes "
-            "no dropout (`dropout_p=0.0`) and no nested tensors."
-        )
+        return f"`scaled_dot_product_attention` ran its fallback in separate operators.{of_cpu}"
     if attention.is_fallback:
         return (
             "`scaled_dot_product_attention` ran its fallback in separate operators: use float16 or bfloat16, a head "
@@ -90,5 +88,5 @@ def use_fused(attention: UnfusedAttention, *, has_device: bool) -> str:
     return (
         "Use `torch.nn.functional.scaled_dot_product_attention` (Transformers: `attn_implementation='sdpa'`; "
         "`nn.MultiheadAttention`: `need_weights=False`), which never writes the scores; masks and biases go in as "
-        "`attn_mask`, or use FlexAttention."
+        f"`attn_mask`, or use FlexAttention.{of_cpu}"
     )
