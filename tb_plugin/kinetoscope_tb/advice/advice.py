@@ -105,7 +105,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if any(isinstance(each, Advice) and each.candidate for each in results):
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
-        results = [_within_size(facts, each) for each in simulate(facts, results)]
+        results = simulate(facts, results)
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
@@ -127,13 +127,6 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
         return -(min(claim.weight_ns, bound_ns) if is_estimate else claim.weight_ns), is_estimate
 
     return sorted(claims, key=order)
-
-
-def _within_size(facts: Facts, result: Result) -> Result:
-    """Without a device nothing hides what the host does: a claim saves no more than the time that it is about."""
-    if facts.has_device or not isinstance(result, Advice) or result.saving_ns is None or result.size_ns is None:
-        return result
-    return replace(result, saving_ns=min(result.saving_ns, result.size_ns))
 
 
 def _of_usual_step(facts: Facts, claim: Advice) -> Advice:

@@ -89,7 +89,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
         return
     steps, times = facts.steps_of(lengths), text.digits(float(facts.length[is_longer].mean()) / median)
     yield Advice(
-        "longer_steps",
+        "longer_host_steps",
         f"{steps[0].upper()}{steps[1:]} {'takes' if is_longer.sum() == 1 else 'take'} {times} times as long as the "
         f"median {facts.noun}: `{name}` runs in {'it' if is_longer.sum() == 1 else 'them'} alone.",
         f"It takes {text.time(float(lengths[is_longer].mean()))} there{facts.recurs(lengths)}; the median {facts.noun} "

@@ -63,7 +63,7 @@ RESTS_ON: dict[str, _Numbers] = {
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
-            *("small operators", "double_precision"),
+            *("small operators", "double_precision", "longer_host_steps"),
         ),
         _HOST,
     ),
@@ -171,7 +171,7 @@ class Faults:
         )
 
     def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
-        numbers: _Numbers = frozenset().union(*map(_rests_on, withheld))
+        numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld))
         row = self.about(numbers)
         names = text.listed([each.rule.replace("_", " ") for each in withheld])
         doubtful = f"{self._part(numbers)} is doubtful."
@@ -189,14 +189,14 @@ class Faults:
         return f"{what}; what the rest goes to can't be said: {doubtful}"
 
     def _is_withheld(self, advice: Advice) -> bool:
-        return not self.bears(_rests_on(advice), WITHHELD * self._share_of_step(advice))
+        return not self.bears(self._rests_on(advice), WITHHELD * self._share_of_step(advice))
 
     def _share_of_step(self, advice: Advice) -> float:
         """What a claim is about, as a share of the step; at most all of it, as for a first step that lasts longer."""
         return min(self._facts.share(advice.weight_ns), 1.0)
 
     def _with_doubt(self, advice: Advice) -> Advice:
-        numbers = _rests_on(advice)
+        numbers = self._rests_on(advice)
         if self.bears(numbers, NOTED * self._share_of_step(advice)):
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
@@ -211,8 +211,8 @@ class Faults:
         clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.uncapitalized, clauses[1:])])
 
-
-def _rests_on(advice: Advice) -> _Numbers:
-    """The numbers that advice rests on; none if it isn't about time, or only says what isn't shown."""
-    is_claim = advice.weight_ns > 0 and (advice.rule, advice.filter) != _NOT_SHOWN
-    return RESTS_ON.get(advice.rule, EVERYTHING) if is_claim else _NOTHING
+    def _rests_on(self, advice: Advice) -> _Numbers:
+        """The numbers that advice rests on; none if it isn't about time, or only says what isn't shown."""
+        is_claim = advice.weight_ns > 0 and (advice.rule, advice.filter) != _NOT_SHOWN
+        numbers = RESTS_ON.get(advice.rule, EVERYTHING) if is_claim else _NOTHING
+        return _HOST if numbers == _KERNELS and not self._facts.has_device else numbers

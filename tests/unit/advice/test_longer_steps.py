@@ -76,6 +76,7 @@ def test_on_the_host_a_function_that_runs_in_some_steps_alone_is_told(rare):
     assert claim.title == (
         f"{which} {verb} 3 times as long as the median step: `train.py(20): validate` runs in {there} alone."
     )
+    assert (claim.rule, claim.confidence) == ("longer_host_steps", "high")
     assert claim.culprit.function == "train.py(20): validate"
     assert claim.saving_ns == 20 * MS * len(rare) / 10
 
@@ -89,4 +90,4 @@ def test_on_the_host_steps_that_take_longer_for_no_recorded_reason_have_no_culpr
             lambda: machine.op("aten::mm", lambda: machine.work((30 if number == 4 else 10) * MS)),
         )
 
-    assert first(machine.steps(step, 10)).rule != "longer_steps"
+    assert first(machine.steps(step, 10)).rule != "longer_host_steps"
