@@ -29,7 +29,7 @@ WINDOWS = np.array([4, 16, 64])
 FEWEST_RUNS = FEWEST_BEFORE + int(WINDOWS[0])
 POWER = 0.95  # share of the cases in which a change is seen
 
-_LIMITS = ((24, 48, 104), (2.87, 3.42, 3.62))  # of the normal deviate, by the runs of the longer side
+_LIMITS = ((24, 48, 104), (2.89, 3.44, 3.64))  # of the normal deviate, by the runs of the longer side
 _LIMIT_OF_LONGER_WINDOWS = 0.6  # more, from the second one on: they see what the shortest one doesn't, later
 _CLIPPED_BEYOND = 3  # standard deviations
 _CLIPPED_BEYOND_END = 2  # the same, beyond the level of a window
