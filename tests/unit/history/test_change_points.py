@@ -24,9 +24,10 @@ def test_each_of_several_changes_is_a_point():
 
 @pytest.mark.parametrize("odd", [[50], [20, 50, 51]])
 def test_a_few_odd_runs_are_no_change_of_level(odd):
-    values = level(100)
-    values[odd] += 1.0
-    assert confirmed_changes(values) == []
+    histories = [level(100, seed=seed) for seed in range(40)]
+    for values in histories:
+        values[odd] += 1.0
+    assert sum(bool(confirmed_changes(values)) for values in histories) <= 2  # one or two of a hundred
 
 
 def test_a_small_lasting_change_takes_more_runs():
