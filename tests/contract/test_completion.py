@@ -23,7 +23,7 @@ def completions(shell, line, *, code=RUN[2]):
         "COMP_CWORD": words[-1] if shell == "fish" else str(len(words) - 1),
     }
     done = subprocess.run(
-        [*RUN[:2], code], env={**os.environ, **asked}, capture_output=True, text=True, check=False, timeout=60
+        [*RUN[:2], code], env={**os.environ, **asked}, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.stderr == ""
     lines = done.stdout.splitlines()
