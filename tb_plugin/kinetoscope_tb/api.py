@@ -25,7 +25,7 @@ from .engine.executors import local_executors
 from .engine.file_processes import FileProcesses
 from .engine.files import open_or_read, write_to_cache
 from .engine.summary_loader import files_of, load_summaries, ranks_of
-from .errors import BadParameter, KinetoscopeError, MissingData, NotFound
+from .errors import BadParameter, KinetoscopeError, MissingData, NotFound, TraceError
 from .measures.calls.kernel_names import labels_of_kernels
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import CommunicationPatterns, parse_patterns
@@ -154,7 +154,10 @@ class Profile:
         file = recording_of_worker(self._listing, self._file, worker)
         if file is None:
             return None
-        trace = with_captures(_read(file, FileProcesses(configured())), file, configured())
+        try:
+            trace = with_captures(_read(file, FileProcesses(configured())), file, configured())
+        except TraceError:
+            return None  # its own view says why
         return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
 
     def summary(self, width: int = WIDTH) -> str:

@@ -56,9 +56,9 @@ export const tableOf = <T extends Ready>({ answer, earlier }: ShownAnswer<T>): T
 export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
   useShown(useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place), view);
 
-/** The same while it is wanted. */
-export const useAnswerIf = (isWanted: boolean, view: string): ShownAnswer =>
-  useAnswer(view, {}, isWanted ? trace.value : NOWHERE);
+/** The same while it is needed; otherwise nothing is asked. */
+export const useAnswerIf = (isNeeded: boolean, view: string): ShownAnswer =>
+  useAnswer(view, {}, isNeeded ? trace.value : NOWHERE);
 
 /** The view compared with that of another trace; `version` changes when the other trace's file does. */
 export const useComparison = (view: string, query: Query, version: string): ShownAnswer =>

@@ -63,7 +63,6 @@ _RULES = (
     cpu.main_thread_waits,
     cpu.host_threads,
     cpu.outside_operators,
-    cpu.host_attention,
     cpu.double_precision,
     cpu.host_operator,
     copies.copies,

@@ -1,8 +1,9 @@
 """What a recording without a device says of its host: what it waits for, what holds it up, which operators dominate.
 
-The parts that rules look at are those of measures/time/host_time.py, so no two claim the same time. What processor
-counters say is spread over the parts in this order: time off the processor that a recorded wait doesn't explain belongs
-to what wasn't recorded first, then to the operators.
+The parts that rules look at are those of measures/time/host_time.py, so no two claim the same time; only the number
+format, activations that are computed again, and what some steps alone do lie across them. What processor counters
+say is spread over the parts in this order: time off the processor that a recorded wait doesn't explain belongs to what
+wasn't recorded first, then to the operators.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
-from .facts import Facts, is_optimizer
+from .facts import Facts, is_optimizer, optimizer_class
 from .host import grouped_update, unfused_optimizer
 from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
@@ -39,7 +40,7 @@ _MOSTLY_IDLE = 0.3  # of all cores in use at most
 _MOST = 0.5
 _DOMINATES = 0.4  # of the step
 _MENTIONED = 0.1  # of what a sentence is about
-_TIMES_AS_FAST = 2.0  # float32 beside float64: half the bytes, and twice as many numbers in a vector register
+_TIMES_AS_FAST = 2.0  # float32 against float64: half the bytes, and twice as many numbers in a vector register
 
 _REMEDIES = {
     "sleeps": "Take the sleep out of the step.",
@@ -256,10 +257,13 @@ def _of_python(
 
 
 def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
-    """One family of operators other than matmuls takes most of the step."""
+    """Attention in separate operators; and of the others, one family that takes most of the step, but for matmuls."""
     if not _is_meant(facts):
         return
-    time, rows = facts.host_time, _other_operators(facts)
+    attention = _attention(facts)
+    if attention is not None:
+        yield _of_attention(facts, *attention)
+    time, rows = facts.host_time, _other_operators(facts, attention)
     family_of = {name: _family(name) for name in rows["name"].unique()}
     rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))
     sums = rows.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
@@ -287,9 +291,9 @@ def _self_lengths(facts: Facts, rows: pl.DataFrame) -> Ints:
     return lengths
 
 
-def _other_operators(facts: Facts) -> pl.DataFrame:
-    """The large operators but for those that other rules are about: of attention, and of an optimizer."""
-    rows, attention = facts.large_operators, _attention(facts)
+def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | None) -> pl.DataFrame:
+    """The large operators but for those that other claims are about: of attention, and of an optimizer."""
+    rows = facts.large_operators
     if attention is not None:
         rows = rows.filter(~pl.col("row").is_in(attention[0].ops.tolist()))
     if unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
@@ -301,7 +305,7 @@ def _other_operators(facts: Facts) -> pl.DataFrame:
 
 def _attention(facts: Facts) -> tuple[UnfusedAttention, Ints] | None:
     """Attention in separate operators, and how long it takes in each step; None if that isn't worth a word."""
-    rows = facts.large_operators.filter(pl.col("self_ns") >= SMALL_OP_NS)  # views and what only calls others is not
+    rows = facts.large_operators.filter(pl.col("self_ns") >= SMALL_OP_NS)  # no views, no mere callers
     attention = unfused_attention(facts.trace, rows.select(op=pl.col("row").cast(pl.Int64)))
     if attention is None:
         return None
@@ -310,15 +314,10 @@ def _attention(facts: Facts) -> tuple[UnfusedAttention, Ints] | None:
     return (attention, lengths) if facts.is_worth(lengths, _LARGE) else None
 
 
-def host_attention(facts: Facts) -> Iterator[Advice]:
-    """Attention in separate operators of the host: softmax between two matmuls."""
-    hit = _attention(facts) if _is_meant(facts) else None
-    if hit is None:
-        return
-    attention, lengths = hit
+def _of_attention(facts: Facts, attention: UnfusedAttention, lengths: Ints) -> Advice:
     rows = facts.large_operators.filter(pl.col("row").is_in(attention.ops.tolist()))
     where, culprit = _of_operators(facts, rows)
-    yield Advice(
+    return Advice(
         "unfused_attention",
         f"Attention that isn't fused takes {facts.of_steps(lengths, _LARGE)}{where}.",
         f"{facts.part_of(lengths, _LARGE)}{facts.recurs(lengths, _LARGE)}, {_most_calls(facts, rows)[0]}. Between the "
@@ -348,10 +347,11 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths, _LARGE):
         return
     where, culprit = _of_operators(facts, rows)
+    most, name = _most_calls(facts, rows)
     yield Advice(
         "double_precision",
         f"Operators on float64 tensors take {facts.of_steps(lengths, _LARGE)}{where}.",
-        f"{facts.part_of(lengths, _LARGE)}, {_most_calls(facts, rows)[0]}{facts.recurs(lengths, _LARGE)}. In float32 "
+        f"{facts.part_of(lengths, _LARGE)}, {most}{facts.recurs(lengths, _LARGE)}. In float32 "
         "they would move half the bytes and compute twice as many numbers at once.",
         "Compute in float32: `model.float()`, and convert what NumPy and Python hand over, which is float64 "
         "(`torch.as_tensor(x, dtype=torch.float32)`).",
@@ -366,7 +366,7 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
             spans=intervals_of(rows),
             threads=rows["thread"].unique().to_numpy(),
         ),
-        culprit if where else Culprit(operator=_most_calls(facts, rows)[1]),
+        culprit if where else Culprit(operator=name),
     )
 
 
@@ -395,7 +395,7 @@ def _optimizer_of(facts: Facts) -> str:
     ranges = facts.trace.host_events.select("name", "dur_ns")
     ranges = ranges.filter(pl.Series(map_categories(ranges["name"], is_optimizer)))
     sums = ranges.group_by(pl.col("name").cast(pl.String)).agg(pl.col("dur_ns").sum()).sort("dur_ns", "name")
-    return str(sums["name"][-1]).removeprefix("Optimizer.step#").split(".")[0]
+    return optimizer_class(str(sums["name"][-1]))
 
 
 def _family(name: str) -> str:

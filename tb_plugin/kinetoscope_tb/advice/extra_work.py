@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -78,9 +78,8 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
     is_longer = facts.counted & (facts.length >= _LONGER * median)
     if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
         return
-    extra_ns = int((facts.length[is_longer] - median).sum())
-    hits = (_only_there(facts, frame, is_left_out, is_longer, extra_ns) for frame, is_left_out in _frames(facts))
-    who = next((hit for hit in hits if hit), None)
+    least_ns = _MOST * int((facts.length[is_longer] - median).sum())
+    who = next((hit for hit in _only_there(facts, is_longer) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
     if who is None:
         return
     name, spans, culprit = who
@@ -105,28 +104,28 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _frames(facts: Facts) -> Iterator[tuple[pl.DataFrame, Callable[[str], bool]]]:
-    """Where to look for what only some steps do: the program's functions, then ranges and operators."""
-    yield facts.trace.python_calls, lambda name: is_of_library(name) or is_nameless(name)
-    yield facts.trace.host_events, _is_step
+def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, Intervals, Culprit]]:
+    """What runs in some steps alone, when, and by its kind: the program's functions, then ranges and operators.
+
+    The shortest of each comes first.
+    """
+    begin = facts.trace.steps["host_start_ns"].to_numpy()
+    functions, ranges = facts.trace.python_calls, facts.trace.host_events
+    for frame, is_left_out in ((functions, _is_no_function), (ranges, _is_step)):
+        rows = frame.select("name", "start_ns", "dur_ns")
+        rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
+        step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
+        is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
+        by_name = rows.with_columns(is_inside=is_inside).group_by("name")
+        sums = by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside")
+        for name in sums.sort("dur_ns", "name")["name"].tail(_TRIED).to_list():
+            words, spans = without_address(str(name)), intervals_of(rows.filter(pl.col("name") == name))
+            yield words, spans, Culprit(function=words) if frame is functions else Culprit(range=words)
 
 
-def _only_there(
-    facts: Facts, frame: pl.DataFrame, is_left_out: Callable[[str], bool], which: NDArray[np.bool_], least_ns: int
-) -> tuple[str, Intervals, Culprit] | None:
-    """The shortest of what runs in some steps alone that takes most of what these take longer."""
-    rows = frame.select("name", "start_ns", "dur_ns")
-    rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
-    step = np.searchsorted(facts.windows.start, rows["start_ns"].to_numpy(), "right") - 1
-    is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
-    by_name = rows.with_columns(is_inside=is_inside).group_by(pl.col("name").cast(pl.String))
-    sums = by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
-    for name in sums.filter(pl.col("dur_ns") >= _MOST * least_ns)["name"].to_list():
-        spans = intervals_of(rows.filter(pl.col("name").cast(pl.String) == name))
-        if (spans[1] - spans[0]).sum() >= _MOST * least_ns:
-            words = without_address(name)
-            return words, spans, Culprit(function=words) if "kind" not in frame.columns else Culprit(range=words)
-    return None
+def _is_no_function(frame: str) -> bool:
+    """Whether a frame is none of the program, or has no name of its own."""
+    return is_of_library(frame) or is_nameless(frame)
 
 
 def _candidate(facts: Facts, spans: Intervals) -> Candidate:
@@ -171,20 +170,9 @@ def _caller(facts: Facts, which: NDArray[np.bool_]) -> tuple[str, Intervals] | N
     """The innermost function, annotation or operator of only these steps that launches most of what they do more."""
     trace, kernels = facts.trace, _kernels(facts)
     extra = kernels[which].sum() - which.sum() * np.median(kernels[facts.counted & ~which])
-    begin = trace.steps["host_start_ns"].to_numpy()
-    for frame, is_left_out in ((trace.python_calls, is_of_library), (trace.host_events, _is_step)):
-        rows = frame.select("name", "start_ns", "dur_ns")
-        rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
-        step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
-        is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
-        by_name = rows.with_columns(is_inside=is_inside).group_by("name")
-        names = (
-            by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside").sort("dur_ns", "name")
-        )
-        for name in names["name"].tail(_TRIED).to_list():
-            spans = intervals_of(rows.filter(pl.col("name") == name))
-            if launched_within(trace, spans)[facts.kernel_rows].sum() >= _MOST * extra:
-                return f"`{without_address(str(name))}`", spans
+    for words, spans, _ in _only_there(facts, which):
+        if launched_within(trace, spans)[facts.kernel_rows].sum() >= _MOST * extra:
+            return f"`{words}`", spans
     return None
 
 

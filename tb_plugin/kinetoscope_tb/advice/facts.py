@@ -574,6 +574,11 @@ def is_optimizer(name: str) -> bool:
     return name.startswith(_OPTIMIZER)
 
 
+def optimizer_class(name: str) -> str:
+    """The class of an optimizer, by the host range of its step."""
+    return name.removeprefix(_OPTIMIZER).split(".")[0]
+
+
 def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """How long a call that waits for the device had held its thread up at each instant, and which call it is.
 

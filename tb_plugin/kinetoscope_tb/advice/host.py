@@ -22,7 +22,7 @@ from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program
-from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer
+from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .spread import growth, rises
@@ -489,7 +489,7 @@ def unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
     if ran.sum() < _MANY * facts.count:
         return None
     most = int(np.bincount(of[ran]).argmax())
-    return str(host["name"][most]).removeprefix("Optimizer.step#").split(".")[0], ran
+    return optimizer_class(str(host["name"][most])), ran
 
 
 def optimizer(facts: Facts) -> Iterator[Advice]:
@@ -541,7 +541,7 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths):
         return
     inside = gather(ranges, of_row, missing=False)
-    name = str(host["name"].filter(pl.Series(ranges))[0]).removeprefix("Optimizer.step#").split(".")[0]
+    name = optimizer_class(str(host["name"].filter(pl.Series(ranges))[0]))
     copy_ns = int(device["dur_ns"].filter(pl.Series(inside)).sum())
     copies = f", {text.time(copy_ns / facts.count)} of it while gradients or parameters are copied" if copy_ns else ""
     candidate = facts.host_candidate("the optimizer on the host", spans)

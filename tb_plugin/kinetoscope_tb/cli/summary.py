@@ -13,6 +13,7 @@ from ..answer.recording import recording_answer
 from ..discovery.listing import recording_of_worker
 from ..docstrings import docstring
 from ..engine.answers import cached_frame
+from ..errors import TraceError
 from ..names.text import visible
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
@@ -36,11 +37,11 @@ def _summary(
     is_of_run = names["worker"] is None
     file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
 
-    def answer_of(file: TraceFile) -> Answer:
+    def answer_of(file: TraceFile, captures: Sequence[str] = ()) -> Answer:
         with opened(file, device, captures) as trace:
             return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
 
-    answer = answer_of(file)
+    answer = answer_of(file, captures)
     if is_of_run and len(listing.ranks(file.run)) > 1:
         answer = _of_run(answer, listing, file, answer_of)
     if form == "json":
@@ -56,7 +57,10 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callab
 
     def of_worker(worker: str) -> Answer | None:
         other = recording_of_worker(listing, file, worker)
-        return None if other is None else answer_of(other)
+        try:
+            return None if other is None else answer_of(other)
+        except TraceError:
+            return None  # `--worker` says why
 
     ranks = side_by_side(listing, file, "run")
     return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)

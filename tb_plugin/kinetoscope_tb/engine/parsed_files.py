@@ -51,6 +51,6 @@ def _item_of(parse: Callable[[], object], stamp: object) -> _Parsed:
     item = _Parsed(stamp=stamp)
     try:
         item.future.set_result(parse())
-    except Exception as error:  # noqa: BLE001  it is raised by whoever asks
+    except Exception as error:  # noqa: BLE001  each caller gets it
         item.future.set_exception(error)
     return item

@@ -34,7 +34,7 @@ class LargeAnswer(KinetoscopeError):
 
 
 class FramePage:
-    """A page, and the answers to what it asks. Whoever can send messages to this process may ask everything.
+    """A page, and the answers to what it asks. Anyone who can send messages to this process may ask everything.
 
     Args:
         site: What answers.
