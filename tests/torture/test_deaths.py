@@ -70,7 +70,7 @@ def runs(tmp_path_factory):
             remove_group(group)
 
 
-def why(runs, name, kind, evidence="", minutes=0):
+def why(runs, name, kind, evidence="", minutes=0, dumps=0):
     """The exit status of `why` and its answer, once all is known: processes that write it outlive the ranks.
 
     Args:
@@ -79,6 +79,7 @@ def why(runs, name, kind, evidence="", minutes=0):
         kind: The kind of the answer.
         evidence: What the evidence has, too.
         minutes: Of how many ranks the last minutes are there.
+        dumps: Of how many ranks what they called is there.
     """
     folder, process = runs
 
@@ -91,7 +92,8 @@ def why(runs, name, kind, evidence="", minutes=0):
         rows = answer[1].get("ranks", [])
         is_known = answer[1].get("kind") == kind and evidence in " ".join(answer[1].get("evidence", []))
         is_final = len(rows) >= 3 and not any(row.get("end") in NOT_FINAL for row in rows)
-        return is_known and is_final and len(answer[1]["last_minutes"]) >= minutes
+        has_dumps = sum("open" in row and row["open"] != "no dump" for row in rows) >= dumps
+        return is_known and is_final and has_dumps and len(answer[1]["last_minutes"]) >= minutes
 
     return wait_for(ask, LIMIT_S, is_right=is_over, unless=lambda: process.poll() is not None, pause_s=0.2)
 
@@ -154,7 +156,7 @@ def test_why_names_the_victim_of_the_out_of_memory_killer(runs):
 
 @pytest.mark.parametrize("name", MISMATCHES)
 def test_why_names_the_rank_that_called_another_size_than_the_rank_that_crashed(runs, name):
-    status, answer = why(runs, name, name, "rank 0 crashed with SIGABRT")
+    status, answer = why(runs, name, name, "rank 0 crashed with SIGABRT", dumps=4)
     assert (status, answer["culprits"]) == (2, [1])
     assert all(words in answer["sentence"] for words in MISMATCHES[name])
     assert answer["ranks"][1]["line"].rpartition("/")[2].startswith("dying.py:")

@@ -10,7 +10,7 @@ from kinetoscope_tb.distributed.hangs.verdict import CANNOT_TELL, CULPRIT, NOTHI
 from kinetoscope_tb.reader.flight_recorder.files import DumpFolder
 from kinetoscope_tb.reader.flight_recorder.hang_report import KEY
 from kinetoscope_tb.reader.flight_recorder.schema import parse_dump
-from support.flight_recorder import BEGAN_NS, LAYOUTS, Simulation, stopped
+from support.flight_recorder import BEGAN_NS, LAYOUTS, Simulation, changed, stopped
 
 WORLD = LAYOUTS[0]
 CULPRIT_RANK, STEP = 2, 7
@@ -189,6 +189,19 @@ def test_as_long_as_one_rank_can_still_write_nobody_is_named():
     assert sentence(answer).startswith(f"Cannot tell: rank {late} has written no report of this step yet, ")
     vars(statuses[late]).update({"age_s": 6.0})
     assert judged(without=(late, gone), statuses=statuses).ranks == (late, gone)
+
+
+def test_a_majority_is_waited_for_as_long_as_a_rank_can_still_write():
+    statuses = [status(rank) for rank in RANKS]
+    for item in statuses:
+        vars(item).update({"written_ns": BEGAN_NS + 141 * 10**9})
+    job = Simulation(WORLD.groups, changed(WORLD, [CULPRIT_RANK], elements=7), "gloo", 1).run()
+    dumps = [parse_dump({**job.dump(rank), KEY: report(rank)}, rank, "") for rank in RANKS]
+    few = tuple(dumps[CULPRIT_RANK - 1 : CULPRIT_RANK + 1])
+    answer = verdict(DumpFolder(few, (), tuple(statuses)))
+    assert (answer.outcome, answer.kind, answer.culprits) == (CANNOT_TELL, "size", ())
+    assert "no majority says who is right, and ranks 0 and 3 have written" in sentence(answer)
+    assert verdict(DumpFolder(tuple(dumps), (), tuple(statuses))).culprits == (CULPRIT_RANK,)
 
 
 def test_a_rank_that_can_still_write_is_waited_for_where_nothing_is_open():

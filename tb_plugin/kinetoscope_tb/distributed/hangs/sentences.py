@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...names.text import listed
 from .mismatch import Mismatch
@@ -19,7 +19,7 @@ _MOST_PARTS = 6
 def sentence(verdict: Verdict) -> str:
     """The verdict in one sentence."""
     if verdict.mismatch is not None:
-        text = _mismatch(verdict.mismatch)
+        text = _mismatch(verdict.mismatch, verdict.graph.job.pending)
     elif verdict.operation is not None:
         text = _SENTENCES[verdict.kind](verdict, verdict.operation)
     else:
@@ -27,7 +27,7 @@ def sentence(verdict: Verdict) -> str:
     return f"Cannot tell: {text}" if verdict.outcome == CANNOT_TELL else text[:1].upper() + text[1:]
 
 
-def _mismatch(mismatch: Mismatch) -> str:
+def _mismatch(mismatch: Mismatch, pending: Collection[int]) -> str:
     ranks_of: dict[str, list[int]] = {}
     for rank, value in sorted(mismatch.values.items()):
         ranks_of.setdefault(value, []).append(rank)
@@ -35,7 +35,10 @@ def _mismatch(mismatch: Mismatch) -> str:
     calls = listed([_calls(mismatch, ranks) for ranks in [*ranks_of.values()][:_MOST_PARTS]])
     collective = f"collective {mismatch.operation.seq} of {mismatch.operation.group.label}"
     if not usual:
-        return f"as {collective}, {calls}: no majority says who is right."
+        late = sorted({*mismatch.operation.group.ranks}.intersection(pending))
+        verb = "has" if len(late) == 1 else "have"
+        ask = f", and {ranks_title(late)} {verb} written no report yet: ask again" if late else ""
+        return f"as {collective}, {calls}: no majority says who is right{ask}."
     return f"{calls} as {collective}; {_calls(mismatch, usual)}."
 
 

@@ -73,7 +73,7 @@ def test_the_time_of_threads_that_are_not_recorded_is_said(tmp_path, ends):
     (finding,) = findings(path)
     assert finding.level == "warning"
     assert finding.count >= 1  # the process of the tests has threads of its own
-    assert ("threads that ended" if ends else "(prefetcher)") in finding.consequence
+    assert ("threads that ended" if ends else "prefetcher") in finding.consequence
     assert "all_threads=True" in finding.consequence
     cpu = json.loads(gzip.decompress(path.read_bytes()))["kinetoscope"]["cpu"]
     assert cpu["process_ns"] > 400_000_000
