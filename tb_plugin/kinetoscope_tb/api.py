@@ -15,7 +15,7 @@ from .answer.recording import recording_answer
 from .answer.run import run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path, parse_logdirs
-from .discovery.listing import recording_of_worker
+from .discovery.listing import recording_of_worker, recording_title
 from .engine.answers import Missing, cached_frame, compute, merge_run_notes
 from .engine.cache import configured
 from .engine.captures import with_captures, with_chosen_captures
@@ -29,7 +29,6 @@ from .errors import BadParameter, KinetoscopeError, MissingData, NotFound, Trace
 from .measures.calls.kernel_names import labels_of_kernels
 from .measures.time.step_subset import counted_steps
 from .names.communication_patterns import CommunicationPatterns, parse_patterns
-from .names.text import visible
 from .notebook.first_screen import first_screen
 from .notebook.report import Report
 from .notebook.view_frame import Display, ViewFrame
@@ -232,7 +231,7 @@ class Profile:
 
     @property
     def _title(self) -> str:
-        return visible(f"{self.run} · {self.worker} · {self.span}")
+        return recording_title(self.run, self.worker, self.span)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:  # noqa: ARG002
         """The first screen as text and HTML, as IPython asks for them."""

@@ -62,6 +62,7 @@ _RULES = (
     host.allocation,
     cpu.main_thread_waits,
     cpu.host_threads,
+    cpu.operator_loop,
     cpu.outside_operators,
     cpu.double_precision,
     cpu.host_operator,

@@ -28,12 +28,11 @@ from ..names import text
 from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
-from .facts import Facts, is_optimizer, optimizer_class
+from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import grouped_update, unfused_optimizer
 from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
-_LARGE = 0.10  # of the step: a part that isn't explained is worth a word from here on
 _FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
 _ALONE = 1.2  # cores: one thread, and a little of others
 _MOSTLY_IDLE = 0.3  # of all cores in use at most
@@ -48,8 +47,22 @@ _REMEDIES = {
     "waits for another process": "Let the other process work one step ahead.",
     "waits for a file or a socket": "Read and write in another thread or process, one step ahead or behind.",
 }
+_OF_ELEMENTS = frozenset(("aten::item", "aten::is_nonzero", "aten::select", "aten::unbind"))
+_READ_ONCE = (
+    "Don't go over a tensor element by element: compute on the whole tensor (comparison and `sum`, `torch.bincount`), "
+    "or read it once before the loop (`.tolist()`)."
+)
+_WITH_ONEDNN = (
+    "Let oneDNN convolve: `torch.backends.mkldnn.is_available()` and `torch.backends.mkldnn.enabled` have to be True, "
+    "and tensors in float32 or bfloat16."
+)
+_BATCH = (
+    "Let each operator take all elements at once instead of one: stack what the loop goes over (batched matmuls, "
+    "`torch.vmap`, padding)."
+)
 _MATMULS, _CONVOLUTIONS = "matmuls", "convolutions"
 _CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
+_WITHOUT_ONEDNN = re.compile(r"nnpack|slow_conv|thnn_conv")  # what aten/src/ATen/native/Convolution.cpp falls back to
 _MATMUL = re.compile(r"gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
 _FAMILIES = (
     (
@@ -158,7 +171,7 @@ def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
     if off is None or off.use.machine is None:
         return
     use, machine = off.use, off.use.machine
-    if facts.is_worth(off.held_up, _LARGE):
+    if facts.is_worth(off.held_up, LARGE_SHARE):
         yield _held_up(facts, off, machine)
         return
     large = facts.mean(facts.host_time.lengths["operators"])
@@ -210,7 +223,10 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
     if unfused_optimizer(facts) is not None:
         lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.optimizer_spans)
-    if not facts.is_worth(lengths, _LARGE):
+    if facts.operator_loop is not None:
+        in_loop = facts.part_within("rest", facts.operator_loop.spans)
+        lengths, spans = np.maximum(lengths - in_loop, 0), without(spans, facts.operator_loop.spans)
+    if not facts.is_worth(lengths, LARGE_SHARE):
         return
     size = facts.mean(lengths)
     shares = places(facts.trace, time.thread, spans)
@@ -253,6 +269,29 @@ def _of_python(
         saving,
         facts.host_candidate("Python outside operators", spans),
         culprit if where else Culprit(function=shares[0][0].caller or None if named else None),
+    )
+
+
+def operator_loop(facts: Facts) -> Iterator[Advice]:
+    """A function of the program that calls small operators in a loop, on one element after the other."""
+    loop = facts.operator_loop
+    if loop is None:
+        return
+    lengths = length_within(loop.spans, facts.windows.start, facts.windows.end)
+    yield Advice(
+        "operator_loop",
+        f"`{loop.frame}` calls small operators in a loop, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
+        f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}: with Python between them, "
+        f"{text.often(loop.small / facts.count)} operators {facts.per}; it calls `{loop.operator}` most often, "
+        f"{text.often(loop.times / facts.count)} times.",
+        _READ_ONCE if loop.operator in _OF_ELEMENTS else _BATCH,
+        None,
+        "medium",
+        "operators",
+        "",
+        facts.mean(lengths),
+        facts.host_candidate("the loop's small operators", loop.spans),
+        Culprit(function=loop.frame, operator=loop.operator),
     )
 
 
@@ -300,6 +339,10 @@ def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | No
         start = rows["start_ns"].to_numpy()
         inside = length_within(facts.optimizer_spans, start, start + 1) > 0
         rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
+    if facts.operator_loop is not None:
+        start = rows["start_ns"].to_numpy()
+        inside = length_within(facts.operator_loop.spans, start, start + 1) > 0
+        rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
     return rows
 
 
@@ -311,7 +354,7 @@ def _attention(facts: Facts) -> tuple[UnfusedAttention, Ints] | None:
         return None
     lengths = _self_lengths(facts, rows.filter(pl.Series(attention.is_member, dtype=pl.Boolean)))
     lengths = np.minimum(lengths, facts.host_time.lengths["operators"])
-    return (attention, lengths) if facts.is_worth(lengths, _LARGE) else None
+    return (attention, lengths) if facts.is_worth(lengths, LARGE_SHARE) else None
 
 
 def _of_attention(facts: Facts, attention: UnfusedAttention, lengths: Ints) -> Advice:
@@ -319,9 +362,10 @@ def _of_attention(facts: Facts, attention: UnfusedAttention, lengths: Ints) -> A
     where, culprit = _of_operators(facts, rows)
     return Advice(
         "unfused_attention",
-        f"Attention that isn't fused takes {facts.of_steps(lengths, _LARGE)}{where}.",
-        f"{facts.part_of(lengths, _LARGE)}{facts.recurs(lengths, _LARGE)}, {_most_calls(facts, rows)[0]}. Between the "
-        f"matmuls, scores of {' × '.join(map(str, attention.scores))} are written to memory and read again.",
+        f"Attention that isn't fused takes {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
+        f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}, {_most_calls(facts, rows)[0]}. "
+        f"Between the matmuls, scores of {' × '.join(map(str, attention.scores))} are written to memory and read "
+        "again.",
         use_fused(attention, has_device=False),
         None,
         "medium",
@@ -344,14 +388,14 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
     doubles = pl.col("input_types").replace_strict(is_double, default=False, return_dtype=pl.Boolean)
     rows = rows.filter(doubles)
     lengths = np.minimum(_self_lengths(facts, rows), facts.host_time.lengths["operators"])
-    if not facts.is_worth(lengths, _LARGE):
+    if not facts.is_worth(lengths, LARGE_SHARE):
         return
     where, culprit = _of_operators(facts, rows)
     most, name = _most_calls(facts, rows)
     yield Advice(
         "double_precision",
-        f"Operators on float64 tensors take {facts.of_steps(lengths, _LARGE)}{where}.",
-        f"{facts.part_of(lengths, _LARGE)}, {most}{facts.recurs(lengths, _LARGE)}. In float32 "
+        f"Operators on float64 tensors take {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
+        f"{facts.part_of(lengths, LARGE_SHARE)}, {most}{facts.recurs(lengths, LARGE_SHARE)}. In float32 "
         "they would move half the bytes and compute twice as many numbers at once.",
         "Compute in float32: `model.float()`, and convert what NumPy and Python hand over, which is float64 "
         "(`torch.as_tensor(x, dtype=torch.float32)`).",
@@ -414,14 +458,17 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         (~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum()
     )  # others wrap one of the family
     in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if innermost > calls else ""
-    is_sure = facts.count > 1 and family != _CONVOLUTIONS  # the calls of one step may be the first ones
+    falls_back = family == _CONVOLUTIONS and rows["name"].str.contains(_WITHOUT_ONEDNN.pattern).any()
+    what = f"{family} without oneDNN" if falls_back else family
+    # The calls of one step may be the first ones; how fast convolutions could be depends on the processor.
+    is_sure = facts.count > 1 and (falls_back or family != _CONVOLUTIONS)
     where, culprit = _of_operators(facts, rows)
     return Advice(
         "host_operator",
-        f"{family[0].upper()}{family[1:]} take{'s' if family.startswith('`') else ''} "
+        f"{what[0].upper()}{what[1:]} take{'s' if family.startswith('`') else ''} "
         f"{facts.of_steps(lengths, _DOMINATES)}{where}.",
         f"{facts.part_of(lengths, _DOMINATES)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
-        _less_of(facts, family, culprit),
+        _WITH_ONEDNN if falls_back else _less_of(facts, family, culprit),
         None,
         "medium" if is_sure else "low",
         "operators_by_shape" if " with shapes " in most else "operators",

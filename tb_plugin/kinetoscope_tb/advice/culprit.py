@@ -22,7 +22,6 @@ from .model import Culprit
 _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
 _LONG_NS = 1_000_000
-_LOOP = 0.9  # of the step: a function that is open for so long is the training loop, which says nothing
 
 
 class HostCulprit(NamedTuple):
@@ -107,14 +106,6 @@ def in_program(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
     """
     shares = callers(facts.trace, facts.host_time.thread, spans)
     caller, share = shares[0] if shares else ("", 0.0)
-    if share < _MOST or _is_loop(facts, caller):
+    if share < _MOST or facts.is_training_loop(caller):
         return "", Culprit()
     return f", most of it in `{caller}`", Culprit(function=caller)
-
-
-def _is_loop(facts: Facts, frame: str) -> bool:
-    """Whether a function is open for nearly all of the steps."""
-    calls = facts.trace.python_calls
-    is_open = map_categories(calls["name"], lambda name: name == frame)
-    lengths = length_within(intervals_of(calls, is_open), facts.windows.start, facts.windows.end)
-    return facts.share(facts.mean(lengths)) >= _LOOP

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,20 +21,26 @@ from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
-from ..measures.time.host_time import HostTime
+from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
 from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
-from ..names.python_frames import collects_garbage, starts_workers
+from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.steps import step_noun
 from .model import Candidate, Cleared
 from .spread import Spread, warm_up_steps
 
+if TYPE_CHECKING:
+    from ..measures.calls.operator_loop import OperatorLoop
+
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
+_NEARLY_ALL = 0.9  # of the step
+_OF_LOOPS = ("operators", "calling", "rest")
 _FEW_GAPS = 3  # per step
 _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
@@ -296,18 +303,44 @@ class Facts:
     @cached_property
     def calling_in_optimizer(self) -> Ints:
         """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
-        return self._in_optimizer("calling")
+        return self.part_within("calling", self.optimizer_spans)
 
     @cached_property
     def rest_in_optimizer(self) -> Ints:
         """The part of host_time's `rest` that lies in Optimizer.step, in each step."""
-        return self._in_optimizer("rest")
+        return self.part_within("rest", self.optimizer_spans)
 
-    def _in_optimizer(self, part: str) -> Ints:
+    def part_within(self, part: str, stretches: Intervals) -> Ints:
+        """The part of host_time's `calling` or `rest` that lies within some stretches of time, in each step."""
         spans = self.host_time.spans[part]
         before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
-        inside = without(spans, without(spans, self.optimizer_spans))
+        inside = without(spans, without(spans, stretches))
         return exclusive_lengths([merge(before), inside], self.windows.start, self.windows.end)[1]
+
+    @cached_property
+    def operator_loop(self) -> OperatorLoop | None:
+        """The function but for the training loop whose loops of small operators take longest, if that is worth a word.
+
+        Its spans are without what host_time counts for other parts than operators, calling and rest.
+        """
+        if self.has_device or not self.has_operators:
+            return None
+        from ..measures.calls.operator_loop import operator_loops  # without a device
+
+        others = merge([self.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
+        for loop in operator_loops(self.trace, self.counted, self.optimizer_spans):
+            if not self.is_training_loop(loop.frame):
+                own = loop._replace(spans=without(loop.spans, others))
+                lengths = length_within(own.spans, self.windows.start, self.windows.end)
+                return own if self.is_worth(lengths, LARGE_SHARE) else None
+        return None
+
+    def is_training_loop(self, frame: str) -> bool:
+        """Whether a function is open for nearly all of the steps, so that its name says nothing."""
+        calls = self.trace.python_calls
+        is_open = map_categories(calls["name"], lambda name: without_address(name) == frame)
+        lengths = length_within(intervals_of(calls, is_open), self.windows.start, self.windows.end)
+        return self.share(self.mean(lengths)) >= _NEARLY_ALL
 
     @cached_property
     def optimizer_spans(self) -> Intervals:

@@ -63,7 +63,7 @@ RESTS_ON: dict[str, _Numbers] = {
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
-            *("small operators", "double_precision", "longer_host_steps"),
+            *("small operators", "double_precision", "longer_host_steps", "operator_loop"),
         ),
         _HOST,
     ),

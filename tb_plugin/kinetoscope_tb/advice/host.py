@@ -444,6 +444,9 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
     if facts.is_worth(facts.calling_in_optimizer) and unfused_optimizer(facts) is not None:
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
+    if facts.operator_loop is not None:
+        lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
+        spans = without(spans, facts.operator_loop.spans)
     step = host["step"].to_numpy()
     counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
     small = int(counted.sum())

@@ -132,7 +132,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
         _KERNELS,
     ),
     **dict.fromkeys(("small_operators", "host_operator", "main_thread_waits", "host_threads"), (_STEPS,)),
-    **dict.fromkeys(("double_precision", "longer_host_steps"), (_STEPS,)),
+    **dict.fromkeys(("double_precision", "longer_host_steps", "operator_loop"), (_STEPS,)),
     "optimizer": (_STEPS, _IDLE),
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),

@@ -213,7 +213,7 @@ def _block(answer: Answer, claim: Claim, number: int = 0) -> ClaimBlock:
 
 
 def _size(claim: Claim, of: str) -> str:
-    confidence = f"confidence {claim.confidence.replace('_', ' ')}"
+    confidence = "can't tell" if claim.confidence == "cannot_tell" else f"confidence {claim.confidence}"
     if claim.saving_ns is None:
         return confidence
     return f"saves at most {text.time(claim.saving_ns)}, {text.percent(claim.saving_frac or 0)}{of}; {confidence}"

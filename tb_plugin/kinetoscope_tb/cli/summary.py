@@ -10,11 +10,10 @@ import click
 
 from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
-from ..discovery.listing import recording_of_worker
+from ..discovery.listing import recording_of_worker, recording_title
 from ..docstrings import docstring
 from ..engine.answers import cached_frame
 from ..errors import TraceError
-from ..names.text import visible
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
@@ -68,8 +67,7 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callab
 
 def _lines(answer: Answer) -> Iterator[str]:
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    span = f" · {answer.span}" if answer.span else ""
-    yield visible(f"{answer.run} · {f'{answer.ranks} ranks' if answer.ranks else answer.worker}{span}")
+    yield recording_title(answer.run, f"{answer.ranks} ranks" if answer.ranks else answer.worker, answer.span)
     yield answer.environment
     yield ""
     yield from text_lines(blocks_of(answer, "--worker"), width)

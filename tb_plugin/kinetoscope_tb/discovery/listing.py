@@ -17,6 +17,7 @@ from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
 from ..names.regex import regex
 from ..names.roles import is_no_rank
+from ..names.text import visible
 from .filename_patterns import NO_SPAN, is_time
 from .recency import run_recency, span_recency
 
@@ -252,6 +253,11 @@ def listing_of(
 
 def _span_order(span: str) -> tuple[bool, Key]:
     return span != NO_SPAN, natural_key(span)
+
+
+def recording_title(run: str, worker: str, span: str) -> str:
+    """A run, a worker or what stands for it, and the span if it has a name, as one line of text."""
+    return visible(" · ".join((run, worker, *([span] if span not in ("", NO_SPAN) else []))))
 
 
 def run_labels(runs: Iterable[str]) -> dict[str, str]:

@@ -268,6 +268,7 @@ def test_a_family_of_operators_that_dominates():
         ("aten::sort", "Sorting and indexing take", "medium"),
         ("aten::cdist", "`aten::cdist` takes", "medium"),
         ("aten::mkldnn_convolution", "Convolutions take", "low"),
+        ("aten::_slow_conv2d_forward", "Convolutions without oneDNN take", "medium"),
     ],
 )
 def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
@@ -315,6 +316,67 @@ def test_a_pause_between_small_operators_is_not_the_cost_of_calling_them():
     by_rule = rows(machine.steps(step))
     assert by_rule["small_operators"].saving_ns == 1_498 * US
     assert by_rule["unexplained_idle"].size_ns == 5 * MS + 2 * US
+
+
+def looping(name, times, *, parts=(), frame="train.py(40): confusion", dur=5 * US):
+    """Each step calls a function that calls an operator again and again, through other functions of the program."""
+
+    def extra(machine):
+        start = machine.now
+        for _ in range(times):
+            begin = machine.now
+            machine.op(name, lambda: machine.work(dur))
+            machine.work(4 * US)
+            for part in parts:
+                machine.builder.python(part, begin, machine.now - begin)
+        machine.builder.python(frame, start, machine.now - start)
+
+    return rows(training(extra, 5).builder.build())
+
+
+@pytest.mark.parametrize("parts", [(), ("train.py(60): one_sample",)])
+def test_a_function_that_calls_small_operators_in_a_loop_is_told_with_all_its_time(parts):
+    row = looping("aten::item", 600, parts=parts)["operator_loop"]
+    assert row.title == "`train.py(40): confusion` calls small operators in a loop, which takes 51.9 % of every step."
+    assert row.evidence.startswith("5.4 ms of 10.4 ms, in 5 of 5 steps: with Python between them, 600 operators per ")
+    assert row.evidence.endswith("it calls `aten::item` most often, 600 times.")
+    assert ".tolist()" in row.action
+    assert row.saving_ns == 600 * 9 * US
+    assert (row.culprit.function, row.culprit.operator) == ("train.py(40): confusion", "aten::item")
+
+
+def test_a_loop_over_a_batch_is_told_to_batch():
+    by_rule = looping("aten::linear", 600)
+    assert "`torch.vmap`" in by_rule["operator_loop"].action
+    assert not {"small_operators", "host_bound"} & set(by_rule)
+
+
+@pytest.mark.parametrize(
+    ("times", "frame", "dur"),
+    [(150, "train.py(40): confusion", 20 * US), (600, "/venv/site-packages/a.py(4): each", 5 * US)],
+)
+def test_a_few_calls_and_a_library_s_loop_are_no_loop_of_the_program(times, frame, dur):
+    assert "operator_loop" not in looping("aten::item", times, frame=frame, dur=dur)
+
+
+def test_a_loop_of_large_operators_is_none():
+    assert "operator_loop" not in looping("aten::item", 600, dur=40 * US)
+
+
+def test_a_loop_inside_an_operator_is_told():
+    def extra(machine):
+        def loop():
+            machine.work(US)
+            start = machine.now
+            for _ in range(600):
+                machine.op("aten::mul", lambda: machine.work(5 * US))
+                machine.work(4 * US)
+            machine.builder.python("model.py(9): forward", start, machine.now - start)
+
+        machine.op("Custom", loop)
+
+    row = rows(training(extra, 5).builder.build())["operator_loop"]
+    assert row.culprit.operator == "aten::mul"
 
 
 def test_the_optimizer_and_the_small_operators_share_the_time_of_calling():

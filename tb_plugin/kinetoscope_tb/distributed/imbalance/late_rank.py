@@ -95,8 +95,8 @@ def evidence(row: Mapping[str, Any]) -> str:
     usual = row["late_own_ns"] - row["late_excess_ns"]
     return (
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
-        f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. Noise explains "
-        f"{text.time(row['threshold_ns'])} in the typical step.{of_work(row)}"
+        f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. In the "
+        f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}"
     )
 
 

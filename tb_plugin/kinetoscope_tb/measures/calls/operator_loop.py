@@ -1,0 +1,139 @@
+"""Functions of the program that call small operators in a loop, and how long that takes.
+
+A function calls operators in a loop if one of its calls, with the functions of the program that it calls in turn, calls
+the same operator REPEATS times or more. The innermost such function counts. Its operators are small if half of those
+that call no other take less than SMALL_OP_NS. What the loop costs is the time of its calls, but for larger ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.intervals import Intervals, length_within, merge, without
+from ...arrays.nesting import innermost, nearest
+from ...names.python_frames import is_nameless, is_of_library, runs_backward, without_address
+from ...trace.model import Trace
+from ..time.breakdown import intervals_of, loading_ranges
+from ..time.host_time import SMALL_OP_NS
+from ..time.threads import main_thread
+
+REPEATS = 200
+_MOST_LEVELS = 8  # functions of the program between a loop and its operators
+
+
+class OperatorLoop(NamedTuple):
+    """A function that calls small operators in a loop.
+
+    Attributes:
+        frame: Its frame, such as `train.py(12): confusion`.
+        spans: When the calls of it that have a loop are open, without large operators.
+        operator: The name of the operator that it calls most often, in no other one.
+        times: How often it calls that.
+        small: How many operators run that call no other.
+    """
+
+    frame: str
+    spans: Intervals
+    operator: str
+    times: int
+    small: int
+
+
+def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Intervals) -> list[OperatorLoop]:
+    """The functions that call small operators in a loop on the main thread, the one whose loops take longest first.
+
+    Args:
+        trace: The trace.
+        is_counted: Which of its steps count.
+        elsewhere: When operators aren't called by the function that is open: in optimizers.
+    """
+    host, calls = trace.host_events, trace.python_calls
+    no_function = map_categories(calls["name"], lambda name: is_of_library(name) or is_nameless(name))
+    engine = intervals_of(calls, map_categories(calls["name"], runs_backward))
+    rows = _operators(trace, is_counted, merge([elsewhere, engine]))
+    loop = _looping_calls(
+        calls, no_function, host["name"].to_physical().to_numpy()[rows], _callers(trace, no_function, rows)
+    )
+    if loop is None:
+        return []
+    parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    call_of = np.full(host.height, NONE, np.int32)
+    call_of[rows] = loop
+    around = gather(call_of, gather(nearest(is_op, parent), parent)[rows])
+    ops = host[rows].select(
+        pl.col("name").cast(pl.String),
+        "start_ns",
+        "dur_ns",
+        is_leaf=pl.Series(~np.isin(rows, parent[rows])),
+        is_outermost=pl.Series(around != loop),
+        call=pl.Series(loop),
+    )
+    ops = ops.filter(pl.col("call") != NONE).with_columns(frame=calls["name"][loop[loop != NONE]].cast(pl.String))
+    loops = [_loop_of(calls, str(frame), of_frame) for (frame,), of_frame in ops.group_by("frame")]
+    small_loops = [loop for loop in loops if loop is not None]
+    return sorted(small_loops, key=lambda loop: (-int((loop.spans[1] - loop.spans[0]).sum()), loop.frame))
+
+
+def _operators(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Intervals) -> NDArray[np.int64]:
+    """The rows of operators of the main thread in order of time, in the steps that count, and not elsewhere."""
+    host = trace.host_events
+    is_op = (host["kind"] == "operator").to_numpy() & (host["thread"] == main_thread(trace)).to_numpy()
+    is_op &= gather(is_counted, host["step"].to_numpy(), missing=False) & ~loading_ranges(trace)
+    rows = np.flatnonzero(is_op)
+    start = host["start_ns"].to_numpy()[rows]
+    return rows[length_within(elsewhere, start, start + 1) == 0]
+
+
+def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop | None:
+    """The loops in the calls of one function; None if their operators aren't small."""
+    leaves = ops.filter("is_leaf")
+    if leaves.is_empty() or leaves["dur_ns"].median() >= SMALL_OP_NS:  # type: ignore[operator]  # of integers
+        return None
+    spans = without(
+        intervals_of(calls[ops["call"].unique()]), intervals_of(leaves.filter(pl.col("dur_ns") >= SMALL_OP_NS))
+    )
+    names = ops.filter("is_outermost").group_by("name").len().sort("len", "name", descending=[True, False])
+    return OperatorLoop(without_address(frame), spans, *names.row(0), leaves.height)
+
+
+def _callers(trace: Trace, no_function: NDArray[np.bool_], ops: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The innermost call of a function around each operator: a row of python_calls, or NONE."""
+    calls, at = trace.python_calls, trace.host_events["start_ns"].to_numpy()[ops]
+    own = np.flatnonzero(~no_function & (calls["thread"] == main_thread(trace)).to_numpy())
+    if not own.size:
+        return np.full(at.size, NONE, np.int32)
+    start = calls["start_ns"].to_numpy()[own]
+    end = start + calls["dur_ns"].to_numpy()[own]
+    row = innermost(np.zeros(own.size, np.int32), start, end, np.zeros(at.size, np.int32), at)
+    return gather(own.astype(np.int32), row)
+
+
+def _looping_calls(
+    calls: pl.DataFrame, no_function: NDArray[np.bool_], name: NDArray[np.uint32], caller: NDArray[np.int32]
+) -> NDArray[np.int32] | None:
+    """Of each operator the call in whose loop it is, or NONE; None if there is no loop.
+
+    Args:
+        calls: python_calls.
+        no_function: Which of them aren't looked for.
+        name: The operators' names, as codes.
+        caller: The innermost call around each.
+    """
+    parent = calls["parent"].to_numpy()
+    around = gather(nearest(~no_function, parent), parent)
+    ops = pl.DataFrame({"row": np.arange(name.size), "name": name, "call": caller})
+    loop = np.full(caller.size, NONE, np.int32)
+    for _ in range(_MOST_LEVELS):
+        ops = ops.filter(pl.col("call") != NONE).with_columns(times=pl.len().over("call", "name"))
+        often = pl.col("times").max().over("call") >= REPEATS
+        in_loops, ops = ops.filter(often), ops.filter(~often)
+        loop[in_loops["row"].to_numpy()] = in_loops["call"].to_numpy()
+        if ops.is_empty():
+            break
+        ops = ops.with_columns(call=pl.Series(gather(around, ops["call"].to_numpy())))
+    return loop if (loop != NONE).any() else None
