@@ -215,8 +215,10 @@ def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
     unknown = [s for s in results if isinstance(s, Unknown)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
     evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
+    rates_nothing = facts.has_operators and not facts.has_device
+    evidence += " How fast these operators could be on this processor isn't known." if rates_nothing else ""
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
-    is_known: Confidence = "medium" if unknown else "high"
+    is_known: Confidence = "medium" if unknown or rates_nothing else "high"
     has_advice = len(results) > len(cleared) + len(unknown)
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     look = max(unknown, key=lambda u: u.size_ns).action if unknown else ""

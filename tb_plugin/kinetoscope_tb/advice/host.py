@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories, texts
 from ..arrays.intervals import Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
-from ..measures.python.whereabouts import caller_of, callers
+from ..measures.python.whereabouts import caller_of
 from ..measures.recording.contents import has_graphs
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
@@ -102,10 +102,10 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     few, of_batches = _few_batches(facts)
     known = is_single or (is_multiple and not few)
     pins = ", pin_memory=True" if facts.has_device else ""
-    loads, source = _loading_function(facts, is_single=is_single)
+    where_in_code, loads, source = _loading_function(facts, is_single=is_single)
     yield Advice(
         "data_loading",
-        f"{facts.share_of_steps(lengths)} waits for data{few}.",
+        f"{facts.share_of_steps(lengths)} waits for data{few or where_in_code}.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
         f"{facts.recurs(lengths)}{idle}{where if known else ''}.{of_batches}{loads}",
         f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
@@ -144,33 +144,25 @@ def _few_batches(facts: Facts) -> tuple[str, str]:
     return f", most of it for {batches}", f" {batches} take {times} in the loader, batch {longest} most."
 
 
-def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, Culprit]:
-    """The function that the host is in for most of the time that waits for data, as a sentence and by its name.
+def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culprit]:
+    """(Where the host is for most of the time that waits for data, as the end of a sentence; what of it; by its name).
 
-    Both are empty without Python stacks.
+    All are empty without Python stacks, and where worker processes load.
     """
     if facts.trace.python_calls.is_empty():
-        return "", Culprit()
+        return "", "", Culprit()
     if not facts.has_device:
-        return _loading_caller(facts) if is_single else ("", Culprit())
+        where, source = in_program(facts, facts.host_time.spans["loading"]) if is_single else ("", Culprit())
+        return where, "", source
     from ..measures.time.idle_culprits import culprit_pieces  # where the host was late alone
 
     by_function = culprit_pieces(facts.trace).by_function("data loading")
     host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
     share = longest / max(1, int(by_function["dur_ns"].sum()))
     if host is None or source is None or share < _HALF:
-        return "", Culprit()
+        return "", "", Culprit()
     words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
-    return words, Culprit(function=source)
-
-
-def _loading_caller(facts: Facts) -> tuple[str, Culprit]:
-    """The same without a device, of a loader in the training process: its dataset's or collate function's own frame."""
-    shares = callers(facts.trace, facts.host_time.thread, facts.host_time.spans["loading"])
-    caller, share = shares[0] if shares else ("", 0.0)
-    if share < _HALF:
-        return "", Culprit()
-    return f" {text.percent(share)} of that time is spent in `{caller}`.", Culprit(function=caller)
+    return f", most of it in `{source}`" if is_single else "", words, Culprit(function=source)
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:

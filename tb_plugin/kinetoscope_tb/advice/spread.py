@@ -19,7 +19,8 @@ _FEW = 0.5  # of the steps
 _MOST = 0.8  # of the cost
 _LISTED = 3
 _FEWEST_OF_TREND = 6
-_RISES = 0.9  # rank correlation with the number of the step
+_RISES = 0.7  # rank correlation with the number of the step at least, however many there are
+_BEYOND_CHANCE = 3.72  # normal deviates: noise alone is beyond that in one of 10,000 recordings
 _TIMES = 1.5  # the last third to the first third
 _LEAST_REST = 3  # steps: of fewer, a standard deviation says nothing
 _LONGER = 1.25  # times the mean of the rest: less than that doesn't mislead anybody
@@ -93,12 +94,14 @@ class Spread:
 def growth(values: NDArray[np.integer] | NDArray[np.floating]) -> tuple[float, float]:
     """(mean of the first third, mean of the last third) if values rise from step to step; (0, 0) if they don't.
 
-    They rise if their ranks follow their order (Spearman's correlation).
+    They rise if their ranks follow their order (Spearman's correlation) more than chance explains: its hyperbolic
+    arctangent varies by √(1.06 / (n − 3)) (Fieller, Hartley and Pearson, Biometrika 44, 1957).
     """
     if values.size < _FEWEST_OF_TREND or np.ptp(values) == 0:
         return 0.0, 0.0
     ranks = values.argsort(kind="stable").argsort(kind="stable")
-    if np.corrcoef(ranks, np.arange(values.size))[0, 1] < _RISES:
+    correlation = float(np.corrcoef(ranks, np.arange(values.size))[0, 1])
+    if correlation < max(_RISES, np.tanh(_BEYOND_CHANCE * np.sqrt(1.06 / (values.size - 3)))):
         return 0.0, 0.0
     third = values.size // 3
     return float(values[:third].mean()), float(values[-third:].mean())

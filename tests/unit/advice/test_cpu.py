@@ -137,7 +137,7 @@ def test_a_loader_in_the_training_process_is_told_by_its_function():
         machine.builder.python("data.py(8): augment", start + MS, 4 * MS)
 
     row = rows(training(extra, 5).builder.build())["data_loading"]
-    assert row.evidence.endswith(" 80 % of that time is spent in `data.py(8): augment`.")
+    assert row.title == "Half of every step waits for data, most of it in `data.py(8): augment`."
     assert row.culprit.function == "data.py(8): augment"
     assert "pin_memory" not in row.action
 
@@ -301,7 +301,10 @@ def test_some_small_operators_are_enough_where_calling_them_is_all():
 
 
 def test_matmuls_that_dominate_are_what_a_training_is_for():
-    assert list(rows(training(lambda _: None, 5).builder.build())) == ["nothing_to_fix"]
+    by_rule = rows(training(lambda _: None, 5).builder.build())
+    assert list(by_rule) == ["nothing_to_fix"]
+    assert by_rule["nothing_to_fix"].confidence == "medium"
+    assert by_rule["nothing_to_fix"].evidence.endswith(" could be on this processor isn't known.")
 
 
 def test_a_pause_between_small_operators_is_not_the_cost_of_calling_them():

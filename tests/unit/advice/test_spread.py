@@ -37,6 +37,14 @@ def test_only_what_rises_all_the_time_grows():
     assert growth(np.array([1, 2, 3])) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(("count", "swaps", "is_told"), [(8, 2, False), (8, 0, True), (30, 8, True)])
+def test_a_trend_is_beyond_what_chance_explains(count, swaps, is_told):
+    values = np.arange(1, count + 1) * MS
+    for number in range(swaps):  # neighbors but one, so that ranks follow their order as steps of a busy machine do
+        values[[number, number + 2]] = values[[number + 2, number]]
+    assert (growth(values) != (0.0, 0.0)) == is_told
+
+
 def test_one_late_batch_is_a_claim_about_its_step():
     machine = Machine()
 
