@@ -162,7 +162,8 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     if host is None or source is None or share < _HALF:
         return "", "", Culprit()
     words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
-    return f", most of it in `{source}`" if is_single else "", words, Culprit(function=source)
+    is_known = is_single and not is_data_loading(host)
+    return f", most of it in `{source}`" if is_known else "", words, Culprit(function=source)
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
