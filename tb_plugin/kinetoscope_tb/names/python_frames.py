@@ -48,11 +48,17 @@ _INSTALLED = (
     r"(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
 )
 _LIBRARY_FILE = regex(rf"{_INSTALLED}|(?:^|[/\\])torch[/\\]|^\?\?$")
-_LIBRARY = regex(
-    rf"{_INSTALLED}|^torch/|^kinetoscope/"
-    r"|^(?:threading|queue|socket|select|selectors|subprocess|contextlib|functools|pathlib|tempfile|shutil|pickle|"
-    r"logging/\w+|concurrent/\S+|multiprocessing/\S+|asyncio/\S+|importlib/\S+|json/\w+)(?:\.py)?\(|^nn\.Module: "
+# Of Python's library, whose folder torch cuts off; without names that programs give their own files, such as test.
+_MODULES = (
+    "abc|ast|base64|bisect|bz2|codecs|contextlib|copy|copyreg|csv|dataclasses|datetime|decimal|enum|fnmatch|fractions|"
+    "functools|genericpath|glob|gzip|hashlib|heapq|hmac|inspect|linecache|locale|lzma|ntpath|os|pathlib|pickle|posixpath|"
+    "pprint|queue|random|re|reprlib|select|selectors|shutil|socket|sre_compile|sre_parse|ssl|string|struct|subprocess|"
+    "tarfile|tempfile|textwrap|threading|tokenize|traceback|typing|uuid|warnings|weakref|zipfile"
 )
+_PACKAGES = (
+    "asyncio|collections|concurrent|ctypes|encodings|importlib|json|logging|multiprocessing|re|sqlite3|urllib|xml"
+)
+_LIBRARY = regex(rf"{_INSTALLED}|^torch/|^kinetoscope/|^(?:{_MODULES})\.py\(|^(?:{_PACKAGES})/\S+\(|^nn\.Module: ")
 _SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
 _BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w*)(?: of (?P<owner>[\w.]+) object)?>$")

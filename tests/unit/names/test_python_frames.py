@@ -48,6 +48,11 @@ def test_files_of_the_program_and_of_libraries(file, is_library):
         assert is_of_library(f"{file}(12): forward") is is_library
 
 
+def test_modules_of_python_whose_folder_torch_cuts_off_are_no_program():
+    files = ("copy.py", "collections/__init__.py", "json/encoder.py", "copy/own.py", "test.py", "jsonl.py")
+    assert [is_of_library(f"{file}(12): call") for file in files] == [True, True, True, False, False, False]
+
+
 def test_code_of_a_console_or_notebook_is_python():
     assert all(map(is_python_file, ("train.py", "<stdin>", "<ipython-input-3-0123456789ab>", "<command-12>")))
     assert not any(map(is_python_file, ("kernel.cpp", "??", "<frozen importlib._bootstrap>", "<eval_with_key>.5")))
