@@ -26,7 +26,7 @@ export function Selector(
     <div class="selector">
       <label for={title}>{title.replace("Base ", "")}</label>
       <span ref={box} aria-hidden="true">
-        {cutApart(label, options.map(([, other]) => other), (text) => fitText(text, room))}
+        {withBreaks(cutApart(label, options.map(([, other]) => other), (text) => fitText(text, room)))}
       </span>
       <select
         id={title}
@@ -43,4 +43,9 @@ export function Selector(
       </select>
     </div>
   );
+}
+
+/** A name that breaks behind its separators first. */
+function withBreaks(name: string) {
+  return name.split(/(?<=[-_./])/).map((part, number) => [number > 0 && <wbr key={number} />, part]);
 }
