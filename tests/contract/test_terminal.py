@@ -177,7 +177,7 @@ def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, 
     assert err == ""
     verdict, others = (
         out.index("Rank 1 (on vm) spends "),
-        out.index("Communication that nothing hides"),
+        out.index("Exposed communication"),
     )
     assert verdict < out.index("rank0 alone") < others
     assert "ms longer on the host in each step: " in out

@@ -1,4 +1,4 @@
-"""What ranks spend on communication that nothing hides: how much of it must be waiting, and what ends either.
+"""What ranks spend on exposed communication: how much of it must be waiting, and what ends either.
 
 One recording doesn't say when the other ranks came. But a small message can't take long: what exceeds the time that
 even a slow network needs for it was spent waiting for another rank. Nor does an equal message take a multiple of the
@@ -88,7 +88,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     of_calls, remedy, small = _calls(facts, saving, on_device=on_device)
     yield Advice(
         "gloo" if through_host else "communication",
-        f"Communication that nothing hides takes {facts.of_steps(lengths)}{small}.",
+        f"Exposed communication takes {facts.of_steps(lengths)}{small}.",
         start + of_calls + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
         "Let GPUs talk to each other: `init_process_group('nccl')`." if through_host else remedy,
         None,

@@ -51,7 +51,7 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     yield Advice(
         "copies",
-        f"Copies {_direction(of)} that nothing hides take {facts.of_steps(lengths)}.",
+        f"Exposed copies {_direction(of)} take {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
         f"{amount}{kind if is_pageable else ''}.{_who(facts, of)}",
         _remedy(of, is_pageable=is_pageable),

@@ -33,7 +33,7 @@ def steps(body, count=6):
 def test_copies_have_a_direction_and_an_operator(names, direction):
     claim = first(steps(lambda machine: [machine.copy(2 * MS, name) for name in names]))
     assert claim.rule == "copies"
-    assert claim.title.startswith(f"Copies {direction} that nothing hides take")
+    assert claim.title.startswith(f"Exposed copies {direction} take")
     assert "`aten::copy_` makes most of them" in claim.evidence
 
 

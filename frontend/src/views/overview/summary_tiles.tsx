@@ -66,7 +66,7 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
   return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
 }
 
-/** Communication that nothing hides, as a share of the step; null without any. */
+/** Exposed communication, as a share of the step; null without any. */
 function communicationTile({ data }: Table, { noun }: Unit): Tile | null {
   const row = data.category!.indexOf("Communication");
   const [mean, share] = [data.mean_ns![row], data.share_frac![row]];
