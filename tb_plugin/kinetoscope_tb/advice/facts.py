@@ -432,6 +432,17 @@ class Facts:
         return self.trace.device_events.select(pl.arg_where(is_chosen)).to_series().to_numpy()
 
     @cached_property
+    def waits_of_host(self) -> list[tuple[str, int, int, int]]:
+        """The host's waits for devices in the steps that count, by the operator or else the call, the longest first.
+
+        The name, how long they last over these steps, how many they are, and the longest: a row of launches.
+        """
+        calls = self.trace.launches
+        counted = gather(self.counted, calls["step"].to_numpy(), missing=False)
+        rows = np.flatnonzero(counted & map_categories(calls["name"], synchronizes))
+        return _summed(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
+
+    @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
         return Late(self)

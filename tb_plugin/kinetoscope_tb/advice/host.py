@@ -23,7 +23,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program
 from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Unknown
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .spread import growth, rises
 from .warm_up import loads_code, slow_launches
@@ -46,6 +46,11 @@ _MARK = (
 _NO_WAIT = (
     "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
     "hundredth step, copy with `non_blocking=True`."
+)
+_BARRIERS = frozenset(("cudaDeviceSynchronize", "hipDeviceSynchronize"))
+_NO_BARRIER = (
+    "Don't wait for the device within the step: measure times by events (`torch.cuda.Event(enable_timing=True)`), or "
+    "synchronize in every hundredth step alone."
 )
 _NO_WAIT_OF_SERVERS = (
     "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
@@ -265,6 +270,24 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         waiting + latency,
         LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
         who.names if who else Culprit(),
+        None if is_launching or facts.server else _no_waits(facts),
+    )
+
+
+def _no_waits(facts: Facts) -> Remedy | None:
+    """That the host never waits for devices: it may run ahead then, so that work is queued while it is busy."""
+    waits = facts.waits_of_host[:2]
+    if not waits:
+        return None
+    named = text.listed([_described_blocker(facts, *wait) for wait in waits])
+    it = "them" if facts.waits == "wait" else "it"
+    is_barrier = facts.trace.launches["name"][waits[0][-1]] in _BARRIERS
+    remedy = _NO_BARRIER if is_barrier else _NO_WAIT
+    return Remedy(
+        Candidate("the host's waits for the device", waits=True),
+        f"Before, the host waited for {facts.device} in {named}, which empties the queue: without any wait for {it} "
+        "the host would run ahead, which saves {saved}.",
+        f"Or let it run ahead: {remedy[0].lower()}{remedy[1:]}",
     )
 
 
@@ -323,10 +346,18 @@ def _recurring(facts: Facts, waiting: int) -> str:
     start = int(facts.trace.device_events["start_ns"][largest.after])
     where = host_at(facts, start - largest.typical_ns // 2)
     return (
-        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {facts.steps_of(largest.lengths)}"
+        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {_steps_with(facts, largest.lengths)}"
         + (f", with the host {where}" if where else "")
         + ". "
     )
+
+
+def _steps_with(facts: Facts, per_step: Ints) -> str:
+    """The steps that have a cost: every step, steps 3 and 7, 5 of 6 steps."""
+    spread = facts.spread(per_step)
+    if spread.is_rare or spread.has.all():
+        return facts.steps_of(per_step)
+    return f"{int(spread.has.sum())} of {facts.count} {facts.noun}s"
 
 
 def _of_capture(facts: Facts) -> Unknown:

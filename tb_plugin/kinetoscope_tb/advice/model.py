@@ -79,6 +79,21 @@ class Candidate:
         return self.rows is None
 
 
+@dataclass(frozen=True)
+class Remedy:
+    """Another change that may save as much as the one that a claim is about.
+
+    Attributes:
+        candidate: What would be different.
+        evidence: What is said if it saves nearly as much, with `{saved}` for how much.
+        action: What is to do then, too.
+    """
+
+    candidate: Candidate
+    evidence: str
+    action: str
+
+
 DATA_LOADING = Candidate("data loading", ("data loading",))
 COMMUNICATING = Candidate("communication", ("device communication", "host communication"))
 LAUNCHING = Candidate("all host code and launches", ("operator", "between operators", "runtime call", "launch latency"))
@@ -103,6 +118,7 @@ class Advice:
         size_ns: How much of the step it is about, if that isn't what it could save.
         candidate: What could take less time.
         culprit: The code that the title or the evidence names.
+        remedy: Another change that may save as much.
         doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
         unknown: What is unknown besides, of the row that says what is fine.
     """
@@ -118,6 +134,7 @@ class Advice:
     size_ns: int | None = None
     candidate: Candidate | None = field(default=None, compare=False, repr=False)
     culprit: Culprit = Culprit()
+    remedy: Remedy | None = field(default=None, compare=False, repr=False)
     doubt: Certainty | None = None
     unknown: tuple[Unknown, ...] = ()
 

@@ -18,11 +18,13 @@ from ..arrays.intervals import Ints, length_within, merge
 from ..critical_path.classes import CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, OPERATOR, SYNCHRONIZATION
 from ..critical_path.explanation import Explanation, path_explanation
 from ..critical_path.what_if import WAITS
+from ..names import text
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Candidate, Cleared, Result
 
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
 _ALL = 100  # percent
+_NEARLY = 0.8  # of what a claim saves
 _LONG_NS = 200_000  # of a call or an operator between two boundaries
 
 
@@ -35,6 +37,7 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     changes = [percents(a.candidate, explanation) for a in advice if a.candidate]
     per_step = [explanation.what_if.saved_together(change) for change in changes]
     by_rule = {a.rule: _judge(facts, a, facts.mean(ns)) for a, ns in zip(advice, per_step, strict=True)}
+    by_rule |= {rule: _with_remedy(facts, a, explanation) for rule, a in by_rule.items() if isinstance(a, Advice)}
     return [by_rule.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
 
 
@@ -44,6 +47,18 @@ def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
     return Cleared(words, f"{part} for {words}, but other work takes as long meanwhile")
+
+
+def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advice:
+    """The advice with its remedy, if that saves nearly as much."""
+    if advice.remedy is None:
+        return advice
+    changes = percents(advice.remedy.candidate, explanation)
+    saved_ns = facts.mean(explanation.what_if.saved_together(changes))
+    if saved_ns < _NEARLY * (advice.saving_ns or 0):
+        return advice
+    evidence = f"{advice.evidence.rstrip()} {advice.remedy.evidence.format(saved=text.time(saved_ns))}"
+    return replace(advice, evidence=evidence, action=f"{advice.action} {advice.remedy.action}")
 
 
 def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:

@@ -121,3 +121,37 @@ def test_a_loop_of_tiny_kernels_names_its_operator():
     assert claim.rule == "launch_bound"
     assert claim.title.endswith("most of it before kernels of `aten::roll` (399 times per step).")
     assert claim.saving_ns == pytest.approx(400 * 6 * US, rel=0.05)
+
+
+def after_wait(kernel, work, wait=None):
+    """Steps whose host waits for a kernel, and then does something else."""
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(kernel)
+        if wait:
+            machine.wait(*wait)
+        machine.function("metrics.py(8): update", lambda: machine.work(work))
+
+    return first(machine.steps(step, 8))
+
+
+def test_a_wait_that_empties_the_queue_before_is_told_with_what_its_end_saves():
+    claim = after_wait(20 * MS, 5 * MS, ("cudaStreamSynchronize", "aten::_local_scalar_dense"))
+    assert claim.title.endswith("most of it in `metrics.py(8): update`.")
+    assert "the host waited for the GPU in `aten::_local_scalar_dense` (.item()" in claim.evidence
+    assert claim.evidence.endswith(" the host would run ahead, which saves 5.01 ms.")
+    assert "Or let it run ahead: don't read results on the host within the step" in claim.action
+
+
+def test_a_barrier_is_told_to_go():
+    claim = after_wait(20 * MS, 5 * MS, ("cudaDeviceSynchronize", "profile"))
+    assert "torch.cuda.Event" in claim.action
+
+
+@pytest.mark.parametrize("wait", [None, ("cudaStreamSynchronize", "aten::_local_scalar_dense")])
+def test_where_the_host_is_the_slower_one_no_wait_is_why(wait):
+    claim = after_wait(MS, 20 * MS, wait)
+    assert "most of it in `metrics.py(8): update`" in claim.title
+    assert "run ahead" not in claim.evidence
+    assert claim.action.startswith("Shorten what the host does")
