@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,7 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000)
 
 
+@cache
 def slow_place_of(path: Path) -> str | None:
     """Which of the slow folders and files a test lies in."""
     return next((place for place in SLOW if (TESTS / place) in (path, *path.parents)), None)

@@ -4,9 +4,7 @@ import re
 import shutil
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 import kinetoscope_tb
 
@@ -32,6 +30,9 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def outputs(folder, tmp_path_factory):
     """The outputs of each cell, by its first line."""
+    import nbformat  # seconds, which each process of pytest would spend
+    from nbclient import NotebookClient
+
     cells = [*cells_of_page(), FAILS, "broken.operators", WAITS, REFUSES, "import sys", WITHOUT_VIEWER]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     with pytest.MonkeyPatch.context() as patch:

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 import sys
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -77,6 +78,8 @@ def is_for_types(node):
 def imports_in(node, *, is_inside=False):
     """(the first part of each module that runs import, whether only a call imports it)."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue  # an import is a statement
         if isinstance(child, ast.Import):
             yield from ((alias.name.partition(".")[0], is_inside) for alias in child.names)
         elif isinstance(child, ast.ImportFrom) and not child.level:
@@ -89,6 +92,7 @@ def imports_in(node, *, is_inside=False):
             yield from imports_in(child, is_inside=is_inside or is_function)
 
 
+@cache
 def imported(folder):
     """Module to whether every import of it stands in a function."""
     modules = {}
@@ -101,18 +105,24 @@ def imported(folder):
     return {name: inside for name, inside in modules.items() if name not in {*sys.stdlib_module_names, *PACKAGES}}
 
 
-IMPORTED = {name: imported(folder) for name, folder in PACKAGES.items()}
-DISTRIBUTIONS = packages_distributions()
+def imported_by_packages():
+    return set().union(*map(imported, PACKAGES.values()))
+
+
+distributions_of_modules = cache(packages_distributions)
 
 
 def distributions(modules):
-    return {plain(name) for module in modules for name in DISTRIBUTIONS.get(module, [module])}
+    found = distributions_of_modules()
+    return {plain(name) for module in modules for name in found.get(module, [module])}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_what_is_imported_is_declared(package):
     of_extras = set().union(*(names for extra, names in EXTRAS.items() if extra not in ("test", "lint", "release")))
-    modules = {module: inside for module, inside in IMPORTED[package].items() if module not in BROUGHT_BY_USERS}
+    modules = {
+        module: inside for module, inside in imported(PACKAGES[package]).items() if module not in BROUGHT_BY_USERS
+    }
     undeclared = {
         module
         for module, is_inside in modules.items()
@@ -132,16 +142,16 @@ def test_both_wheels_are_for_the_same_pythons_and_systems():
 
 
 def test_what_is_declared_is_imported():
-    assert DEPENDENCIES - distributions(set().union(*IMPORTED.values())) == set()
+    assert DEPENDENCIES - distributions(imported_by_packages()) == set()
 
 
 def test_what_extras_bring_is_imported():
-    used = distributions(set().union(*IMPORTED.values(), imported(ROOT / "tests"))) | NEVER_IMPORTED.keys()
+    used = distributions(imported_by_packages() | imported(ROOT / "tests").keys()) | NEVER_IMPORTED.keys()
     assert {extra: unused for extra, names in EXTRAS.items() if (unused := names - used)} == {}
 
 
 def test_exceptions_are_exceptions():
-    modules = set().union(*IMPORTED.values())
+    modules = imported_by_packages()
     assert BROUGHT_BY_USERS.keys() <= modules
     assert NEVER_IMPORTED.keys() <= set().union(*EXTRAS.values())
     assert NEVER_IMPORTED.keys() & distributions(modules) == set()
