@@ -214,8 +214,10 @@ class Profile:
 
     @cached_property
     def _site(self) -> Site:
-        """What answers the pages of this recording."""
-        return Site(parse_logdirs(self._path), None, self._patterns)
+        """What answers the pages of this recording, with the trace that is here and what is computed of it."""
+        site = Site(parse_logdirs(self._path), None, self._patterns)
+        site.adopt(replace(self._file, captures=None), self._trace)
+        return site
 
     def report(self) -> Report:
         """Return the page with the answers about this recording and its run, for a notebook: it needs no kernel.

@@ -90,7 +90,7 @@ def test_the_page_is_there_before_what_answers_it_is_imported():
     late = {"web.app", "engine.engine", "reader.read", "timeline", "compare", "distributed", "plugin"}
     assert {f"kinetoscope_tb.{name}" for name in late} & set(modules) == set()
     assert len(ours(modules)) <= 66
-    assert {"tensorboard", "torch", "fsspec", "rich.console"} & set(modules) == set()
+    assert {"numpy", "polars", "tensorboard", "torch", "fsspec", "rich.console"} & set(modules) == set()
 
 
 def test_what_answers_requests_needs_no_tensorboard():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from contextlib import contextmanager, suppress
@@ -27,7 +28,8 @@ from .completion import complete_path
 from .options import where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from ..discovery import Logdir
     from ..web.app import Site
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 MOST_BYTES = 8 << 30
 CLOSED_S = 90.0
+_LEVELS = ("run", "worker", "span")
 
 
 def _open(
@@ -57,12 +60,13 @@ def _open(
         paths = [_saved_input(uploads) if path == STANDARD_INPUT else path for path in dict.fromkeys(paths)]
         logdirs, threads = logdirs_of(paths), Workers(2)
         site = threads.submit(_site, logdirs, host)
-        fragment = _fragment(logdirs, paths, names)
+        recording = _recording(logdirs, paths, names)
+        threads.submit(_prepare, site, recording, after=site)
         access, presence = PageAccess(configured_hosts(host)), Presence(end_after)
         title = f"{', '.join(map(last_part, paths))} · Kinetoscope"
         with listen(host, port) as listener:
             authority = authority_of(host, listener.getsockname()[1])
-            address = f"http://{authority}{access.path}{fragment}"
+            address = f"http://{authority}{access.path}{_fragment(recording)}"
             print_address(address, authority, host, end_after=None if stays else end_after)
             if has_browser and can_open_browser():
                 threads.submit(open_browser, address, uploads.path("open.html"))
@@ -76,11 +80,23 @@ def _private_folder() -> TemporaryDirectory[str]:
 
 
 def _site(logdirs: Sequence[Logdir], host: str) -> Site:
-    from ..web.app import Site  # half a second, while the page is on its way to the browser
+    gc.disable()  # 900 modules are imported, and nothing of them is garbage: a tenth of their time
+    try:
+        from ..views import EVERY_VIEW
+        from ..web.app import Site  # while the page is on its way to the browser
 
+        list(EVERY_VIEW.values())
+    finally:
+        gc.enable()
     site = Site(logdirs, host)
     site.has_something_to_show()  # begins to list
     return site
+
+
+def _prepare(site: Future[Site], recording: Mapping[str, str]) -> None:
+    """Compute the first answers while the page is on its way to the browser."""
+    if len(recording) == len(_LEVELS):  # else the page knows which it is, once there is a listing
+        site.result().prepare(recording)
 
 
 def _saved_input(uploads: Uploads) -> str:
@@ -98,18 +114,21 @@ def _saved_input(uploads: Uploads) -> str:
     return str(path)
 
 
-def _fragment(logdirs: Sequence[Logdir], paths: Sequence[str], names: dict[str, str | None]) -> str:
-    """The part of the address that chooses the recording; without it, the page opens the newest run.
+def _recording(logdirs: Sequence[Logdir], paths: Sequence[str], names: Mapping[str, str | None]) -> Mapping[str, str]:
+    """The recording that opens, as far as it is known: `run`, `worker` and `span`.
 
     Raises:
         LogdirError: There is no such path, or no trace.
         NotFound: There is no such run, worker or span.
     """
     if any(map(is_url, paths)):  # listing it may take long, and the page lists it anyway
-        recording = {level: name for level, name in names.items() if name is not None}
-    else:
-        file, _ = list_paths(logdirs, paths).newest(**names)
-        recording = {"run": file.run, "worker": file.worker, "span": file.span}
+        return {level: name for level, name in names.items() if name is not None}
+    file, _ = list_paths(logdirs, paths).newest(**names)
+    return {level: getattr(file, level) for level in _LEVELS}
+
+
+def _fragment(recording: Mapping[str, str]) -> str:
+    """The part of the address that chooses the recording; without it, the page opens the newest run."""
     parts = [f"p.pytorch_profiler.{level}={quote(name, safe='')}" for level, name in recording.items()]
     return f"#{'&'.join(['pytorch_profiler', *parts])}"
 

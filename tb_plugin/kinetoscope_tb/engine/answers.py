@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,6 +71,13 @@ def ask_all(*questions: Callable[[], Any]) -> list[Any]:
     if waiting is not None:
         raise waiting
     return answers
+
+
+def settled(question: Callable[[], Result]) -> Result:
+    """The answer to a question, asked until it is ready."""
+    while True:
+        with suppress(NotReady):
+            return question()
 
 
 @dataclass(frozen=True)

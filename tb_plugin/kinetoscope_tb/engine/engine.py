@@ -119,6 +119,11 @@ class Engine:
             self._logdirs += (logdir,)
             self._listed_at = float("-inf")
 
+    def adopt(self, file: TraceFile, trace: Trace) -> None:
+        """Take the finished trace in a file, which was read elsewhere, so that it isn't read again."""
+        self._processes.note(file, trace.meta.processes)
+        self._traces.adopt(file, trace)
+
     def listing(self) -> Listing | None:
         """What is under the logdirs now, or a moment ago if they are slow; None before the first listing is done."""
         with self._lock:

@@ -100,6 +100,13 @@ class TraceEntry:
         if self.is_finished and (whole := self.finished.result()) is not trace:
             self.held_bytes += whole.results.held_bytes
 
+    def count_captures(self, whole: Trace) -> None:
+        """Set how much memory the captures of the finished trace take."""
+        from ..trace.results import bytes_of  # imports Polars, which TensorBoard's start must not wait for
+
+        captures = sum(map(held_bytes, whole.captures.traces))
+        self.capture_bytes = captures + bytes_of([whole.replayed, whole.allocating_calls], apart_from=[whole.recording])
+
     def begin(self, now: float) -> None:
         """Begin to read, perhaps again."""
         self.begun_at, self.stage, self.read_bytes = now, "opening", 0
@@ -173,6 +180,16 @@ class TraceCache:
         entry = self._entries.get(_key(file), lambda: self._start(file), lambda entry: entry is not outdated)
         entry.requested_at = self._clock()
         return entry
+
+    def adopt(self, file: TraceFile, trace: Trace) -> None:
+        """Take the finished trace in a file, which was read elsewhere."""
+        entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
+        entry.places, entry.places_at = capture_places(file, trace.recording), self._clock()
+        entry.future.set_result(trace.recording)
+        entry.finished.set_result(trace)
+        entry.count_captures(trace)
+        self._entries.get(_key(file), partial(_same, entry))
+        self._make_room(entry, trace.recording)
 
     def is_at_hand(self, file: TraceFile) -> bool:
         """Whether the file's trace is in memory or in the cache on disk, so that it needn't be read."""
@@ -379,11 +396,8 @@ class TraceCache:
         return trace
 
     def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> Trace:
-        from ..trace.results import bytes_of  # imports Polars, which TensorBoard's start must not wait for
-
         whole = finished_trace(trace, file, self._cache, self._read, places)
-        captures = sum(map(held_bytes, whole.captures.traces))
-        entry.capture_bytes = captures + bytes_of([whole.replayed, whole.allocating_calls], apart_from=[trace])
+        entry.count_captures(whole)
         self._make_room(entry, trace)
         return whole
 

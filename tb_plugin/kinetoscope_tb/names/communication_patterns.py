@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from .regex import regex
 
 FILE_NAME = "communication_patterns.txt"
@@ -63,6 +61,8 @@ NO_PATTERNS = CommunicationPatterns()
 
 
 def _rules(patterns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    import polars as pl  # a listing, which imports this, doesn't wait for it
+
     column, rules = pl.Series(names, dtype=pl.String), dict[str, str]()
     for pattern in reversed(patterns):  # so that the first pattern has the last word
         rules |= dict.fromkeys(column.filter(column.str.contains(pattern)).to_list(), f"pattern {pattern}")
@@ -102,6 +102,8 @@ def _problem_of(pattern: str) -> str:
         return f"there is no pattern after `{_RANGE}`. Write one, or delete the line."
     if len(pattern) > MOST_LENGTH:
         return f"it has {len(pattern):,} characters. Shorten it to {MOST_LENGTH}, or split it."
+    import polars as pl  # as above
+
     try:
         matches_nothing = not pl.Series([""]).str.contains(pattern).item()
     except pl.exceptions.PolarsError as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,10 @@ from ..compare.step_difference import ROWS_ID, TERM
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..discovery.listing import recording_of_worker
-from ..engine.answers import Missing, NotReady, ask_all, cached_frame
+from ..engine.answers import Missing, NotReady, ask_all, cached_frame, settled
 from ..engine.cache import configured
 from ..engine.engine import Engine
-from ..errors import BadParameter, NotFound, TraceError
+from ..errors import BadParameter, KinetoscopeError, NotFound, TraceError
 from ..history.words import sentences
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_communication, has_graphs
@@ -69,6 +70,20 @@ class Site:
         logdir = Logdir(path, run)
         self._engine.add(logdir)
         return list_traces([logdir]).files[0]
+
+    def adopt(self, file: TraceFile, trace: Trace) -> None:
+        """Show the finished trace of a file that was read already."""
+        self._engine.adopt(file, trace)
+
+    def prepare(self, recording: Mapping[str, str]) -> None:
+        """Compute what the page asks about a recording first, before it asks.
+
+        Args:
+            recording: The `run`, `worker` and `span`.
+        """
+        with suppress(KinetoscopeError):  # the page says so
+            file = settled(partial(file_of, self._engine, recording))
+            settled(partial(_own_answer, self._engine, file))
 
     def has_something_to_show(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""
@@ -160,7 +175,7 @@ def _answer(engine: Engine, request: Request) -> object:
     if of not in ("recording", "run"):
         raise BadParameter(f"of={of!r} is not possible; choose one of recording, run.")
     file = file_of(engine, query)
-    own = partial(engine.about_trace, file, _recording_answer, split_gaps_of_devices)
+    own = partial(_own_answer, engine, file)
     views = [partial(engine.run_frame, EVERY_VIEW[view], file, {}) for view in OF_RUN] if of == "run" else []
     recording, *frames = ask_all(own, *views)
     answer = recording.of_file(file, file.shown)
@@ -178,9 +193,13 @@ def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str 
     if other is None:
         return None
     try:
-        return engine.about_trace(other, _recording_answer, split_gaps_of_devices).of_file(other, other.shown)
+        return _own_answer(engine, other).of_file(other, other.shown)
     except TraceError:
         return None  # the page of that recording says why
+
+
+def _own_answer(engine: Engine, file: TraceFile) -> Answer:
+    return engine.about_trace(file, _recording_answer, split_gaps_of_devices)
 
 
 def _recording_answer(trace: Trace) -> Answer:

@@ -1,15 +1,18 @@
 """The page as a widget, by the contracts of programs that show notebooks."""
 
 import gzip
+import json
 import re
 import sys
 
 import pytest
 
 import kinetoscope_tb
+from kinetoscope_tb.engine import trace_cache
 from kinetoscope_tb.errors import KinetoscopeError, NotFound
 from kinetoscope_tb.notebook.widget import PageWidget
 from support.build import TraceBuilder
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,19 @@ def test_a_message_is_answered_to_the_view_that_asked(profile, monkeypatch):
     ((head, (content,)),) = answers
     assert (head["id"], head["status"]) == ("a 1", 200)
     assert isinstance(content, bytes)
+
+
+def test_the_page_shows_the_trace_that_was_read_and_what_was_computed_of_it(profile, monkeypatch):
+    monkeypatch.setattr(trace_cache, "open_or_read_each", None)
+    widget, rows = profile.page(), profile.operators.height
+    query = f"run={profile.run}&worker=rank0&span=5"
+
+    def ask(target):
+        return json.loads(gzip.decompress(widget._answer({"target": f"/{target}&{query}"})[1]))
+
+    view = wait_for(lambda: ask("view?view=operators"), is_right=lambda answer: answer["state"] != "loading")
+    assert (view["state"], len(view["data"]["name"])) == ("ready", rows)
+    assert profile._site._engine.trace(profile._file) is profile._trace
 
 
 def test_the_timeline_begins_with_a_step(profile):

@@ -14,6 +14,7 @@ import pytest
 from tensorboard.backend.event_processing import io_wrapper
 from werkzeug.test import Client
 
+from contract.running import put
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.engine import Engine
@@ -22,7 +23,7 @@ from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Site, routes
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
@@ -63,6 +64,23 @@ def test_numbers_are_exact_and_what_is_no_number_is_null():
     answer = encode.view_answer(VIEW, pl.DataFrame(rows, schema=Exact.schema()))
     data = json.loads(json_text(answer))["data"]
     assert data == {"name": rows["name"], "count": [largest, None, -1], "busy_frac": [0.1, None, None]}
+
+
+def test_the_first_answer_is_there_before_the_page_asks(tmp_path):
+    put(tmp_path, "job/rank3.5.pt.trace.json")
+    site, place = Site([Logdir(str(tmp_path), "")], None), {"run": "job", "worker": "rank3", "span": "5"}
+    site.prepare(place)
+    client = Client(site.application("/answer"))
+    assert client.get("/answer", query_string=place).json["state"] == "ready"
+
+
+def test_what_can_not_be_prepared_is_said_to_the_page(tmp_path):
+    put(tmp_path, "job/rank3.5.pt.trace.json", text="nothing")
+    site = Site([Logdir(str(tmp_path), "")], None)
+    for span in ("5", "no such span"):
+        place = {"run": "job", "worker": "rank3", "span": span}
+        site.prepare(place)
+        assert Client(site.application("/state")).get("/state", query_string=place).json["state"] == "failed"
 
 
 def test_views_of_ranks_are_missing_where_there_is_one_rank():

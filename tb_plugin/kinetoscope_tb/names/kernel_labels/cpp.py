@@ -13,6 +13,7 @@ _CLONE = regex(r"\s*\[clone [^\]]*\]$|\.kd$")
 _RETURN_TYPE = regex(  # with parentheses, or with a `>` that compares numbers, also as Nsight Systems spells it
     r"^(?:typename )?(?:decltype\s*\([^()]*\)\s*|(?:\w+::){0,3}enable_if\b.*?>::type\s+(?=[\w:(]))"
 )
+_BRACKET = regex(r"[<>()\[\]{}]")
 _PAIRS = {">": "<", ")": "(", "]": "[", "}": "{"}
 _LITERAL = regex(r"L([a-z])(n?\d+)E")  # a number as a template argument of a mangled name
 _OPERATORS = frozenset({"operator", "operator()"})
@@ -76,11 +77,15 @@ def parse(name: str) -> CppName:
 
 def split(text: str, separator: str) -> list[str]:
     """The parts between separators that no bracket encloses."""
-    parts, begin = [], 0
-    for at, depth in enumerate(_depths(text)):
-        if not depth and at >= begin and text.startswith(separator, at):
-            parts.append(text[begin:at])
-            begin = at + len(separator)
+    parts, begin, depths = [], 0, _depths(text)
+    at = text.find(separator)
+    while at >= 0:
+        if depths[at]:
+            at = text.find(separator, at + 1)
+            continue
+        parts.append(text[begin:at])
+        begin = at + len(separator)
+        at = text.find(separator, begin)
     return [*parts, text[begin:]]
 
 
@@ -105,6 +110,8 @@ def snake_case(name: str) -> str:
 
 def _outside(text: str, letter: str) -> int:
     """Where a letter first occurs outside all brackets, or the text's length."""
+    if letter not in text:
+        return len(text)
     return next((at for at, depth in enumerate(_depths(text)) if text[at] == letter and not depth), len(text))
 
 
@@ -113,8 +120,10 @@ def _depths(text: str) -> list[int]:
 
     Within `(…)` an angle bracket without a partner compares numbers, as in `std::enable_if<((8)>(0)), void>`.
     """
-    depths, open_brackets, count = [], list[str](), Counter[str]()
-    for letter in text:
+    depths, open_brackets, count = list[int](), list[str](), Counter[str]()
+    for bracket in _BRACKET.finditer(text):
+        depths += [len(open_brackets)] * (bracket.start() - len(depths))
+        letter = bracket[0]
         partner = _PAIRS.get(letter)
         if partner == "<" and open_brackets[-1:] == ["<"]:
             count[open_brackets.pop()] -= 1
@@ -123,10 +132,10 @@ def _depths(text: str) -> list[int]:
                 count[last] -= 1
             count[partner] -= 1
         depths.append(len(open_brackets))
-        if letter in _PAIRS.values():
+        if partner is None:
             open_brackets.append(letter)
             count[letter] += 1
-    return depths
+    return depths + [len(open_brackets)] * (len(text) - len(depths))
 
 
 def _parse_mangled(name: str) -> CppName:
