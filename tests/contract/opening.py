@@ -19,7 +19,7 @@ from contract.running import Answer, server_process
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 CODE = "from kinetoscope_tb.cli import main; main()"
 
@@ -94,10 +94,22 @@ class OpenPage:
 
 @contextmanager
 def opening(
-    *arguments: str | Path, stdin: IO[bytes] | None = None, code: str = CODE, **environment: str
+    *arguments: str | Path,
+    stdin: IO[bytes] | None = None,
+    code: str = CODE,
+    program: Sequence[str | Path] = (),
+    **environment: str,
 ) -> Iterator[OpenPage]:
-    """The page of `kinetoscope open` with these arguments; its process ends with the block."""
-    command = [sys.executable, "-c", code, "open", *map(str, arguments)]
+    """The page of `kinetoscope open` with these arguments; its process ends with the block.
+
+    Args:
+        arguments: Of the command.
+        stdin: Its standard input.
+        code: What starts it in this Python.
+        program: What starts it instead.
+        environment: More variables of its environment.
+    """
+    command = [*(program or (sys.executable, "-c", code)), "open", *map(str, arguments)]
     variables = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "SSH_CONNECTION")}
     address = re.compile(r"^  (http://\S+)\n\n.*ends with", re.MULTILINE | re.DOTALL)
     options = {"stdin": stdin or subprocess.DEVNULL, "env": {**variables, **environment}}

@@ -6,7 +6,12 @@ import os
 import subprocess
 import sys
 import venv
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
+from zipfile import ZipFile
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from support.native_build import native_build
 
@@ -65,3 +70,30 @@ def environment(folder: Path, wheels: list[Path], *requirements: str, sees_ours:
         pip(programs, "install", *requirements)
     pip(programs, "install", "--no-deps", "--no-index", "--no-compile", *wheels)
     return programs
+
+
+def with_its_needs(package: str) -> dict[str, Distribution]:
+    """A distribution of the environment of the tests and all that it needs, by their names."""
+    found: dict[str, Distribution] = {}
+    pending = [package]
+    while pending:
+        name = canonicalize_name(pending.pop())
+        if name not in found:
+            found[name] = distribution(name)
+            needs = [Requirement(line) for line in found[name].requires or ()]
+            pending += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return found
+
+
+def pack(found: Distribution, folder: Path) -> None:
+    """Make a wheel of a distribution that was installed from one: for installers that must not ask a registry."""
+    (tag, *_) = [line.partition(": ")[2] for line in (found.read_text("WHEEL") or "").splitlines() if "Tag: " in line]
+    name = canonicalize_name(found.metadata["Name"]).replace("-", "_")
+    left_out = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+    paths = [path for path in found.files or () if path.parts[0] != ".." and path.suffix != ".pyc"]
+    paths = [path for path in paths if not (path.parent.suffix == ".dist-info" and path.name in left_out)]
+    info = next(path.parent for path in paths if path.parent.suffix == ".dist-info")
+    with ZipFile(folder / f"{name}-{found.version}-{tag}.whl", "w") as wheel:
+        for path in paths:
+            wheel.write(path.locate(), path.as_posix())
+        wheel.writestr(f"{info}/RECORD", "".join(f"{path.as_posix()},,\n" for path in [*paths, info / "RECORD"]))

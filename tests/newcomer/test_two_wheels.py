@@ -8,38 +8,32 @@ import subprocess
 import sys
 import tarfile
 from email import message_from_bytes
-from importlib.metadata import Distribution, distribution
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import kinetoscope_tb
-from newcomer.installing import ROOT, environment, fresh_environment, pip, show_our_packages, site_packages
+from newcomer.installing import (
+    ROOT,
+    environment,
+    fresh_environment,
+    pip,
+    show_our_packages,
+    site_packages,
+    with_its_needs,
+)
 from support.native_build import native_build
 
 if TYPE_CHECKING:
     from email.message import Message
+    from importlib.metadata import Distribution
     from pathlib import Path
 
 VIEWER, RECORDER = "kinetoscope", "kinetoscope-recorder"
 PINNED = f"{RECORDER}=={kinetoscope_tb.__version__}"
 BUILD = (sys.executable, "-m", "hatchling", "build", "--target")
-
-
-def torch_and_its_needs() -> dict[str, Distribution]:
-    """The distributions by their names."""
-    found: dict[str, Distribution] = {}
-    pending = ["torch"]
-    while pending:
-        name = canonicalize_name(pending.pop())
-        if name not in found:
-            found[name] = distribution(name)
-            needs = [Requirement(line) for line in found[name].requires or ()]
-            pending += [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
-    return found
 
 
 def link(found: Distribution, folder: Path) -> None:
@@ -53,7 +47,7 @@ def link(found: Distribution, folder: Path) -> None:
 def image(wheels, tmp_path_factory) -> Path:
     """The programs of an environment with torch, its needs, and the recorder's wheel."""
     programs = environment(tmp_path_factory.mktemp("image"), wheels[1:])
-    for found in torch_and_its_needs().values():
+    for found in with_its_needs("torch").values():
         link(found, site_packages(programs))
     return programs
 
@@ -72,13 +66,13 @@ def packages(programs: Path) -> set[str]:
 
 
 def test_an_image_has_torch_its_needs_and_the_recorder(image):
-    assert packages(image) == {*torch_and_its_needs(), RECORDER}
+    assert packages(image) == {*with_its_needs("torch"), RECORDER}
 
 
 def test_importing_the_recorder_imports_torch_and_the_standard_library(image):
     code = "import torch, sys; old = set(sys.modules); import kinetoscope; print(*set(sys.modules) - old)"
     added = {name.partition(".")[0] for name in shown(image, "python", "-c", code).split()}
-    of_torch = {path.parts[0] for found in torch_and_its_needs().values() for path in found.files or ()}
+    of_torch = {path.parts[0] for found in with_its_needs("torch").values() for path in found.files or ()}
     modules = {name.removesuffix(".py") for name in of_torch}
     assert added - sys.stdlib_module_names - modules == {"kinetoscope"}
 

@@ -44,6 +44,7 @@ NEVER_IMPORTED = {  # declared all the same
     "accelerate": "transformers' Trainer imports it",
     "ipykernel": "a process that nbclient starts",
     "ruff": "a command",
+    "uv": "a command",
     "mypy": "a command",
     "deno": "a command",
     "ziglang": "a command",

@@ -73,7 +73,7 @@ def ask_all(*questions: Callable[[], Any]) -> list[Any]:
     return answers
 
 
-def settled(question: Callable[[], Result]) -> Result:
+def wait_for_answer(question: Callable[[], Result]) -> Result:
     """The answer to a question, asked until it is ready."""
     while True:
         with suppress(NotReady):

@@ -17,7 +17,7 @@ from ..compare.step_difference import ROWS_ID, TERM
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..discovery.listing import recording_of_worker
-from ..engine.answers import Missing, NotReady, ask_all, cached_frame, settled
+from ..engine.answers import Missing, NotReady, ask_all, cached_frame, wait_for_answer
 from ..engine.cache import configured
 from ..engine.engine import Engine
 from ..errors import BadParameter, KinetoscopeError, NotFound, TraceError
@@ -82,8 +82,8 @@ class Site:
             recording: The `run`, `worker` and `span`.
         """
         with suppress(KinetoscopeError):  # the page says so
-            file = settled(partial(file_of, self._engine, recording))
-            settled(partial(_own_answer, self._engine, file))
+            file = wait_for_answer(partial(file_of, self._engine, recording))
+            wait_for_answer(partial(_own_answer, self._engine, file))
 
     def has_something_to_show(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""
