@@ -164,11 +164,10 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     by_function = culprit_pieces(facts.trace).by_function("data loading")
     host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
     share = longest / max(1, int(by_function["dur_ns"].sum()))
-    if host is None or source is None or share < _HALF:
+    if host is None or source is None or share < _HALF or is_data_loading(host):  # what the loader does isn't recorded
         return "", "", Culprit()
     words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
-    is_known = is_single and not is_data_loading(host)
-    return f", most of it in `{source}`" if is_known else "", words, Culprit(function=source)
+    return (f", most of it in `{source}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
 def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:

@@ -40,6 +40,13 @@ def test_of_two_late_ranks_either_is_bounded_by_the_other_and_both_are_named():
     assert (first["saving_ns"], second["saving_ns"]) == (5_000_000, 0)
 
 
+def test_a_rank_saves_no_more_than_it_takes_longer(monkeypatch):
+    module = "kinetoscope_tb.views.distributed.run_advice.savings_at_pace_of_others"
+    monkeypatch.setattr(module, lambda _, choices: [50_000_000] * len(choices))
+    (row,) = advice_of(run_of(simulated(Truth(late={(2, None): 5_000_000}, noise=0.0, jitter_ns=0))))
+    assert row["saving_ns"] == 5_000_000
+
+
 def test_ranks_that_are_late_in_turns_save_together_what_they_save_alone():
     late = {(rank, step): 4_000_000 for rank in (0, 1, 2, 3, 4) for step in range(rank, 20, 5)}
     first, *others = advice_of(run_of(simulated(Truth(ranks=16, steps=20, late=late, noise=0.0, jitter_ns=0))))

@@ -116,6 +116,9 @@ def _late_ranks(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks) ->
     choices = [*([name] for name in names[:MOST_NAMED]), names]
     has_devices = all(row["device"] for row in late)
     *alone, together = savings_at_pace_of_others(ranks, choices) if has_devices else [None] * len(choices)
+    longer = [max(row["late_excess_ns"], row["part_ns"]) * row["slow_steps"] / row["steps"] for row in late]
+    alone = [_at_most(saving, most) for saving, most in zip(alone, longer, strict=False)]
+    together = _at_most(together, sum(longer))
     results = [_named(row, rows, spans, ranks, saving) for row, saving in zip(late[:MOST_NAMED], alone, strict=True)]
     if len(late) > 1:
         first = results[0]
@@ -126,6 +129,14 @@ def _late_ranks(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks) ->
             )
             first["saving_ns"] = together
     return results
+
+
+def _at_most(saved_ns: int | None, longer_ns: float) -> int | None:
+    """What ranks save that are as fast as the others: no more than they take longer.
+
+    The simulation may say more, since it counts what a rank does before several collectives for each of them.
+    """
+    return None if saved_ns is None else min(saved_ns, round(longer_ns))
 
 
 def _named(
