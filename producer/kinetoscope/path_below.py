@@ -111,7 +111,8 @@ class PathBelow:
 
     def __init__(self, root: Path, *names: str) -> None:
         for name in names:
-            if name in ("", ".", "..") or "\0" in name or Path(name).name != name:
+            file_name = os.path.basename(name)  # noqa: PTH119  a Path takes ten times as long, and this runs in each poll
+            if name in ("", ".", "..") or "\0" in name or file_name != name:
                 raise LeadsOutside(f"{'/'.join(names)} leads out of {root}")
         self.root, self.names = root, names
 

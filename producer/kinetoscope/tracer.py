@@ -408,7 +408,7 @@ class Tracer:
 
     def _has_stopped_elsewhere(self, reason: str) -> bool:
         """Tell the thread that owns the profiler to stop it at the end of its step; return whether it did."""
-        self._supervisor.end_signal = self._supervisor.end_signal or reason
+        self._supervisor.end_after_step(self._supervisor.end_signal or reason)
         deadline = time.monotonic() + PATIENCE_S
         while not self._controller.has_stopped:
             if not self._counter.has_stepped or not self._owner.is_thread_alive or time.monotonic() > deadline:

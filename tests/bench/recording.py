@@ -312,6 +312,12 @@ def report_everything(training: Training, rounds: int, folder: Path) -> None:
     print(line("tracer.step() with everything on", calls, MOST_STEP_WITH_EVERYTHING_US, "µs"))
     added = [(first.cpu + first.threads - second.cpu) * 1e6 for first, second in both]
     print(line("  added by CPU time of all threads", added, MOST_STEP_WITH_EVERYTHING_US, "µs"))
+    shares = [(first.boundary + first.threads) / first.cpu for first, _ in both]
+    print(f"    tracer.step() and the Tracer's threads: {shown(shares, 100, 2)} % of a step's CPU time")
+    repeated = Repeated(training, STEP_S)
+    bare = list(pairs(rounds, *[lambda: loop(repeated, 20, nothing)] * 2))
+    noise = [abs(first.cpu / second.cpu - 1) for first, second in bare]
+    print(f"    two bare loops differ by {shown(noise, 100, 2)} % of their CPU time, which is the noise of a pair")
     print(f"    {len(both)} pairs, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     sys.stdout.flush()
 

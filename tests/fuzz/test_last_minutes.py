@@ -1,12 +1,13 @@
 """Damaged last minutes of a rank: steps and samples of valid values, or none."""
 
+import functools
+import operator
 import random
 import struct
-import zlib
 
 import pytest
 
-from kinetoscope.output.ring import last_minutes, ring_file
+from kinetoscope.output.ring import _SALT, last_minutes, ring_file
 from kinetoscope_tb.distributed.last_minutes import minutes_rows
 from support.fuzzing import case_numbers, damaged, named
 
@@ -14,8 +15,8 @@ GROUPS = 2
 
 
 def record(number, kind, values):
-    body = struct.pack("<IQqqq", kind, number, *values)
-    return struct.pack("<I", zlib.crc32(body)) + body
+    rest = (number * 16 + kind, *values)
+    return struct.pack("<qqqqq", functools.reduce(operator.xor, rest, _SALT), *rest)
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

@@ -52,11 +52,11 @@ def _minutes(rank, until_ns):
     """The steps, some samples, and a checkpoint that began a second before the end."""
     ring = Ring()
     for number, start_ns, end_ns in steps(rank, until_ns):
-        ring.add((STEP, number, start_ns, end_ns))
+        ring.add(STEP, number, start_ns, end_ns)
     for nth in range(3):
         now_ns = until_ns + 2 * nth * SECOND
-        ring.add((MEMORY, now_ns, (1 + nth * (rank == KILLED)) << 33, (3 - nth) << 30))
-        ring.add((PROCESSOR, now_ns, 3 * nth * SECOND, 400_000))
+        ring.add(MEMORY, now_ns, (1 + nth * (rank == KILLED)) << 33, (3 - nth) << 30)
+        ring.add(PROCESSOR, now_ns, 3 * nth * SECOND, 400_000)
         if nth == 1:
             ring.add_marker(until_ns - SECOND, "checkpoint")
     content = ring.content()

@@ -10,13 +10,13 @@ import signal
 import sys
 import time
 
-from kinetoscope.output.ring import SLOTS, STEP, Ring, content_of, records
+from kinetoscope.output.ring import SLOTS, Ring, content_of, records
 
 
 def write(ring):
     number = 0
     while True:
-        ring.add((STEP, number, 3 * number, 5 * number))
+        ring.add_step(("s", number, 3 * number, 5 * number, 0, None, None))
         number += 1
 
 

@@ -127,6 +127,8 @@ class Triggers:
         self._is_signalled = False
         self._previous = ProfilerAction.NONE
         self._follows_window = self._skips_window = False
+        self.idle_until = 0
+        """No action has to be asked for in the steps before this one. What needs one sets it to 0, from any thread."""
 
     @property
     def running_plan(self) -> Plan | None:
@@ -143,6 +145,7 @@ class Triggers:
     def request(self, request: Request) -> None:
         """Request a window. If one is planned or open, it counts for this request too."""
         self._requests.append(request)
+        self.idle_until = 0
 
     def signal(self) -> None:
         """Request a window from a signal handler, which may only set this flag."""
@@ -214,6 +217,7 @@ class Triggers:
         _LOG.info("Recording %d steps from step %d on: %s.", plan.request.steps, plan.first, plan.request.reason)
         self._note("plan", plan.to_json())
         self._plan = plan
+        self.idle_until = 0
 
     # The background thread
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("kinetoscope")
 
-_BATCH, _LONG_NS = 4, 100_000_000
+LOOK_EVERY, LONG_NS = 4, 100_000_000
 _LEAST_IN_A_ROW = 3
 _MOST_SIZES = 16
 _MOST_ITEMS, _MOST_DEPTH = 16, 4
@@ -46,7 +46,6 @@ class BudgetedWindows:
         budget: What recording may cost.
         recording: The recording.
         request: Requests a window.
-        add_duration: Gets the duration of each step without a profiler, too.
     """
 
     def __init__(
@@ -54,41 +53,37 @@ class BudgetedWindows:
         budget: Budget,
         recording: Recording,
         request: Callable[[Request], None],
-        add_duration: Callable[[int], object],
     ) -> None:
         counter = recording.counter
         self._chooser = WindowChooser(budget, lambda: counter.batch)
         self._trace_writer: TraceWriter = recording.trace_writer
         self._counter: ProgressCounter = counter
         self._error_log: ErrorLog = recording.error_log
-        self._request, self._add = request, add_duration
+        self._request = request
         self._chooser.is_ready = budget.bytes_per_day is None
         self._sizes: _Sizes | None = _Sizes()
         self._compilations = compilations()
         self._durations: list[int] = []
+        self.add_duration = self._durations.append
+        """Adds the duration of a step without a profiler, for the next `look`."""
         self.no_window_reason = self._chooser.no_window_reason
         """Returns why there was no window."""
 
-    def add_duration(self, dur_ns: int) -> None:
-        """Add the duration of a step without a profiler."""
-        self._add(dur_ns)
-        durations = self._durations
-        durations.append(dur_ns)
-        if len(durations) >= _BATCH or dur_ns > _LONG_NS:
-            self._add_batch()
-
     def add_profiled_duration(self, dur_ns: int) -> None:
         """Add the duration of a step with a profiler."""
-        self._add_batch()
+        self.look()
         self._chooser.add_profiled_step(dur_ns)
 
     def add_stop(self, dur_ns: int) -> None:
         """Add how long the training stood still while a window began, moved on, or ended."""
-        self._add_batch()
+        self.look()
         self._chooser.add_stop(dur_ns)
 
-    def _add_batch(self) -> None:
-        """Let the chooser see the last steps: several at once, since the training drives its code from the caches."""
+    def look(self) -> None:
+        """Let the chooser see the last steps, after `LOOK_EVERY` or a long one.
+
+        It sees several at once, since the training drives its code from the caches.
+        """
         choice, later = None, len(self._durations)
         for dur_ns in self._durations:
             later -= 1

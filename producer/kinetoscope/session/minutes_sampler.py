@@ -32,7 +32,7 @@ class MinutesSampler:
 
     def __init__(self, ring: Ring, log: EventLog, is_stepping: Callable[[], bool]) -> None:
         self._ring, self._log, self._is_stepping = ring, log, is_stepping
-        self._stats = ProcFs()
+        self._stats, self._has_machine = ProcFs(), has_proc()
         self._ticks = (0.0, 0.0)
         self._has_driver = True
 
@@ -42,7 +42,7 @@ class MinutesSampler:
         Raises:
             OSError: It can't be read.
         """
-        if has_proc():
+        if self._has_machine:
             self._sample_machine(time.time_ns())
         for event in self._log.open_ranges()[:_MOST_MARKERS]:
             self._ring.add_marker(event.start_ns, event.name)
@@ -53,20 +53,20 @@ class MinutesSampler:
         ticks = self._stats.processors()
         (used_s, resident_bytes), machine = self._stats.process(), self._stats.memory()["virtual"]
         busy, total = ticks[0] - self._ticks[0], ticks[1] - self._ticks[1]
-        self._ring.add((MEMORY, now_ns, resident_bytes, machine.total - machine.used))
+        self._ring.add(MEMORY, now_ns, resident_bytes, machine.total - machine.used)
         millionths = round(_MILLION * busy / total) if total > 0 else 0
-        self._ring.add((PROCESSOR, now_ns, round(used_s * 1e9), millionths))
+        self._ring.add(PROCESSOR, now_ns, round(used_s * 1e9), millionths)
         self._ticks = ticks
         with suppress(OSError, ValueError, IndexError):  # containers may lack them
             disks = self._stats.disks().values()
-            self._ring.add((DISK, now_ns, sum(d.read_bytes for d in disks), sum(d.write_bytes for d in disks)))
+            self._ring.add(DISK, now_ns, sum(d.read_bytes for d in disks), sum(d.write_bytes for d in disks))
             interfaces = self._stats.network_interfaces().values()
-            self._ring.add((NETWORK, now_ns, sum(i.received for i in interfaces), sum(i.sent for i in interfaces)))
+            self._ring.add(NETWORK, now_ns, sum(i.received for i in interfaces), sum(i.sent for i in interfaces))
 
     def _sample_device(self, now_ns: int) -> None:
         if (values := samplers.allocator()) is not None:
             keys = ("allocated_bytes.all.current", "reserved_bytes.all.current")
-            self._ring.add((ALLOCATOR, now_ns, *(values[1].get(key, 0) for key in keys)))
+            self._ring.add(ALLOCATOR, now_ns, *(int(values[1].get(key, 0)) for key in keys))
         if self._has_driver:
             try:
                 readings = _by_series(samplers.gpu())
@@ -75,9 +75,9 @@ class MinutesSampler:
                 return
             if "power" in readings:
                 milli = (round(1000 * readings.get(series, 0)) for series in ("power", "temperature"))
-                self._ring.add((POWER, now_ns, *milli))
+                self._ring.add(POWER, now_ns, *milli)
             if "clock" in readings:
-                self._ring.add((CLOCK, now_ns, round(readings["clock"]), int(readings.get("throttled", 0))))
+                self._ring.add(CLOCK, now_ns, round(readings["clock"]), int(readings.get("throttled", 0)))
 
 
 def _by_series(samples: Iterable[samplers.Sample]) -> dict[str, float]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from threading import get_ident
+from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from torch.autograd.profiler import record_function
@@ -16,6 +16,7 @@ from .. import process_id
 from ..errors import UsageError
 from ..profiling.profiler_ranges import plain_name
 from ..profiling.recorder import is_inside_optimizer
+from .budgeted_windows import LONG_NS, LOOK_EVERY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +30,16 @@ _LOG = logging.getLogger("kinetoscope")
 T = TypeVar("T")
 Count = int | Callable[[T], int] | None
 
-_CHORES_EVERY_NS = 200_000_000
+_CHORES_EVERY_NS = 500_000_000
 
 _CHECKED_STEPS = 3
 """How many steps are checked for a wrong place: such a call is wrong from the first step on."""
 
 
+_INSIDE_OPTIMIZER = (
+    "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level of the loop, "
+    "after optimizer.step()."
+)
 _DOUBLE = (
     "step() was called in a loop over steps(), which counts the batches itself: each batch counts as one step. "
     "Remove one of the two."
@@ -69,6 +74,7 @@ class StepLoop:
         self._counter, self._ranges = recording.counter, recording.annotations.ranges
         self._owner, self._error_log = recording.owner, recording.error_log
         self._controller, self._actions, self._supervisor = controller, controller.actions, supervisor
+        self._triggers, self._budgeted_windows = supervisor.triggers, supervisor.budgeted_windows
         self._chores, self._chores_due_ns = chores, 0
         self._checked_until = self._counter.batch + _CHECKED_STEPS
         self._batch: _Batch | None = None
@@ -97,8 +103,8 @@ class StepLoop:
                 self._end_epoch(goes_on=False)
                 return
             self._ranges.begin_step(self._counter.batch)
-            if self._supervisor.budgeted_windows is not None:
-                self._supervisor.budgeted_windows.add_batch(batch)
+            if self._budgeted_windows is not None:
+                self._budgeted_windows.add_batch(batch)
             count += 1
             self._batch = open_batch = _Batch(count_of(samples, batch), count_of(tokens, batch), is_last=count == total)
             try:
@@ -123,7 +129,7 @@ class StepLoop:
         The steps before it count as completed, but not within an open window, which doesn't have them.
         """
         self._counter.continue_at(step, skips=not self._controller.is_recording)
-        self._actions.idle_until = 0
+        self._triggers.idle_until = 0
 
     def end_step(self, samples: int | None, tokens: int | None, *, is_last: bool = False) -> None:
         """End a step, and an epoch if it is the last one; see `Tracer.step`.
@@ -133,10 +139,7 @@ class StepLoop:
         """
         counter, controller, supervisor = self._counter, self._controller, self._supervisor
         if counter.batch < self._checked_until and is_inside_optimizer():
-            raise UsageError(
-                "step() was called by a hook of an optimizer, in the middle of its step; call it at the top level "
-                "of the loop, after optimizer.step()."
-            )
+            raise UsageError(_INSIDE_OPTIMIZER)
         if self._owner.ids != (process_id.pid, get_ident()):
             self._owner.check("count steps")
         if self._batch is not None:
@@ -145,16 +148,22 @@ class StepLoop:
         if is_last or not was_idle:
             self._ranges.end_step()
         dur_ns = counter.end_batch(samples, tokens)
-        start_ns, now_ns = supervisor.step_start_ns, time.time_ns()
+        start_ns, now_ns = supervisor.step_start_ns, time_ns()
         supervisor.step_start_ns = now_ns
         step = ("s", counter.batch - 1, start_ns, now_ns, dur_ns, samples, tokens)
         for take in supervisor.step_consumers:
             take(step)
-        (supervisor.add_duration if was_idle else supervisor.add_profiled_duration)(now_ns - start_ns)
+        if was_idle:
+            for add in supervisor.duration_consumers:
+                add(now_ns - start_ns)
+            windows = self._budgeted_windows
+            if windows is not None and (not counter.batch % LOOK_EVERY or now_ns - start_ns > LONG_NS):
+                windows.look()
+        else:
+            supervisor.add_profiled_duration(now_ns - start_ns)
         if counter.last_ns >= self._chores_due_ns:
             self._do_chores()
-        is_idle = was_idle and not is_last and counter.batch < self._actions.idle_until
-        if is_idle and supervisor.end_signal is None and supervisor.triggers.is_quiet:
+        if was_idle and not is_last and counter.batch < self._triggers.idle_until:
             return  # as in most steps of a training
         controller.move(closes=is_last and counter.end_epoch() and self._actions.is_per_epoch)
         if is_last or not was_idle or not controller.is_idle:  # mostly, nothing changes
@@ -195,7 +204,7 @@ class StepLoop:
             self._ranges.resume()
 
     def _do_chores(self) -> None:
-        self._chores_due_ns = time.monotonic_ns() + _CHORES_EVERY_NS
+        self._chores_due_ns = monotonic_ns() + _CHORES_EVERY_NS
         with self._error_log.catch("Periodic work of the recording failed"):
             for chore in self._chores:
                 chore()

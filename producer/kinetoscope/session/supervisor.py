@@ -99,18 +99,19 @@ class Supervisor:
         self._background: BackgroundTasks | None = None
         self.step_start_ns = 0
         """When the current step began, in Unix time."""
-        self.add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
-        """Adds the duration of a step without a profiler; preferably implemented in C."""
+        add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
+        self.duration_consumers: list[Callable[[int], object]] = [add_duration]
+        """The functions that get the duration of each step without a profiler; preferably implemented in C."""
         self._recording = recording
         self.budgeted_windows: BudgetedWindows | None = None
         """Requests windows within a budget; None without one."""
         self.step_consumers: list[Callable[[Step], None]] = []
         """The functions that get each complete step; preferably implemented in C, for less overhead."""
         if self._has_journal:
-            self.step_consumers += [self._journal.take, self._ring.add]
+            self.step_consumers += [self._journal.take, self._ring.add_step]
             recording.trace_writer.share(self._ring.descriptor)
         self.end_signal: str | None = None
-        """The signal after which nothing more is recorded; the program decides when it ends."""
+        """The signal after which nothing more is recorded, or why; `end_after_step` sets it."""
 
     def report_hangs(self, after_s: float | None) -> None:
         """Report where this rank is while a step lasts longer, in seconds; None for never. See `HangDetector`.
@@ -128,8 +129,8 @@ class Supervisor:
         """
         if not self._accepts_requests:
             raise UsageError("budget=…: a Tracer that chooses its windows needs requests=True.")
-        self.budgeted_windows = BudgetedWindows(budget, self._recording, self.triggers.request, self.add_duration)
-        self.add_duration = self.budgeted_windows.add_duration
+        self.budgeted_windows = BudgetedWindows(budget, self._recording, self.triggers.request)
+        self.duration_consumers.append(self.budgeted_windows.add_duration)
 
     def _usual_ns(self) -> int | None:
         return self.triggers.pace.typical_ns
@@ -149,7 +150,7 @@ class Supervisor:
         with self._error_log.catch("The recording isn't supervised"):
             tasks = []
             if self._has_journal:
-                tasks.append(Task("Writing the journal", self._journal.write, 0.0))
+                tasks.append(Task("Writing the journal", self._journal.write, 1.0))
                 tasks.append(Task("Sampling the machine", self._sampler.sample, _SAMPLE_S))
                 if self._hang_detector.is_on:
                     tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))
@@ -160,12 +161,12 @@ class Supervisor:
             if self.budgeted_windows is not None:
                 tasks.append(Task("Reading earlier attempts", self.budgeted_windows.read_earlier_attempts, 1.0))
             if self._memory.is_on:
-                tasks.append(Task("Recording the history of allocations", self._memory.poll, 0.0))
+                tasks.append(Task("Recording the history of allocations", self._memory.poll, 0.2))
             if self._guards_signals:
-                self._guard = SignalGuard(save, self._set_end_signal)
+                self._guard = SignalGuard(save, self.end_after_step)
                 self._guard.begin()
                 self._stuck_signals.begin()
-                tasks.append(Task("Looking for stuck signals", self._stuck_signals.check, 0.0))
+                tasks.append(Task("Looking for stuck signals", self._stuck_signals.check, 1.0))
             if tasks:
                 self._background = BackgroundTasks(tasks)
                 self._background.begin()
@@ -196,6 +197,8 @@ class Supervisor:
 
     def release(self) -> None:
         """Give back what its threads and the writer process used, once both have ended."""
+        if self._has_journal:
+            self.step_consumers.remove(self._ring.add_step)
         self._ring.close()
 
     def _save_ring(self) -> None:
@@ -217,8 +220,16 @@ class Supervisor:
         """Defer signals until the end of the block."""
         return nullcontext() if self._guard is None else self._guard.hold()
 
-    def _set_end_signal(self, reason: str) -> None:
+    def end_after_step(self, reason: str) -> None:
+        """Record nothing more after the current step; any thread, and a signal handler, may call this."""
         self.end_signal = reason
+        self.triggers.idle_until = 0
+
+    def idle_until(self, step: int) -> None:
+        """Ask for no action of the steps before this one, unless something is requested, now or meanwhile."""
+        self.triggers.idle_until = step
+        if self.end_signal is not None or not self.triggers.is_quiet:
+            self.triggers.idle_until = 0
 
     @property
     def signal_ns(self) -> int | None:

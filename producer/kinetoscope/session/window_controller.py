@@ -60,8 +60,6 @@ class StepActions:
         self._counter, self._selection = recording.counter, recording.trace_writer.selection
         self._supervisor = supervisor
         self._is_pure = is_pure(schedule) and not limit.is_set
-        self.idle_until = 0
-        """By the schedule alone, there is nothing to do in the steps before this one; 0 if each has to be asked for."""
         self.is_per_epoch = is_per_epoch(schedule)
         """Whether the schedule restarts in each epoch, with which a window then ends at the latest."""
 
@@ -92,7 +90,8 @@ class StepActions:
             raise ScheduleError(f"The schedule returned {action!r} for step {step}; it must return a ProfilerAction.")
         if self._limit.is_set:
             action = self._limit.limited_action(action)
-        self.idle_until = counter.batch + self._idle_steps(self._schedule, step) if self._is_pure else 0
+        if self._is_pure:
+            self._supervisor.idle_until(counter.batch + self._idle_steps(self._schedule, step))
         return self._supervisor.action(counter.batch, action)
 
     def _idle_steps(self, schedule: Schedule, step: int) -> int:

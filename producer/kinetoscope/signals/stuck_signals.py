@@ -3,7 +3,8 @@
 Python runs handlers on the main thread only, between two bytecode instructions. A collective that waits for a rank that
 is gone, in gloo as in NCCL, prevents that (torch 2.13): the process survives SIGTERM until its launcher sends SIGKILL.
 The recording can't be saved then, since only that thread may touch it. But it can be reported while there is time: the
-interpreter still writes the signal's number to a file descriptor, which another thread reads.
+interpreter still writes the signal's number to a file descriptor, which another thread reads: one that waits for
+nothing else, so that it knows when a signal came, and costs nothing until then.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ PATIENCE_S = 2.0
 """After how long a signal is reported as stuck; launchers wait for half a minute."""
 
 _READ_BYTES = 1 << 12
+_PAUSE_S = 0.2
+"""Between two reads: a program may have a timer that raises a signal a thousand times a second."""
 
 
 class StuckSignals:
@@ -43,14 +46,14 @@ class StuckSignals:
         self.first_ns: int | None = None
         """When the first signal came, in Unix time, to a fifth of a second; None if none did."""
         self._pipe: tuple[int, int] | None = None
+        """To read, by the thread, which closes it; and to write."""
 
     def begin(self) -> None:
         """Start listening, unless this isn't the main thread, or something else listens, such as an event loop."""
         if threading.current_thread() is not threading.main_thread() or os.name != "posix":
             return
         self._pipe = os.pipe()
-        for descriptor in self._pipe:
-            os.set_blocking(descriptor, False)
+        os.set_blocking(self._pipe[1], False)
         other = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         if other != -1:
             signal.set_wakeup_fd(other)
@@ -58,24 +61,38 @@ class StuckSignals:
             return
         _forks.listener = self
         _forks.register()
+        threading.Thread(target=self._listen, args=self._pipe[:1], name="kinetoscope-signals", daemon=True).start()
 
     def end(self) -> None:
         """Stop listening."""
         if self._pipe is not None:
             with suppress(ValueError):  # not on the main thread: it stays installed, but isn't polled
                 self._restore()
-                self._close()
+                os.close(self._pipe[1])  # which ends the thread
+                self._pipe = None
+
+    def end_in_child(self) -> None:
+        """Stop listening in a forked process, which has no such thread."""
+        if self._pipe is not None:
+            self._restore()
+            self._close()
+
+    def _listen(self, reading: int) -> None:
+        """Note when each signal came first; the target of the thread."""
+        while numbers := os.read(reading, _READ_BYTES):
+            self._add(numbers)
+            time.sleep(_PAUSE_S)
+        os.close(reading)
+
+    def _add(self, numbers: bytes) -> None:
+        for number in numbers:
+            if number in self._names:
+                self.first_ns = self.first_ns or time.time_ns()
+                self._arrivals.setdefault(number, self._clock())
 
     def check(self) -> None:
         """Report signals that are pending for too long."""
-        if self._pipe is None:
-            return
-        with suppress(BlockingIOError):
-            for number in os.read(self._pipe[0], _READ_BYTES):
-                if number in self._names:
-                    self.first_ns = self.first_ns or time.time_ns()
-                    self._arrivals.setdefault(number, self._clock())
-        for number, since in self._arrivals.items():
+        for number, since in list(self._arrivals.items()):
             if number not in self._reported and self._clock() - since >= PATIENCE_S:
                 self._reported.add(number)
                 self._report(self._names[number].lower())
@@ -108,7 +125,7 @@ class _Forks:
     def _in_child(self) -> None:
         listener = self.listener
         if listener is not None:
-            listener.end()
+            listener.end_in_child()
 
 
 _forks = _Forks()

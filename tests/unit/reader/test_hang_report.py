@@ -151,7 +151,7 @@ def test_a_thousand_ranks_keep_few_steps_each_with_the_slowest_around_each_time(
     ring = Ring()
     for number in range(16_000):
         dur_ns = 900 if number == 7_001 else 10 + number % 3
-        ring.add((STEP, number, 1000 * number, 1000 * number + dur_ns))
+        ring.add(STEP, number, 1000 * number, 1000 * number + dur_ns)
     replace_file(ring_file(tmp_path, 0), ring.content())
     ring.close()
     journal = tmp_path / ".work" / "rank0.jsonl"

@@ -39,7 +39,7 @@ def saved(run, content):
 
 def test_steps_and_samples_are_read_in_their_order(ring, tmp_path):
     for number in range(3):
-        ring.add(("s", number, 10 * number, 10 * number + 9, 9, None, None))
+        ring.add_step(("s", number, 10 * number, 10 * number + 9, 9, None, None))
     MinutesSampler(ring, EventLog(), lambda: False).sample()
     content = ring.content()
     assert content == content_of(ring.descriptor)
@@ -55,7 +55,7 @@ def test_steps_and_samples_are_read_in_their_order(ring, tmp_path):
 
 def test_the_newest_records_replace_the_oldest(ring, tmp_path):
     for number in range(SLOTS + 5):
-        ring.add((STEP, number, 0, 0))
+        ring.add(STEP, number, 0, 0)
     assert len(ring.content()) == BYTES <= 1 << 20
     numbers = [step[0] for step in saved(tmp_path, ring.content()).steps]
     assert numbers == list(range(5, SLOTS + 5))
@@ -63,7 +63,7 @@ def test_the_newest_records_replace_the_oldest(ring, tmp_path):
 
 def test_a_record_that_is_torn_or_was_never_written_is_skipped(ring, tmp_path):
     for number in range(4):
-        ring.add((STEP, number, 0, 0))
+        ring.add(STEP, number, 0, 0)
     content = bytearray(ring.content() + bytes(80))
     content[40 + 30] ^= 1
     assert [step[0] for step in saved(tmp_path, content[:-7]).steps] == [0, 2, 3]
@@ -72,7 +72,7 @@ def test_a_record_that_is_torn_or_was_never_written_is_skipped(ring, tmp_path):
 
 
 def test_names_of_markers_take_as_many_records_as_they_need(ring, tmp_path):
-    ring.add((MEMORY, 9, 2, 3))
+    ring.add(MEMORY, 9, 2, 3)
     for name in ("load", "save_checkpoint_é", "x" * 60, ""):
         ring.add_marker(5, name)
     names = [name for _, _, name in saved(tmp_path, ring.content()).markers]
@@ -83,9 +83,9 @@ def test_names_of_markers_take_as_many_records_as_they_need(ring, tmp_path):
 
 
 def test_values_that_no_recorder_writes_are_left_out(ring, tmp_path):
-    ring.add((STEP, -1, 0, 0))
-    ring.add((MEMORY, 1, 2, 3))
-    ring.add((PROCESSOR, 1, -2, 3))
+    ring.add(STEP, -1, 0, 0)
+    ring.add(MEMORY, 1, 2, 3)
+    ring.add(PROCESSOR, 1, -2, 3)
     assert saved(tmp_path, ring.content()) == LastMinutes(memory=((1, 2, 3),))
     assert saved(tmp_path, bytes(BYTES + 1)) is None
     assert last_minutes(tmp_path, 4) is None

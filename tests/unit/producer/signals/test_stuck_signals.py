@@ -3,10 +3,12 @@
 import os
 import signal
 import sys
+import threading
 
 import pytest
 
 from kinetoscope.signals.stuck_signals import PATIENCE_S, StuckSignals
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -28,7 +30,7 @@ def test_a_signal_without_effect_is_reported_once(listening):
     signals.check()
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGTERM)
-    signals.check()
+    wait_for(lambda: signals.first_ns)
     now[0] = PATIENCE_S / 2
     signals.check()
     assert reports == []
@@ -48,6 +50,16 @@ def test_a_forked_process_has_signals_of_its_own(listening):
     now[0] = PATIENCE_S
     signals.check()
     assert reports == []
+
+
+def test_its_thread_and_its_pipe_end_with_it(listening):
+    signals, _, _ = listening
+    descriptors = signals._pipe
+    signals.end()
+    wait_for(lambda: not any(thread.name == "kinetoscope-signals" for thread in threading.enumerate()))
+    for descriptor in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
 
 
 def test_who_listened_before_goes_on_to(listening):
