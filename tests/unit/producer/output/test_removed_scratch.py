@@ -45,7 +45,12 @@ def step(tracer):
 def remove(folder):
     """Remove a folder that others write into."""
     gone = folder.rename(folder.parent.parent / "gone")
-    shutil.rmtree(gone)
+
+    def is_gone():
+        shutil.rmtree(gone, ignore_errors=True)  # the writer process removes what it has written, too
+        return not gone.exists()
+
+    wait_for(is_gone)
 
 
 @pytest.mark.parametrize("removed", ["root", "queue"])
