@@ -15,10 +15,10 @@ from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from support.build import TraceBuilder
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 WINDOWS = st.builds(Window, st.none() | st.integers(-5, 90), st.none() | st.integers(-5, 90))
 CHOSEN = st.sets(st.sampled_from(EXTRAS))
 

@@ -13,11 +13,11 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import FRAMES
 from kinetoscope_tb.timeline.core.pyramid import Pyramid, Rows, batch_bytes
 from support.build import TraceBuilder
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
 from support.strategies import builders
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 KINDS = st.sampled_from(["op", "annotation", "python", "kernel", "launch"])
 SLICES = st.lists(st.tuples(KINDS, st.integers(0, 60), st.integers(0, 30), st.integers(1, 3)), max_size=40)
 

@@ -19,10 +19,10 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.counters.counters import Counter as Curve
 from kinetoscope_tb.timeline.counters.counters import counters
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 RANK = ["python", "annotations", "projected", "calls", "other", "waits", "work"]
 WITH_SPANS = ("name", "category")  # groups that have spans of annotations on streams
 LAYER = {"waits": 1, "work": 2}

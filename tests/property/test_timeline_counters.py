@@ -12,9 +12,9 @@ from kinetoscope_tb.measures.recording.contents import has_kernels
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.counters.counters import Counter, counters
 from kinetoscope_tb.views import VIEWS
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 
 
 @st.composite

@@ -13,11 +13,11 @@ from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.search.search import parsed, search
 from kinetoscope_tb.views import VIEWS
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
 from support.strategies import builders
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 UNCOUNTED = {
     "steps",
     "gpus",
@@ -30,7 +30,7 @@ UNCOUNTED = {
 UNCOUNTED |= {"critical_path", "critical_path_culprits", "critical_path_names", "critical_path_segments"}
 COUNTS = dict.fromkeys({view.id for view in VIEWS.values() if view.slices} - UNCOUNTED, "calls")
 COUNTS |= {"launch_durations": "launching_calls", "graphs": None, "memory_events": None, "memory_by_operator": None}
-ROWS = 25  # of each view that are looked at
+ROWS = 10  # of each view that are looked at
 
 
 def slices_of(trace, made, **find):

@@ -11,10 +11,10 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.links import launched, open_at
 from support.build import TraceBuilder
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
 
-TRACES = sorted(path for kind in ("runs", "single") for path in (FOLDER / kind).rglob("*.json*"))
+TRACES = of_each_program("runs", "single")
 
 
 def around(frame, row):

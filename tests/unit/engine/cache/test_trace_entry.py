@@ -21,6 +21,7 @@ from support.real_traces import FOLDER
 
 SOURCE = {"path": "/logdir/a.json", "stamp": [1, 2], "version": "v"}
 REAL = sorted(p for p in FOLDER.rglob("*.json*") if p.is_file() and p.stat().st_size > 0)
+SMALL = 100_000  # bytes: a third of the real traces, which have all views that any of them has
 
 
 def a_trace():
@@ -148,11 +149,11 @@ def test_what_is_the_same_a_million_times_comes_back():
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_every_real_trace_comes_back_and_every_view_says_the_same(traces, path):
+def test_every_real_trace_comes_back_and_views_of_small_ones_say_the_same(traces, path):
     trace = read(path)
     again = reopened(trace)
     assert_same(again, trace)
-    for view in VIEWS.values():
+    for view in VIEWS.values() if path.stat().st_size < SMALL else ():
         if not view.is_missing(trace):
             assert view.run(again).equals(view.run(trace), null_equal=True), view.id
 
