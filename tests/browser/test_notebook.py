@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from kinetoscope_tb.api import Profile
 
 ADDRESS = "http://notebook.test/lab/tree/my.ipynb?x=1"
+CODE_COLORS = """() => {
+  const { color, backgroundColor } = getComputedStyle(document.querySelector(".kinetoscope code"));
+  return [color, backgroundColor];
+}"""
 MARKUP = "<img src=x onerror=alert(1)>"  # an operator of the training
 
 
@@ -53,13 +57,17 @@ def notebook(page: Page) -> Iterator[Callable[..., Page]]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_outputs_are_readable_in_both_themes(notebook, profile: Profile, page: Page, theme, artifacts):
-    page.emulate_media(color_scheme=theme)
     notebook(profile, profile.operators, profile.kernels, profile.advice)
+    page.add_style_tag(content=f":root {{ color-scheme: {theme} }} code {{ color: red; background: red }}")
     page.screenshot(path=artifacts / f"notebook_{theme}.png", full_page=True)
     expect(page.get_by_text(MARKUP).first).to_be_visible()
     assert page.locator("main img").count() == 0
     colors = page.locator(".kinetoscope").first.evaluate("(card) => getComputedStyle(card).backgroundColor")
     assert colors == {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}[theme]
+    assert page.evaluate(CODE_COLORS) == [
+        ["rgb(31, 35, 40)", "rgb(230, 237, 243)"][theme == "dark"],
+        "rgba(0, 0, 0, 0)",
+    ]
     report = Axe().run(page)
     assert report.violations_count == 0, report.generate_report()
 

@@ -7,15 +7,14 @@ import re
 
 _CODE = re.compile(r"`([^`]+)`")
 
-# Colors of text and background together: a notebook's own theme need not follow the system's. The class is written
-# three times, since JupyterLab has rules for tables with as many.
+# Colors of text and background together, by the color scheme of the notebook's page, which need not be the system's.
+# The class is written three times, since JupyterLab has rules for tables with as many.
 _STYLE = """
-.card { --text: #1f2328; --dim: #59636e; --line: #d1d9e0; --bar: #0969da; --back: #ffffff; }
-@media (prefers-color-scheme: dark) {
-  .card { --text: #e6edf3; --dim: #9198a1; --line: #3d444d; --bar: #4493f8; --back: #0d1117; }
-}
+.card { --text: light-dark(#1f2328, #e6edf3); --dim: light-dark(#59636e, #9198a1); --line: light-dark(#d1d9e0, #3d444d);
+  --bar: light-dark(#0969da, #4493f8); --back: light-dark(#ffffff, #0d1117); }
 .card { color: var(--text); background: var(--back); font: 13px/1.5 system-ui, sans-serif;
   padding: 12px; overflow-x: auto; max-width: 100%; }
+.card code { color: inherit; background: none; }
 .card p { margin: 0 0 4px; max-width: 80ch; }
 .card .dim { color: var(--dim); }
 .card .more { margin-left: 2ch; }

@@ -1,14 +1,14 @@
 // The page in a frame of a notebook's output. What the page asks goes to the kernel as messages of this widget.
 
-const DARK_BELOW = 384; // of red, green and blue together
+const LIGHT_FROM = 384; // of red, green and blue together
 
-/** Whether what lies behind an element is dark; a notebook's theme need not be the system's. */
+/** Whether text around an element is light on dark; a notebook's theme need not be the system's. */
 function isDark(element) {
-  for (let node = element; node; node = node.parentElement ?? node.getRootNode().host) {
-    const [red, green, blue, opacity = 1] = (getComputedStyle(node).backgroundColor.match(/[\d.]+/g) ?? []).map(Number);
-    if (opacity > 0 && blue !== undefined) return red + green + blue < DARK_BELOW;
-  }
-  return matchMedia("(prefers-color-scheme: dark)").matches;
+  const context = new OffscreenCanvas(1, 1).getContext("2d"); // knows every notation of a color
+  context.fillStyle = getComputedStyle(element).color;
+  context.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+  return red + green + blue >= LIGHT_FROM;
 }
 
 async function unpack(headers, bytes) {

@@ -68,7 +68,7 @@ def test_a_recording_shows_its_first_screen(profile):
     shown = " ".join("".join(Tags(bundle["text/html"]).texts).split())
     words = re.findall(r"[\w:]+", re.sub(r"[█…]", " ", profile.summary().replace("`", "")))
     assert [word for word in words if word not in shown] == []
-    assert "prefers-color-scheme: dark" in bundle["text/html"]
+    assert "light-dark(" in bundle["text/html"]
 
 
 @pytest.mark.parametrize("name", EVERY_VIEW)
