@@ -25,6 +25,7 @@ _PAGEABLE = re.compile(r"Page?able")
 _NEARLY_ALL = 0.9  # of their time
 _MOSTLY = 0.5
 _MANY = 50  # per step
+_REPEATED, _LARGE_BYTES = 4, 1 << 20  # so many large copies of one size per step may be of the same data
 _SMALL_NS = 25_000  # a copy that takes less time than the host takes to launch it
 
 
@@ -54,7 +55,7 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
         f"Exposed copies {_direction(of)} take {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
         f"{amount}{kind if is_pageable else ''}.{_who(facts, of)}",
-        _remedy(of, is_pageable=is_pageable),
+        _remedy(facts, of, is_pageable=is_pageable),
         None,
         "high",
         "copies",
@@ -144,7 +145,8 @@ def _copies(facts: Facts, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
 
 def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
     """The copies among these in the steps that count, with the number of each as `row`."""
-    rows = facts.trace.device_events.select("name", "dur_ns", "bytes", "launch", "step").with_row_index("row")
+    columns = ("name", "device", "stream", "dur_ns", "bytes", "launch", "step")
+    rows = facts.trace.device_events.select(columns).with_row_index("row")
     return rows.filter(pl.Series(which) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
 
 
@@ -191,16 +193,32 @@ def _direction(of: pl.DataFrame) -> str:
     return "between host and device" if share > 1 - _NEARLY_ALL else "from the host to the device"
 
 
-def _remedy(of: pl.DataFrame, *, is_pageable: bool) -> str:
+def _remedy(facts: Facts, of: pl.DataFrame, *, is_pageable: bool) -> str:
     """What to do about copies between host and device."""
+    alike = of.filter(pl.col("bytes") >= _LARGE_BYTES).group_by("bytes").len()
+    often = bool((alike["len"] >= _REPEATED * facts.count).any())
+    again = " What is the same each time belongs on the device once (`register_buffer`)." if often else ""
     if _to_host_share(of) > _NEARLY_ALL:
         return (
             "Copy less to the host, and less often: reduce or sample on the device first. Copy with "
             "`non_blocking=True` into pinned memory, and read it a step later."
         )
     if is_pageable:
-        return "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
-    return "Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device."
+        pin = "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
+        return f"{pin}{again}"
+    if _has_own_stream(facts, of):
+        return (
+            "The copies have a stream of their own, but wait there: look at the event that each waits for "
+            f"(`wait_stream`, `wait_event`), and copy the next batch while this one computes.{again}"
+        )
+    return f"Copy one batch ahead on a stream of its own, or copy less: convert and augment on the device.{again}"
+
+
+def _has_own_stream(facts: Facts, of: pl.DataFrame) -> bool:
+    """Whether copies run on streams that run no kernel, nearly all of their time."""
+    place = ["device", "stream"]
+    own = of.join(facts.kernels.select(place).unique(), place, "anti")
+    return bool(own["dur_ns"].sum() >= _NEARLY_ALL * of["dur_ns"].sum())
 
 
 def _who(facts: Facts, of: pl.DataFrame) -> str:

@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 
 from ..arrays.gather import map_categories
-from ..arrays.intervals import capped_integrals, length_within
+from ..arrays.intervals import Ints, capped_integrals, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.kernel_labels import kernel_label
 from .facts import Facts
-from .model import Advice, Cleared, Unknown
+from .model import Advice, Candidate, Cleared, Culprit, Unknown
 
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
 _LEAST_KNOWN = 0.8  # of the kernel time
@@ -110,6 +111,9 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
+        if (own := _of_one_kernel(facts, lengths)) is not None:
+            yield own
+            return
         width = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
         lost = facts.percent(facts.mean(lengths))
         yield Cleared("SM efficiency", f"{lost} lost since running kernels fill {width}")
@@ -124,6 +128,50 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         facts.mean(lengths),
         "low",
         "gpus",
+    )
+
+
+def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
+    """The kernel whose blocks leave most of a device without work, where others fill it.
+
+    Args:
+        facts: The facts.
+        unfilled: The time per step that the devices lose since all kernels together don't fill them.
+    """
+    kernels = facts.kernels.select("name", "dur_ns", fill=pl.col("blocks_per_sm").clip(0, 1))
+    kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost=pl.col("dur_ns") * (1 - pl.col("fill")))
+    sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost").sum(), pl.len())
+    sums = sums.sort("lost", pl.col("name").cast(pl.String), descending=[True, False])
+    name, spent, lost, calls = sums.row(0)
+    if lost < _UNFILLED * spent:
+        return None
+    own = kernels.filter(pl.col("name") == name)
+    lengths = np.zeros(facts.length.size)
+    np.add.at(lengths, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost"].to_numpy())
+    lengths = np.minimum(lengths.astype(np.int64), unfilled)
+    if not facts.is_worth(lengths, 0.1):
+        return None
+    label = kernel_label(str(name))
+    return Advice(
+        "small_kernels",
+        f"`{label}` fills only {text.percent(1 - lost / spent)} of {facts.device}, which costs "
+        f"{facts.of_steps(lengths, 0.1)}.",
+        f"It runs for {text.time(spent / facts.count)} {facts.per}, in {text.times(calls / facts.count, 'call')}, with "
+        f"{text.digits(float(own['fill'].mean()))} blocks per multiprocessor: on most of them none of it runs"  # type: ignore[arg-type]
+        f"{facts.recurs(lengths, 0.1)}.",
+        "Give it more blocks: split its work over batch, heads, sequence or channels, or larger batches; or run it "
+        "beside other work on a second stream.",
+        None,
+        "low",
+        "kernels",
+        "",
+        facts.mean(lengths),
+        Candidate(
+            "what this kernel would take less if it filled the device",
+            rows=own["row"].to_numpy(),
+            less=1 - own["fill"].to_numpy(),
+        ),
+        Culprit(kernel=str(name)),
     )
 
 

@@ -47,6 +47,10 @@ _NO_WAIT = (
     "Don't read results on the host within the step: keep losses and metrics on the device and read them every "
     "hundredth step, copy with `non_blocking=True`."
 )
+_READ_LATER = (
+    "Don't wait for results on the host within the step: copy them with `non_blocking=True`, and read them a step "
+    "later."
+)
 _BARRIERS = frozenset(("cudaDeviceSynchronize", "hipDeviceSynchronize"))
 _NO_BARRIER = (
     "Don't wait for the device within the step: measure times by events (`torch.cuda.Event(enable_timing=True)`), or "
@@ -189,7 +193,11 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         f"{facts.of_steps(lengths)}.",
         f"The host waited in {named}; only then did it launch what came next: {facts.part_of(lengths)} of idle time"
         f"{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
-        _NO_WAIT_OF_SERVERS if facts.server and facts.has_iterations else _NO_WAIT,
+        _NO_WAIT_OF_SERVERS
+        if facts.server and facts.has_iterations
+        else _NO_WAIT
+        if facts.is_training
+        else _READ_LATER,
         None,
         "high",
         "gaps",
@@ -281,11 +289,12 @@ def _no_waits(facts: Facts) -> Remedy | None:
     named = text.listed([_described_blocker(facts, *wait) for wait in waits])
     it = "them" if facts.waits == "wait" else "it"
     is_barrier = facts.trace.launches["name"][waits[0][-1]] in _BARRIERS
-    remedy = _NO_BARRIER if is_barrier else _NO_WAIT
+    remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER
     return Remedy(
+        "synchronization",
         Candidate("the host's waits for the device", waits=True),
         f"Before, the host waited for {facts.device} in {named}, which empties the queue: without any wait for {it} "
-        "the host would run ahead, which saves {saved}.",
+        "the host would run ahead, which would save {saved}.",
         f"Or let it run ahead: {remedy[0].lower()}{remedy[1:]}",
     )
 
@@ -518,31 +527,46 @@ def unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
     return optimizer_class(str(host["name"][most])), ran
 
 
+def kernels_of_optimizer(facts: Facts) -> NDArray[np.integer]:
+    """The kernels (rows of device_events) that an optimizer launches for one parameter after the other."""
+    unfused = unfused_optimizer(facts)
+    if unfused is None:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(gather(unfused[1], facts.trace.recorded_op.to_numpy(), missing=False))
+
+
 def optimizer(facts: Facts) -> Iterator[Advice]:
     """The optimizer updates each parameter by itself."""
     unfused = unfused_optimizer(facts)
-    calls = facts.late.optimizer if facts.has_device else facts.calling_in_optimizer + facts.rest_in_optimizer
-    if unfused is None or not facts.is_worth(calls):
+    if unfused is None:
         return
-    inside = np.asarray(length_within(facts.optimizer_spans, facts.windows.start, facts.windows.end))
-    lengths = calls if facts.has_device else inside
-    name, ran = unfused
-    what = "device idle time" if facts.has_device else "host time"
-    launched = int(gather(ran, facts.trace.recorded_op.to_numpy(), missing=False).sum())
-    rows = f" and {text.often(launched / facts.count)} kernels" if launched else ""
+    windows, (name, ran), kernels = (facts.windows.start, facts.windows.end), unfused, kernels_of_optimizer(facts)
+    candidate = facts.host_candidate("the optimizer's step", facts.optimizer_spans)
+    if facts.has_device:
+        running = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
+        calls = lengths = facts.late.optimizer + running
+        what = f"device idle time, and {text.time(facts.mean(running))} of kernels"
+        candidate = replace(candidate, rows=kernels)
+    else:
+        calls = facts.calling_in_optimizer + facts.rest_in_optimizer
+        lengths, what = np.asarray(length_within(facts.optimizer_spans, *windows)), "host time"
+    if not facts.is_worth(calls):
+        return
     saving = facts.mean(lengths)
+    own_ns = facts.mean(facts.late.optimizer) if facts.has_device else saving
+    rows = f" and {text.often(kernels.size / facts.count)} kernels" if kernels.size else ""
     yield Advice(
         "optimizer",
         f"{name} updates one parameter after the other, which costs {facts.of_steps(lengths)}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
-        f"fused: {text.time(saving)} of {what}{facts.recurs(lengths)}.",
+        f"fused: {text.time(own_ns)} of {what}{facts.recurs(lengths)}.",
         f"Let one kernel update many parameters: {grouped_update(name, has_device=facts.has_device)}.",
         None,
         "medium",
         "operators",
         "",
         saving,
-        facts.host_candidate("the optimizer's step", facts.optimizer_spans),
+        candidate,
     )
 
 

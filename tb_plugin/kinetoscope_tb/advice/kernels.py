@@ -21,7 +21,7 @@ from ..measures.recording.contents import has_modules
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from .facts import Facts
-from .host import is_launch_bound
+from .host import is_launch_bound, kernels_of_optimizer
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_growth import KernelGrowth
 from .kernel_text import inputs_of, largest_groups, limit_in_words, use_fused
@@ -103,6 +103,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield from _unfused_attention(kernels)
     yield from _unequal_times(kernels)
     yield from _growth(kernels)
+    kernels.claim(np.isin(facts.kernel_rows, kernels_of_optimizer(facts)))
     for family in _MATRICES:
         yield from _below_roof(kernels, family)
     yield from channels_last(facts, kernels.is_free)

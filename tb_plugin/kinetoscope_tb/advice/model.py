@@ -84,11 +84,13 @@ class Remedy:
     """Another change that may save as much as the one that a claim is about.
 
     Attributes:
+        topic: What isn't fine then: a topic of Cleared.
         candidate: What would be different.
         evidence: What is said if it saves nearly as much, with `{saved}` for how much.
         action: What is to do then, too.
     """
 
+    topic: str
     candidate: Candidate
     evidence: str
     action: str

@@ -37,8 +37,14 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     changes = [percents(a.candidate, explanation) for a in advice if a.candidate]
     per_step = [explanation.what_if.saved_together(change) for change in changes]
     by_rule = {a.rule: _judge(facts, a, facts.mean(ns)) for a, ns in zip(advice, per_step, strict=True)}
-    by_rule |= {rule: _with_remedy(facts, a, explanation) for rule, a in by_rule.items() if isinstance(a, Advice)}
-    return [by_rule.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
+    remedies = {
+        a.rule: remedy
+        for a in by_rule.values()
+        if isinstance(a, Advice) and (remedy := _with_remedy(facts, a, explanation)) is not a
+    }
+    topics = {advice.remedy.topic for advice in remedies.values() if advice.remedy}
+    kept = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
+    return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in kept]
 
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:

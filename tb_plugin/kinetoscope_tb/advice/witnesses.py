@@ -133,7 +133,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
     ),
     **dict.fromkeys(("small_operators", "host_operator", "main_thread_waits", "host_threads"), (_STEPS,)),
     **dict.fromkeys(("double_precision", "longer_host_steps", "operator_loop"), (_STEPS,)),
-    "optimizer": (_STEPS, _IDLE),
+    "optimizer": (_STEPS,),
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),
     **dict.fromkeys(("copies", "device_copies", "fills"), (_STEPS, Witness("exposed_time", _less_copying))),

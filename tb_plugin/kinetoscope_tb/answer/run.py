@@ -74,7 +74,8 @@ def with_ranks(
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
     of_run = [_with_own_cause(_claim(row, rank_rows, views), late or recording) for row in advice]
-    own = _behind_slow_ranks(recording.claims, [claim for claim in of_run if claim.id in _LATE], recording.worker)
+    late_claims = [claim for claim in of_run if claim.id in _LATE]
+    own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
@@ -128,10 +129,11 @@ def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
 
-def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], worker: str) -> Iterator[Claim]:
+def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: Rows, worker: str) -> Iterator[Claim]:
     """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
-    wait_ns = (late[0].saving_ns or 0) if late and worker not in names else 0
+    cost_ns = {row["worker"]: row["cost_ns"] for row in rank_rows}
+    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and worker not in names else 0
     for claim in claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns

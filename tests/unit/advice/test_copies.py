@@ -37,6 +37,24 @@ def test_copies_have_a_direction_and_an_operator(names, direction):
     assert "`aten::copy_` makes most of them" in claim.evidence
 
 
+@pytest.mark.parametrize(
+    ("times", "options", "words"),
+    [
+        (1, {}, None),
+        (4, {}, "What is the same each time belongs on the device once (`register_buffer`)."),
+        (
+            1,
+            {"name": "Memcpy HtoD (Pinned -> Device)", "stream": 13},
+            "The copies have a stream of their own, but wait",
+        ),
+        (1, {"name": "Memcpy HtoD (Pinned -> Device)"}, "Copy one batch ahead on a stream of its own"),
+    ],
+)
+def test_the_remedy_knows_equal_copies_and_streams(times, options, words):
+    action = first(steps(lambda machine: [machine.copy(3 * MS, **options) for _ in range(times)])).action
+    assert words in action if words else action.endswith(", one batch ahead.")
+
+
 def test_the_function_that_copies_is_named():
     trace = steps(lambda machine: machine.function("eval.py(7): collect_outputs", lambda: machine.copy(3 * MS)))
     assert "the longest at `eval.py(7): collect_outputs`." in first(trace).evidence

@@ -7,6 +7,7 @@ from kinetoscope_tb.advice.facts import Facts
 from support.machine import MS, US, Machine
 
 PRODUCTS = 8
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>"
 
 
 def rows(trace):
@@ -140,8 +141,8 @@ def test_a_wait_that_empties_the_queue_before_is_told_with_what_its_end_saves():
     claim = after_wait(20 * MS, 5 * MS, ("cudaStreamSynchronize", "aten::_local_scalar_dense"))
     assert claim.title.endswith("most of it in `metrics.py(8): update`.")
     assert "the host waited for the GPU in `aten::_local_scalar_dense` (.item()" in claim.evidence
-    assert claim.evidence.endswith(" the host would run ahead, which saves 5.01 ms.")
-    assert "Or let it run ahead: don't read results on the host within the step" in claim.action
+    assert claim.evidence.endswith(" the host would run ahead, which would save 5.01 ms.")
+    assert "Or let it run ahead: don't wait for results on the host within the step" in claim.action
 
 
 def test_a_barrier_is_told_to_go():
@@ -155,3 +156,21 @@ def test_where_the_host_is_the_slower_one_no_wait_is_why(wait):
     assert "most of it in `metrics.py(8): update`" in claim.title
     assert "run ahead" not in claim.evidence
     assert claim.action.startswith("Shorten what the host does")
+
+
+def test_an_optimizer_that_goes_by_parameter_counts_with_its_kernels():
+    machine = Machine()
+
+    def update():
+        for _ in range(300):
+            machine.kernel(20 * US, ELEMENTWISE, "aten::mul_", 5 * US)
+
+    def step(_):
+        machine.kernel(20 * MS)
+        machine.annotation("Optimizer.step#AdamW.step", update)
+
+    by_rule = rows(machine.steps(step))
+    assert by_rule["optimizer"].title.startswith("AdamW updates one parameter after the other, which costs 22.8 %")
+    assert "300 operators and 300 kernels per step" in by_rule["optimizer"].evidence
+    assert ", and 6 ms of kernels" in by_rule["optimizer"].evidence
+    assert "elementwise" not in by_rule

@@ -354,6 +354,19 @@ def test_kernels_that_fill_a_small_part_of_the_device():
     assert row(trace, "small_kernels")["confidence"] == "low"
 
 
+def test_a_kernel_that_fills_a_small_part_of_the_device_is_named_where_others_fill_it():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(50 * MS)
+        machine.kernel(20 * MS, "selective_scan_fwd_kernel", "SelectiveScan", **{"blocks per SM": 0.125})
+
+    said = row(machine.steps(step), "small_kernels")
+    assert said["title"].startswith("`selective_scan_fwd_kernel` fills only 12.5 % of the GPU, which costs ")
+    assert "20 ms per step, in 1 call, with 0.125 blocks per multiprocessor" in said["evidence"]
+    assert said["saving_ns"] == pytest.approx(20 * MS * 0.875, rel=0.01)
+
+
 def test_many_short_kernels_are_not_cleared_as_small_where_they_run_too_rarely_to_fill_the_device():
     machine = Machine()
     trace = machine.steps(
