@@ -19,7 +19,7 @@ from . import communication, compiled_code, copies, cpu, device, experts, host, 
 from .extra_work import longer_host_steps, longer_steps, recomputation
 from .facts import Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
-from .model import Advice, Cleared, Confidence, Result, Unknown
+from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
 
 NOTHING = "nothing_to_fix"
@@ -198,13 +198,15 @@ def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advi
     return [
         Advice(
             UNKNOWN_PART,
-            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}.",
+            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}"
+            + (f", most of it in `{unknown.culprit.operator}`." if unknown.culprit.operator else "."),
             f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
             unknown.action or _NAME_DEVICE,
             None,
             "cannot_tell",
             unknown.view,
             size_ns=unknown.size_ns,
+            culprit=unknown.culprit,
         )
     ]
 
@@ -230,6 +232,7 @@ def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",
+        culprit=max(unknown, key=lambda u: u.size_ns).culprit if unknown and confidence == "cannot_tell" else Culprit(),
         unknown=tuple(unknown),
     )
 
@@ -245,7 +248,8 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     is_much = unknown is not None and facts.share(unknown.size_ns) > _LITTLE
     if unknown and is_much and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
         title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
-        return f"{title} {unknown.topic}.", "cannot_tell"
+        who = f", most of it in `{unknown.culprit.operator}`" if unknown.culprit.operator else ""
+        return f"{title} {unknown.topic}{who}.", "cannot_tell"
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
     return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known

@@ -26,7 +26,7 @@ from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_growth import KernelGrowth
 from .kernel_text import inputs_of, largest_groups, limit_in_words, use_fused
 from .kernel_times import KernelTimes
-from .model import Advice, Candidate, Cleared, Confidence, Unknown
+from .model import Advice, Candidate, Cleared, Confidence, Culprit, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
 
 _LEAST = 0.10
@@ -495,13 +495,17 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
     has_none = np.array([group.roof_ns is None for group in groups])[kernels.work.group]
     unknown = kernels.lengths(kernels.is_free & has_none)
     if facts.share(facts.mean(unknown)) >= _LEAST:
-        largest = groups[np.unique(kernels.work.group[kernels.is_free & has_none])[0]]
+        numbers = np.unique(kernels.work.group[kernels.is_free & has_none])
+        largest = groups[numbers[0]]
         words = _unknown_in_words(facts, unknown, largest)
         topic = "how close kernels come to the device's limits"
         if largest.reason == NO_CAPTURE:
             yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
         else:
-            yield Unknown(topic, words, facts.mean(unknown))
+            own_ns = sum(groups[number].time_ns for number in numbers if groups[number].name == largest.name)
+            is_most = bool(largest.name) and own_ns >= _MOST * facts.count * facts.mean(unknown)
+            who = Culprit(operator=largest.name) if is_most else Culprit()
+            yield Unknown(topic, words, facts.mean(unknown), culprit=who)
         return
     below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
     lengths = kernels.lengths(kernels.of_groups(below))

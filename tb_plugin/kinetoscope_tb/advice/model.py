@@ -179,6 +179,7 @@ class Unknown:
         size_ns: How much of the step it is about, if it is a matter of time.
         action: What to do to know it; empty: nothing particular.
         view: The view that shows the rows.
+        culprit: What most of it is in.
     """
 
     topic: str
@@ -186,6 +187,7 @@ class Unknown:
     size_ns: int = 0
     action: str = ""
     view: str = "operator_efficiency"
+    culprit: Culprit = Culprit()
 
 
 Result = Advice | Cleared | Unknown
