@@ -11,10 +11,11 @@ from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
-from support.real_traces import FOLDER, MISSING
+from support.real_traces import FOLDER, MISSING, of_each_program
 
 KINDS = ("runs", "single", "claims", "../inference")
 TRACES = sorted(p for kind in KINDS for p in (FOLDER / kind).rglob("*.json*") if p.name != "execution_details.json")
+OF_EACH_PROGRAM = sorted({*TRACES}.intersection(of_each_program(*KINDS)))
 
 read_once = cache(read)
 each = pytest.mark.parametrize("path", TRACES, ids=lambda p: p.relative_to(FOLDER).as_posix())
@@ -135,7 +136,7 @@ def test_the_first_step_holds_nothing_of_the_step_before_the_recording():
     assert table["total_ns"][0] == pytest.approx(216.3e6, abs=0.05e6)
 
 
-@each
+@pytest.mark.parametrize("path", OF_EACH_PROGRAM, ids=lambda p: p.relative_to(FOLDER).as_posix())
 def test_every_view_answers(path):
     trace = read_once(path)
     for view in VIEWS.values():

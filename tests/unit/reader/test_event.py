@@ -15,9 +15,9 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.reader.event import EventTexts, event_length, event_of
 from kinetoscope_tb.trace.model import COLLECTED
 from support.build import TraceBuilder
-from support.real_traces import FOLDER
+from support.real_traces import of_each_program
 
-REAL = sorted(p for p in FOLDER.rglob("*.json*") if p.is_file() and p.stat().st_size > 0)
+REAL = [path for path in of_each_program("") if path.stat().st_size > 0]
 
 
 def a_trace():

@@ -12,6 +12,7 @@ import pytest
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace.model import COLLECTED
+from support.real_traces import of_each_program
 
 HOST = {"cpu_op": "operator", "operator": "operator", "user_annotation": "annotation"}
 DEVICE = {
@@ -163,12 +164,8 @@ def assert_lists(frame, events):
             assert (parse_list(value) if isinstance(want, list) else value) == want
 
 
-def real_traces(folder):
-    return [p for p in sorted(folder.rglob("*.json*")) if p.parent.name != "derived_malformed"]
-
-
-def test_every_value_of_every_real_trace_is_what_plain_json_says(traces, subtests):
-    for path in real_traces(traces):
+def test_every_value_of_real_traces_is_what_plain_json_says(traces, subtests):
+    for path in (path for path in of_each_program("") if path.parent.name != "derived_malformed"):
         with subtests.test(trace=path.name):
             check(path)
 

@@ -17,10 +17,10 @@ from kinetoscope_tb.trace import Diagnostic, Trace
 from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
-from support.real_traces import FOLDER
+from support.real_traces import of_each_program
 
 SOURCE = {"path": "/logdir/a.json", "stamp": [1, 2], "version": "v"}
-REAL = sorted(p for p in FOLDER.rglob("*.json*") if p.is_file() and p.stat().st_size > 0)
+REAL = [path for path in of_each_program("") if path.stat().st_size > 0]
 SMALL = 100_000  # bytes: a third of the real traces, which have all views that any of them has
 
 
@@ -149,7 +149,7 @@ def test_what_is_the_same_a_million_times_comes_back():
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_every_real_trace_comes_back_and_views_of_small_ones_say_the_same(traces, path):
+def test_real_traces_come_back_and_views_of_small_ones_say_the_same(traces, path):
     trace = read(path)
     again = reopened(trace)
     assert_same(again, trace)
