@@ -17,10 +17,10 @@ lists:
                                             the last step, null if there was none, and the last news again
     ["e", reason, ns]                       the process closed its recording
 
-Times are Unix time in nanoseconds. The last line may be truncated. New lines are written once a second, and the file is
-touched every two. When it grows beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, replacing an older one. An `l` line
-begins each such file and is repeated every 32 KiB, so that the last 64 KiB always have the process's progress, however
-many counters there are.
+Times are Unix time in nanoseconds. The last line may be truncated. New lines are written five times a second, and the
+file is touched every two seconds. When it grows beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, replacing an older
+one. An `l` line begins each such file and is repeated every 32 KiB, so that the last 64 KiB always have the process's
+progress, however many counters there are.
 
 Anyone who can write to the run's folder can write this file: its content is untrusted.
 """

@@ -150,7 +150,7 @@ class Supervisor:
         with self._error_log.catch("The recording isn't supervised"):
             tasks = []
             if self._has_journal:
-                tasks.append(Task("Writing the journal", self._journal.write, 1.0))
+                tasks.append(Task("Writing the journal", self._journal.write, 0.2))
                 tasks.append(Task("Sampling the machine", self._sampler.sample, _SAMPLE_S))
                 if self._hang_detector.is_on:
                     tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))

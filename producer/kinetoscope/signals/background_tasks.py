@@ -1,6 +1,6 @@
 """The background thread of a recording, which writes the journal and looks for requests.
 
-It sleeps until a task is due, mostly once a second, and calls nothing of torch.profiler.
+It sleeps until a task is due, and calls nothing of torch.profiler.
 """
 
 from __future__ import annotations
