@@ -124,7 +124,10 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     sentences, remedy, small = "", _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
-        sentences, remedy = f" {text.percent(longest / whole)} of it is {kind}.", _REMEDIES.get(kind, _REMEDY)
+        sentences, remedy = (
+            f" {text.percent(longest / whole)} of it is {kind}{_pace(counted, kind)}.",
+            _REMEDIES.get(kind, _REMEDY),
+        )
         if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts, on_device=on_device)):
             small = f", most of it in {often} small calls of {kind} {facts.per}"
             remedy = f"{_COALESCE} {remedy}"
@@ -138,6 +141,19 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         "twice the time of the fastest equal call, moving the data takes no longer than the rest."
     )
     return sentences, _WAITING, small
+
+
+def _pace(calls: pl.DataFrame, kind: str) -> str:
+    """How fast the fastest large call of a kind is, as a clause; empty if none is large, or its size is unknown.
+
+    Its bandwidth is its size by its time, as nccl-tests' algorithm bandwidth is.
+    """
+    large = calls.filter(pl.col("kind") == kind, pl.col("bytes") >= _SMALL_BYTES, pl.col("dur_ns") > 0)
+    if large.is_empty():
+        return ""
+    size, ns = large.sort(pl.col("bytes") / pl.col("dur_ns")).select("bytes", "dur_ns").row(-1)
+    size_text = f"{text.digits(size / 1e6)} MB"
+    return f", whose fastest large call takes {text.time(ns)} for {size_text} ({text.digits(size / ns)} GB/s)"
 
 
 def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> str:

@@ -216,8 +216,8 @@ def _remedy(facts: Facts, of: pl.DataFrame, *, is_pageable: bool) -> str:
 
 def _has_own_stream(facts: Facts, of: pl.DataFrame) -> bool:
     """Whether copies run on streams that run no kernel, nearly all of their time."""
-    place = ["device", "stream"]
-    own = of.join(facts.kernels.select(place).unique(), place, "anti")
+    columns = ["device", "stream"]
+    own = of.join(facts.kernels.select(columns).unique(), columns, "anti")
     return bool(own["dur_ns"].sum() >= _NEARLY_ALL * of["dur_ns"].sum())
 
 

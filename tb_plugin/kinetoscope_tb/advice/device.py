@@ -142,8 +142,8 @@ def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
     kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost=pl.col("dur_ns") * (1 - pl.col("fill")))
     sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost").sum(), pl.len())
     sums = sums.sort("lost", pl.col("name").cast(pl.String), descending=[True, False])
-    name, spent, lost, calls = sums.row(0)
-    if lost < _UNFILLED * spent:
+    name, time_ns, lost_ns, calls = sums.row(0)
+    if lost_ns < _UNFILLED * time_ns:
         return None
     own = kernels.filter(pl.col("name") == name)
     lengths = np.zeros(facts.length.size)
@@ -154,10 +154,10 @@ def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
     label = kernel_label(str(name))
     return Advice(
         "small_kernels",
-        f"`{label}` fills only {text.percent(1 - lost / spent)} of {facts.device}, which costs "
+        f"`{label}` fills only {text.percent(1 - lost_ns / time_ns)} of {facts.device}, which costs "
         f"{facts.of_steps(lengths, 0.1)}.",
-        f"It runs for {text.time(spent / facts.count)} {facts.per}, in {text.times(calls / facts.count, 'call')}, with "
-        f"{text.digits(float(own['fill'].mean()))} blocks per multiprocessor: on most of them none of it runs"  # type: ignore[arg-type]
+        f"It runs for {text.time(time_ns / facts.count)} {facts.per}, in {text.times(calls / facts.count, 'call')}, "
+        f"with {text.digits(float(own['fill'].mean()))} blocks per multiprocessor: on most of them none of it runs"  # type: ignore[arg-type]
         f"{facts.recurs(lengths, 0.1)}.",
         "Give it more blocks: split its work over batch, heads, sequence or channels, or larger batches; or run it "
         "beside other work on a second stream.",

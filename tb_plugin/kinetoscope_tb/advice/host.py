@@ -543,9 +543,9 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     windows, (name, ran), kernels = (facts.windows.start, facts.windows.end), unfused, kernels_of_optimizer(facts)
     candidate = facts.host_candidate("the optimizer's step", facts.optimizer_spans)
     if facts.has_device:
-        running = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
-        calls = lengths = facts.late.optimizer + running
-        what = f"device idle time, and {text.time(facts.mean(running))} of kernels"
+        of_kernels = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
+        calls = lengths = facts.late.optimizer + of_kernels
+        what = f"device idle time, and {text.time(facts.mean(of_kernels))} of kernels"
         candidate = replace(candidate, rows=kernels)
     else:
         calls = facts.calling_in_optimizer + facts.rest_in_optimizer

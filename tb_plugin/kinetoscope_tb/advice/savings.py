@@ -43,8 +43,8 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
         if isinstance(a, Advice) and (remedy := _with_remedy(facts, a, explanation)) is not a
     }
     topics = {advice.remedy.topic for advice in remedies.values() if advice.remedy}
-    kept = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
-    return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in kept]
+    results = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
+    return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
 
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
