@@ -218,7 +218,7 @@ def _has_own_stream(facts: Facts, of: pl.DataFrame) -> bool:
     """Whether copies run on streams that run no kernel, nearly all of their time."""
     columns = ["device", "stream"]
     own = of.join(facts.kernels.select(columns).unique(), columns, "anti")
-    return bool(own["dur_ns"].sum() >= _NEARLY_ALL * of["dur_ns"].sum())
+    return int(own["dur_ns"].sum()) >= _NEARLY_ALL * int(of["dur_ns"].sum())
 
 
 def _who(facts: Facts, of: pl.DataFrame) -> str:

@@ -146,9 +146,9 @@ def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
     if lost_ns < _UNFILLED * time_ns:
         return None
     own = kernels.filter(pl.col("name") == name)
-    lengths = np.zeros(facts.length.size)
-    np.add.at(lengths, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost"].to_numpy())
-    lengths = np.minimum(lengths.astype(np.int64), unfilled)
+    lost = np.zeros(facts.length.size)
+    np.add.at(lost, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost"].to_numpy())
+    lengths: Ints = np.minimum(lost.astype(np.int64), unfilled)
     if not facts.is_worth(lengths, 0.1):
         return None
     label = kernel_label(str(name))

@@ -86,7 +86,7 @@ def _operators(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Intervals
     is_op &= gather(is_counted, host["step"].to_numpy(), missing=False) & ~loading_ranges(trace)
     rows = np.flatnonzero(is_op)
     start = host["start_ns"].to_numpy()[rows]
-    return rows[length_within(elsewhere, start, start + 1) == 0]
+    return np.asarray(rows[length_within(elsewhere, start, start + 1) == 0])
 
 
 def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop | None:
@@ -98,7 +98,8 @@ def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop
         intervals_of(calls[ops["call"].unique()]), intervals_of(leaves.filter(pl.col("dur_ns") >= SMALL_OP_NS))
     )
     names = ops.filter("is_outermost").group_by("name").len().sort("len", "name", descending=[True, False])
-    return OperatorLoop(without_address(frame), spans, *names.row(0), leaves.height)
+    operator, times = names.row(0)
+    return OperatorLoop(without_address(frame), spans, operator, times, leaves.height)
 
 
 def _callers(trace: Trace, no_function: NDArray[np.bool_], ops: NDArray[np.int64]) -> NDArray[np.int32]:
