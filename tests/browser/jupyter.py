@@ -8,7 +8,7 @@ import re
 import secrets
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contract.running import server_process
 
@@ -34,23 +34,15 @@ WITHIN_MS = 180_000
 ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+/lab)\?token=")
 
 
-def notebook(cells: Sequence[str]) -> dict[str, Any]:
-    """A file of Jupyter's format 4.4, the last one in which cells have no ids."""
-    code = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return {
-        "nbformat": 4,
-        "nbformat_minor": 4,
-        "metadata": {"kernelspec": kernel},
-        "cells": [{**code, "source": cell} for cell in cells],
-    }
-
-
 @contextmanager
 def jupyter_lab(folder: Path, cells: Sequence[str]) -> Iterator[str]:
     """The address of a notebook with these cells, in a JupyterLab at a free port of this machine."""
+    import nbformat  # seconds, which each process of pytest would spend
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     (folder / "work").mkdir()
-    (folder / "work" / NOTEBOOK).write_text(json.dumps(notebook(cells)))
+    nbformat.write(notebook, folder / "work" / NOTEBOOK)
     news = folder / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
     news.parent.mkdir(parents=True)
     news.write_text(json.dumps(NO_NEWS))
