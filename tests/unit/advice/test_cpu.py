@@ -366,6 +366,22 @@ def test_a_loop_of_large_operators_is_none():
     assert "operator_loop" not in looping("aten::item", 600, dur=40 * US)
 
 
+def test_operators_that_compute_beside_small_ones_are_no_cost_of_the_loop():
+    """As `aten::addmm`, which computes itself and calls `aten::expand`."""
+
+    def extra(machine):
+        def compute():
+            machine.op("aten::expand", lambda: machine.work(2 * US))
+            machine.work(MS)
+
+        start = machine.now
+        for _ in range(300):
+            machine.op("aten::addmm", compute)
+        machine.builder.python("train.py(40): validate", start, machine.now - start)
+
+    assert "operator_loop" not in rows(training(extra, 5).builder.build())
+
+
 def test_a_loop_inside_an_operator_is_told():
     def extra(machine):
         def loop():

@@ -2,7 +2,8 @@
 
 A function calls operators in a loop if one of its calls, with the functions of the program that it calls in turn, calls
 the same operator REPEATS times or more. The innermost such function counts. Its operators are small if half of those
-that call no other take less than SMALL_OP_NS. What the loop costs is the time of its calls, but for larger ones.
+that call no other take less than SMALL_OP_NS. What the loop costs is the time of its calls, but for operators that
+compute: those of a name whose calls mostly take SMALL_OP_NS of their own or more, and as much again for each callee.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
     if loop is None:
         return []
     parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    callees = np.bincount(parent[rows][parent[rows] != NONE], minlength=host.height)
     call_of = np.full(host.height, NONE, np.int32)
     call_of[rows] = loop
     around = gather(call_of, gather(nearest(is_op, parent), parent)[rows])
@@ -69,7 +71,8 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
         pl.col("name").cast(pl.String),
         "start_ns",
         "dur_ns",
-        is_leaf=pl.Series(~np.isin(rows, parent[rows])),
+        is_leaf=pl.Series(callees[rows] == 0),
+        own_ns=host["self_ns"][rows] / pl.Series(1 + callees[rows]),
         is_outermost=pl.Series(around != loop),
         call=pl.Series(loop),
     )
@@ -94,9 +97,8 @@ def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop
     leaves = ops.filter("is_leaf")
     if leaves.is_empty() or leaves["dur_ns"].median() >= SMALL_OP_NS:  # type: ignore[operator]  # of integers
         return None
-    spans = without(
-        intervals_of(calls[ops["call"].unique()]), intervals_of(leaves.filter(pl.col("dur_ns") >= SMALL_OP_NS))
-    )
+    large = ops.filter(pl.col("own_ns").median().over("name") >= SMALL_OP_NS)
+    spans = without(intervals_of(calls[ops["call"].unique()]), intervals_of(large))
     names = ops.filter("is_outermost").group_by("name").len().sort("len", "name", descending=[True, False])
     operator, times = names.row(0)
     return OperatorLoop(without_address(frame), spans, operator, times, leaves.height)
