@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, length_within
@@ -24,6 +25,8 @@ _HARDLY = 0.1  # of what the busiest device computes
 _TURNS = 0.8  # of the time of all devices: then two of them rarely compute at the same time
 _LISTED = 4
 _NEARLY_FULL = 0.9  # of a device's memory
+
+Floats = NDArray[np.float64]
 
 
 def uneven_devices(facts: Facts) -> Iterator[Advice]:
@@ -96,17 +99,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
             "blocks per multiprocessor weren't recorded: torch 1.9 and later record them, on NVIDIA GPUs only",
         )
         return
-    windows = facts.windows
-    busy, unfilled = np.zeros(facts.length.size), np.zeros(facts.length.size)
-    for device in kernels["device"].unique():
-        rows = kernels.filter(pl.col("device") == device)
-        start, end = rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy()
-        running = length_within(intervals_of(rows), windows.start, windows.end)
-        height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
-        edges = np.stack([windows.start, windows.end], axis=1).ravel()  # windows are in order, and don't overlap
-        filled = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
-        busy += np.where(facts.counted, running, 0)
-        unfilled += np.where(facts.counted, running - filled, 0.0)
+    busy, unfilled = _busy_and_unfilled(facts, kernels)
     devices = kernels["device"].n_unique()
     lengths = (unfilled / devices).astype(np.int64)
     share = float(unfilled.sum() / max(busy.sum(), 1))
@@ -129,6 +122,22 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "low",
         "gpus",
     )
+
+
+def _busy_and_unfilled(facts: Facts, kernels: pl.DataFrame) -> tuple[Floats, Floats]:
+    """(How long kernels run in each step that counts, how much of that their blocks leave unused), of all devices."""
+    windows = facts.windows
+    busy, unfilled = np.zeros(facts.length.size), np.zeros(facts.length.size)
+    for device in kernels["device"].unique():
+        rows = kernels.filter(pl.col("device") == device)
+        start, end = rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy()
+        running = length_within(intervals_of(rows), windows.start, windows.end)
+        height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
+        edges = np.stack([windows.start, windows.end], axis=1).ravel()  # windows are in order, and don't overlap
+        filled = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
+        busy += np.where(facts.counted, running, 0)
+        unfilled += np.where(facts.counted, running - filled, 0.0)
+    return busy, unfilled
 
 
 def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
