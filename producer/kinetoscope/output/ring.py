@@ -102,7 +102,7 @@ class Ring:
         return b"" if self._integers is None else _without_empty_slots(self._integers.tobytes())
 
     def close(self) -> None:
-        """Give the memory back, once whoever adds steps has dropped `add_step`; later records are ignored."""
+        """Give the memory back, once the code that adds steps has dropped `add_step`; later records are ignored."""
         self._integers = None
         self._adders.clear()
         if self.descriptor is not None:

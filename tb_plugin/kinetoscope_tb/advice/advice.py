@@ -198,8 +198,7 @@ def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advi
     return [
         Advice(
             UNKNOWN_PART,
-            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.topic}"
-            + (f", most of it in `{unknown.culprit.operator}`." if unknown.culprit.operator else "."),
+            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.words}.",
             f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
             unknown.action or _NAME_DEVICE,
             None,
@@ -223,16 +222,16 @@ def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
     is_known: Confidence = "medium" if unknown or rates_nothing else "high"
     has_advice = len(results) > len(cleared) + len(unknown)
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
-    look = max(unknown, key=lambda u: u.size_ns).action if unknown else ""
+    largest = max(unknown, key=lambda u: u.size_ns, default=Unknown("", ""))
     return Advice(
         NOTHING,
         title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing." if confidence != "cannot_tell" else look or (_LOOK if facts.has_device else _RECORD),
+        "Nothing." if confidence != "cannot_tell" else largest.action or (_LOOK if facts.has_device else _RECORD),
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",
-        culprit=max(unknown, key=lambda u: u.size_ns).culprit if unknown and confidence == "cannot_tell" else Culprit(),
+        culprit=largest.culprit if confidence == "cannot_tell" else Culprit(),
         unknown=tuple(unknown),
     )
 
@@ -248,8 +247,7 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     is_much = unknown is not None and facts.share(unknown.size_ns) > _LITTLE
     if unknown and is_much and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
         title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
-        who = f", most of it in `{unknown.culprit.operator}`" if unknown.culprit.operator else ""
-        return f"{title} {unknown.topic}{who}.", "cannot_tell"
+        return f"{title} {unknown.words}.", "cannot_tell"
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
     return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known

@@ -124,10 +124,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     sentences, remedy, small = "", _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
-        sentences, remedy = (
-            f" {text.percent(longest / whole)} of it is {kind}{_pace(counted, kind)}.",
-            _REMEDIES.get(kind, _REMEDY),
-        )
+        sentences = f" {text.percent(longest / whole)} of it is {kind}{_pace(counted, kind)}."
+        remedy = _REMEDIES.get(kind, _REMEDY)
         if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts, on_device=on_device)):
             small = f", most of it in {often} small calls of {kind} {facts.per}"
             remedy = f"{_COALESCE} {remedy}"

@@ -29,7 +29,7 @@ from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
-from .host import grouped_update, unfused_optimizer
+from .host import grouped_update
 from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
@@ -221,7 +221,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
         return
     time, off = facts.host_time, _off_processor(facts)
     lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
-    if unfused_optimizer(facts) is not None:
+    if facts.unfused_optimizer is not None:
         lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.optimizer_spans)
     if facts.operator_loop is not None:
         in_loop = facts.part_within("rest", facts.operator_loop.spans)
@@ -335,7 +335,7 @@ def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | No
     rows = facts.large_operators
     if attention is not None:
         rows = rows.filter(~pl.col("row").is_in(attention[0].ops.tolist()))
-    if unfused_optimizer(facts) is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
+    if facts.unfused_optimizer is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
         start = rows["start_ns"].to_numpy()
         inside = length_within(facts.optimizer_spans, start, start + 1) > 0
         rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))

@@ -169,7 +169,7 @@ def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
         f"with {text.digits(float(own['fill'].mean()))} blocks per multiprocessor: on most of them none of it runs"  # type: ignore[arg-type]
         f"{facts.recurs(lengths, 0.1)}.",
         "Give it more blocks: split its work over batch, heads, sequence or channels, or larger batches; or run it "
-        "beside other work on a second stream.",
+        "at the same time as other work, on a second stream.",
         None,
         "low",
         "kernels",

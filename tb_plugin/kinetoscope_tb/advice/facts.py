@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
+from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
 _NEARLY_ALL = 0.9  # of the step
+_MANY_UPDATES = 100  # operators per step, of an optimizer that updates each parameter by itself
 _OF_LOOPS = ("operators", "calling", "rest")
 _FEW_GAPS = 3  # per step
 _LONG_NS = 1_000_000
@@ -316,6 +318,30 @@ class Facts:
         before = [span for name, span in self.host_time.spans.items() if name not in ("calling", "rest")]
         inside = without(spans, without(spans, stretches))
         return exclusive_lengths([merge(before), inside], self.windows.start, self.windows.end)[1]
+
+    @cached_property
+    def unfused_optimizer(self) -> tuple[str, NDArray[np.bool_]] | None:
+        """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself.
+
+        Each step of an optimizer is judged by itself: a program can have several optimizers.
+        """
+        host = self.trace.host_events
+        inside = map_categories(
+            host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", ".")
+        )
+        if not inside.any():
+            return None
+        of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
+        is_op = (host["kind"] == "operator").to_numpy()
+        is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
+        ran = (of != NONE) & is_op & gather(self.counted, host["step"].to_numpy(), missing=False)
+        fuses = np.zeros(host.height, bool)
+        fuses[of[ran & is_fused]] = True
+        ran &= ~gather(fuses, of, missing=False)
+        if ran.sum() < _MANY_UPDATES * self.count:
+            return None
+        most = int(np.bincount(of[ran]).argmax())
+        return optimizer_class(str(host["name"][most])), ran
 
     @cached_property
     def operator_loop(self) -> OperatorLoop | None:

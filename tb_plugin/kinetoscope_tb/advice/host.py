@@ -474,7 +474,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
-    if facts.is_worth(facts.calling_in_optimizer) and unfused_optimizer(facts) is not None:
+    if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
     if facts.operator_loop is not None:
         lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
@@ -505,31 +505,9 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     )
 
 
-def unfused_optimizer(facts: Facts) -> tuple[str, NDArray[np.bool_]] | None:
-    """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself.
-
-    Each step of an optimizer is judged by itself: a program can have several optimizers.
-    """
-    host = facts.trace.host_events
-    inside = map_categories(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
-    if not inside.any():
-        return None
-    of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
-    is_op = (host["kind"] == "operator").to_numpy()
-    is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
-    ran = (of != NONE) & is_op & gather(facts.counted, host["step"].to_numpy(), missing=False)
-    fuses = np.zeros(host.height, bool)
-    fuses[of[ran & is_fused]] = True
-    ran &= ~gather(fuses, of, missing=False)
-    if ran.sum() < _MANY * facts.count:
-        return None
-    most = int(np.bincount(of[ran]).argmax())
-    return optimizer_class(str(host["name"][most])), ran
-
-
 def kernels_of_optimizer(facts: Facts) -> NDArray[np.integer]:
     """The kernels (rows of device_events) that an optimizer launches for one parameter after the other."""
-    unfused = unfused_optimizer(facts)
+    unfused = facts.unfused_optimizer
     if unfused is None:
         return np.empty(0, np.int64)
     return np.flatnonzero(gather(unfused[1], facts.trace.recorded_op.to_numpy(), missing=False))
@@ -537,7 +515,7 @@ def kernels_of_optimizer(facts: Facts) -> NDArray[np.integer]:
 
 def optimizer(facts: Facts) -> Iterator[Advice]:
     """The optimizer updates each parameter by itself."""
-    unfused = unfused_optimizer(facts)
+    unfused = facts.unfused_optimizer
     if unfused is None:
         return
     windows, (name, ran), kernels = (facts.windows.start, facts.windows.end), unfused, kernels_of_optimizer(facts)

@@ -189,5 +189,10 @@ class Unknown:
     view: str = "operator_efficiency"
     culprit: Culprit = Culprit()
 
+    @property
+    def words(self) -> str:
+        """What is unknown, and what most of it is in, as the end of a sentence."""
+        return f"{self.topic}, most of it in `{self.culprit.operator}`" if self.culprit.operator else self.topic
+
 
 Result = Advice | Cleared | Unknown

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, length_within, merge, without
-from ...arrays.nesting import innermost, nearest
+from ...arrays.nesting import nearest
 from ...names.python_frames import is_nameless, is_of_library, runs_backward, without_address
 from ...trace.model import Trace
+from ..python.whereabouts import calls_at
 from ..time.breakdown import intervals_of, loading_ranges
 from ..time.host_time import SMALL_OP_NS
 from ..time.threads import main_thread
@@ -57,9 +58,8 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
     no_function = map_categories(calls["name"], lambda name: is_of_library(name) or is_nameless(name))
     engine = intervals_of(calls, map_categories(calls["name"], runs_backward))
     rows = _operators(trace, is_counted, merge([elsewhere, engine]))
-    loop = _looping_calls(
-        calls, no_function, host["name"].to_physical().to_numpy()[rows], _callers(trace, no_function, rows)
-    )
+    names, start = host["name"].to_physical().to_numpy()[rows], host["start_ns"].to_numpy()[rows]
+    loop = _looping_calls(calls, no_function, names, calls_at(trace, main_thread(trace), start, ~no_function))
     if loop is None:
         return []
     parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
@@ -102,18 +102,6 @@ def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop
     names = ops.filter("is_outermost").group_by("name").len().sort("len", "name", descending=[True, False])
     operator, times = names.row(0)
     return OperatorLoop(without_address(frame), spans, operator, times, leaves.height)
-
-
-def _callers(trace: Trace, no_function: NDArray[np.bool_], ops: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The innermost call of a function around each operator: a row of python_calls, or NONE."""
-    calls, at = trace.python_calls, trace.host_events["start_ns"].to_numpy()[ops]
-    own = np.flatnonzero(~no_function & (calls["thread"] == main_thread(trace)).to_numpy())
-    if not own.size:
-        return np.full(at.size, NONE, np.int32)
-    start = calls["start_ns"].to_numpy()[own]
-    end = start + calls["dur_ns"].to_numpy()[own]
-    row = innermost(np.zeros(own.size, np.int32), start, end, np.zeros(at.size, np.int32), at)
-    return gather(own.astype(np.int32), row)
 
 
 def _looping_calls(

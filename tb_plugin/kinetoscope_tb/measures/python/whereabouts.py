@@ -46,7 +46,7 @@ class Place(NamedTuple):
 
 def place_at(trace: Trace, thread: int, at: int) -> Place | None:
     """The place of a thread at an instant; None if no frame is recorded there."""
-    rows = _rows_at(trace, thread, np.array([at], np.int64))
+    rows = calls_at(trace, thread, np.array([at], np.int64))
     return None if rows[0] == NONE else _place(trace.python_calls, int(rows[0]))
 
 
@@ -68,7 +68,7 @@ def places(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Place, flo
     instants = _spread(spans)
     if not instants.size or trace.python_calls.is_empty():
         return []
-    rows = _rows_at(trace, thread, instants)
+    rows = calls_at(trace, thread, instants)
     place = cache(lambda row: _place(trace.python_calls, row))
     shares: dict[Place, float] = {}
     for row, count in zip(*np.unique(rows[rows != NONE], return_counts=True), strict=True):
@@ -103,10 +103,18 @@ def _spread(spans: Intervals) -> Ints:
     return instants
 
 
-def _rows_at(trace: Trace, thread: int, at: Ints) -> NDArray[np.int32]:
-    """The row of python_calls that is innermost on a thread at each instant, or NONE; instants come in order."""
+def calls_at(trace: Trace, thread: int, at: Ints, is_meant: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
+    """The row of python_calls that is innermost on a thread at each instant, or NONE; instants come in order.
+
+    Args:
+        trace: The trace.
+        thread: A row of its threads.
+        at: The instants.
+        is_meant: Which rows count; None: all.
+    """
     calls = trace.python_calls
-    own = np.flatnonzero((calls["thread"] == thread).to_numpy())
+    on_thread = (calls["thread"] == thread).to_numpy()
+    own = np.flatnonzero(on_thread if is_meant is None else on_thread & is_meant)
     if not own.size:
         return np.full(at.size, NONE, np.int32)
     start = calls["start_ns"].to_numpy()[own]
