@@ -9,23 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tensorboard.plugins import base_plugin
 
+from .web.routes import MODULE_OF
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .web.app import Site
 
 logger = logging.getLogger(__name__)
-
-ROUTES = (
-    *("/runs", "/views", "/state", "/view", "/answer", "/why", "/compare", "/history", "/event", "/capture"),
-    *("/static/*", "/*"),
-    *("/timeline", "/timeline/labels", "/timeline/tiles", "/timeline/counters", "/timeline/slice", "/timeline/find"),
-    *("/timeline/row", "/timeline/row/ranks", "/timeline/row/advice"),
-    *("/timeline/area", "/timeline/area/flame", "/timeline/area/counters"),
-    *("/timeline/path", "/timeline/path_across_ranks", "/timeline/path_shares"),
-    *("/timeline/export", "/timeline/export/size", "/timeline/perfetto", "/timeline/perfetto/*"),
-)
-"""The routes of `web.app`, which TensorBoard asks for at its start."""
 
 
 class Plugin(base_plugin.TBPlugin):
@@ -42,7 +33,7 @@ class Plugin(base_plugin.TBPlugin):
     def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
         """The routes below data/plugin/pytorch_profiler."""
         self._rename_predecessor()
-        return {route: partial(self._answer, route) for route in ROUTES}
+        return {route: partial(self._answer, route) for route in MODULE_OF}
 
     def is_active(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""

@@ -99,6 +99,13 @@ def test_what_answers_requests_needs_no_tensorboard():
     assert {"tensorboard", "tensorboard_data_server", "torch", "fsspec"} & set(run.stdout.split()) == set()
 
 
+def test_first_answers_wait_for_no_timeline():
+    code = "import sys, kinetoscope_tb.web.app; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    late = {"kinetoscope_tb.timeline", "kinetoscope_tb.export", "kinetoscope_tb.web.export", "kinetoscope_tb.web.area"}
+    assert late & set(run.stdout.split()) == set()
+
+
 @pytest.mark.parametrize("room", ["diagnostics", "discovery", "engine", "filesystem", "measures", "names", "reader"])
 def test_importing_a_module_compiles_no_regular_expression(room):
     modules = (Path(kinetoscope_tb.__file__).parent / room).rglob("*.py")

@@ -10,7 +10,7 @@ import kinetoscope_tb
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.merged import by_combining, by_sglang, part
 
 PARTS = [part(10, "first_kernel", 90_000), part(20, "second_kernel", 400_000)]
@@ -113,7 +113,7 @@ def test_a_merged_file_is_published_once(kinetoscope, tmp_path):
 def test_over_http_the_state_says_where_the_first_worker_is(merged):
     (merged.parent / "both.json").write_text(json.dumps(by_combining(PARTS)))
     engine = Engine([Logdir(str(merged.parent), "job")], patience_s=30)
-    clients = {route: Client(app) for route, app in routes(engine).items()}
+    clients = {route: Client(app) for route, app in Applications(engine).items()}
 
     def ask(route, **query):
         return clients[f"/{route}"].get(f"/{route}", query_string=query).json

@@ -17,7 +17,7 @@ from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.places import DENIED, S3, Answers, web_server
 from support.waiting import wait_for
 
@@ -66,7 +66,7 @@ def test_the_command_line_reads_from_s3(s3, kinetoscope, tmp_path, path):
 
 
 def test_the_plugin_s_routes_answer_from_s3(s3):
-    app = routes(Engine(parse_logdirs("s3://bucket/logs/"), patience_s=LONG_S))
+    app = Applications(Engine(parse_logdirs("s3://bucket/logs/"), patience_s=LONG_S))
     runs = Client(app["/runs"]).get("/runs").json
     assert [run["name"] for run in runs["runs"]] == ["job"]
     span = runs["runs"][0]["workers"][0]["spans"][0]

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +15,9 @@ from werkzeug.test import Client
 
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.loader import Loader
-from kinetoscope_tb.plugin import ROUTES, Plugin
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.plugin import Plugin
+from kinetoscope_tb.web.app import Applications
+from kinetoscope_tb.web.routes import MODULE_OF
 
 
 def context(logdir="/nowhere", **options):
@@ -58,7 +60,12 @@ def test_making_the_plugin_touches_no_disk_and_starts_nothing(monkeypatch):
 
 
 def test_tensorboard_hears_of_every_route():
-    assert sorted(ROUTES) == sorted(routes(Engine(())))
+    applications = Applications(Engine(()))
+    assert set(Plugin(context()).get_plugin_apps()) == set(applications)
+    assert all(callable(application) for application in applications.values())
+    for module in set(MODULE_OF.values()):
+        listed = getattr(import_module(f"kinetoscope_tb.web.{module}"), "ROUTES", {})
+        assert {route for route in listed if MODULE_OF.get(route) != module} == set()
 
 
 def test_requests_that_come_together_make_one_site(tmp_path):

@@ -15,7 +15,7 @@ from kinetoscope_tb.api import opened
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import KinetoscopeError
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.file_kinds import GOOD, KINDS, WORK
 from support.fuzzing import case_numbers, damaged, named, odd_json
 from support.graphs import GraphRecording
@@ -51,7 +51,7 @@ class Server:
 
     def __init__(self, logdir):
         engine = Engine([Logdir(str(logdir))], patience_s=LONG_S)
-        self._clients = {route: Client(app) for route, app in routes(engine).items()}
+        self._clients = {route: Client(app) for route, app in Applications(engine).items()}
 
     def answer(self, route, **query):
         """The answer to a question, which no file may break."""

@@ -17,7 +17,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.timeline.search.search import VALUES
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.fuzzing import ODD_VALUES, case_numbers, named
 
 GROUPS = 8
@@ -225,7 +225,7 @@ def logdir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def clients(logdir):
-    return {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    return {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +370,7 @@ def test_an_answer_is_json_whatever_names_a_file_has(tmp_path):
             path = Path(os.fsdecode(where + b"/" + file))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(a_trace().text().encode())
-    apps = routes(Engine([Logdir(str(tmp_path))], patience_s=LONG_S))
+    apps = Applications(Engine([Logdir(str(tmp_path))], patience_s=LONG_S))
     listing = ask({"/runs": Client(apps["/runs"])}, "/runs", {})
     check(listing, tmp_path)
     assert len(listing.json["runs"]) >= 4

@@ -14,7 +14,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web.access import TOKEN_HEADER
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.fuzzing import ODD_VALUES, case_numbers, damaged, named
 
@@ -104,7 +104,7 @@ class Folder:
         put(self.journal, journal(HEAD, LINES))
         put(root / "bad" / "rank0.5.pt.trace.json", TraceBuilder().step(5, 0, 900).text().encode())
         self.logdirs = [Logdir(str(root))]
-        self.capture = Client(routes(self.engine())["/capture"])
+        self.capture = Client(Applications(self.engine())["/capture"])
 
     def engine(self):
         return Engine(self.logdirs, patience_s=LONG_S)
@@ -126,7 +126,7 @@ class Folder:
 
     def check_runs(self):
         """Both runs are listed."""
-        runs = answer_of(Client(routes(self.engine())["/runs"]).get("/runs"))["runs"]
+        runs = answer_of(Client(Applications(self.engine())["/runs"]).get("/runs"))["runs"]
         assert [run["name"] for run in runs] == ["bad", "good"]
 
 

@@ -25,7 +25,7 @@ from kinetoscope_tb.errors import MissingData
 from kinetoscope_tb.names.text import visible
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 
 LONG_S = 60
 
@@ -61,7 +61,7 @@ def over_http(path: Path, names: dict[str, str]) -> Iterator[dict[str, Any]]:
     folder = path if path.is_dir() else path.parent
     engine = Engine([Logdir(str(folder))], patience_s=LONG_S)
     engine.listing()
-    client = Client(routes(engine)["/answer"])
+    client = Client(Applications(engine)["/answer"])
     for of in ("recording", "run"):
         yield client.get("/answer", query_string={**names, "of": of}).json
 

@@ -80,13 +80,14 @@ def _private_folder() -> TemporaryDirectory[str]:
 
 
 def _site(logdirs: Sequence[Logdir], host: str) -> Site:
-    gc.disable()  # 900 modules are imported, and nothing of them is garbage: 6 % of their time
+    gc.disable()  # 900 modules are imported, and nothing of them is garbage: 6 % of their time, and later of answers
     try:
         from ..views import EVERY_VIEW
         from ..web.app import Site  # while the page is on its way to the browser
 
         list(EVERY_VIEW.values())
     finally:
+        gc.freeze()
         gc.enable()
     site = Site(logdirs, host)
     site.has_something_to_show()  # begins to list

@@ -1,6 +1,6 @@
-"""HTTP requests to answers: TensorBoard calls `app.routes`.
+"""HTTP requests to answers. `routes` names the module of each route.
 
-app, queries, responses  routes; query parameters; answers and errors as HTTP
+app, queries, responses  applications; query parameters; answers and errors as HTTP
 encode                   answers as JSON values, for the page and the command line
 timeline, slices, paths  the timeline's routes          export, perfetto   for other viewers
 capture, access          requests to running jobs, and who may send them

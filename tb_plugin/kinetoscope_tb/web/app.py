@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.wrappers import Request
@@ -28,12 +29,11 @@ from ..measures.time.idle_causes import split_gaps_of_devices
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..view import catalogue
 from ..views import EVERY_VIEW
-from . import area, capture, encode, encode_comparison, encode_history, export, paths, perfetto, rows, slices, timeline
+from . import encode, encode_comparison, encode_history
 from .access import WriteAccess
-from .contents import page_file
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response
-from .why import why
+from .routes import MODULE_OF
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
@@ -41,8 +41,38 @@ if TYPE_CHECKING:
     from ..trace import Trace
     from ..view import View
 
+    Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
 BASE_NAMES = ("base_run", "base_worker", "base_span")
 CAPTURE_NAMES = ("capture", "base_capture")  # of the graphs of both
+_FILES = ("/static/*", "/timeline/perfetto/*")
+
+
+class Applications(Mapping[str, "Application"]):
+    """The WSGI applications by route. A route's module is imported when somebody asks for it.
+
+    Args:
+        engine: Answers the questions.
+        access: Which requests may change something; by default those to this machine's own names.
+    """
+
+    def __init__(self, engine: Engine, access: WriteAccess | None = None) -> None:
+        self._engine, self._access = engine, access or WriteAccess()
+
+    def __getitem__(self, route: str) -> Application:
+        module = import_module(f".{MODULE_OF[route]}", __package__)
+        if route in _FILES:
+            return Request.application(partial(file_response, module.page_file))
+        if route == "/capture":
+            get, post = (partial(handler, self._access) for handler in (module.list_jobs, module.request_recording))
+            return Request.application(partial(answer_response, self._engine, get, post=post))
+        return Request.application(partial(answer_response, self._engine, module.ROUTES[route]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MODULE_OF)
+
+    def __len__(self) -> int:
+        return len(MODULE_OF)
 
 
 class Site:
@@ -58,9 +88,9 @@ class Site:
         self, logdirs: Sequence[Logdir], host: str | None, patterns: CommunicationPatterns = NO_PATTERNS
     ) -> None:
         self._engine = Engine(logdirs, cache=configured(), patterns=patterns)
-        self.applications = routes(self._engine, WriteAccess.configured(host))
+        self.applications = Applications(self._engine, WriteAccess.configured(host))
 
-    def application(self, path: str) -> Callable[..., Any]:
+    def application(self, path: str) -> Application:
         """The application of a path, by its route, of which some end in a star."""
         stars = [route for route in self.applications if route.endswith("/*") and path.startswith(route[:-1])]
         return self.applications[path if path in self.applications else max(stars, key=len)]
@@ -88,29 +118,6 @@ class Site:
     def has_something_to_show(self) -> bool:
         """Whether there is a trace, a problem or a running job; True before the first listing is done."""
         return self._engine.has_something_to_show() or has_job(self._engine.logdirs)
-
-
-def routes(engine: Engine, access: WriteAccess | None = None) -> dict[str, Callable[..., Any]]:
-    """The WSGI applications by route.
-
-    Args:
-        engine: Answers the questions.
-        access: Which requests may change something; by default those to this machine's own names.
-    """
-    access = access or WriteAccess()
-    answers: dict[str, Handler] = {"/runs": _runs, "/views": _views, "/state": _state, "/view": _view}
-    answers |= {"/answer": _answer, "/why": why, "/history": _history}
-    answers |= {"/compare": _compare, "/event": _event, "/*": _unknown_route}
-    answers |= {**timeline.ROUTES, **slices.ROUTES, **rows.ROUTES, **area.ROUTES, **paths.ROUTES}
-    answers |= {**export.ROUTES, **perfetto.ROUTES}
-    apps = {route: Request.application(partial(answer_response, engine, handler)) for route, handler in answers.items()}
-    apps["/capture"] = Request.application(
-        partial(
-            answer_response, engine, partial(capture.list_jobs, access), post=partial(capture.request_recording, access)
-        )
-    )
-    files = {"/static/*": page_file, "/timeline/perfetto/*": perfetto.page_file}
-    return {**apps, **{route: Request.application(partial(file_response, file)) for route, file in files.items()}}
 
 
 def _runs(engine: Engine, request: Request) -> object:
@@ -271,3 +278,16 @@ def _find_view(name: str) -> View:
     if name not in views:
         raise NotFound("view", name, views)
     return views[name]
+
+
+ROUTES: dict[str, Handler] = {
+    "/runs": _runs,
+    "/views": _views,
+    "/state": _state,
+    "/view": _view,
+    "/answer": _answer,
+    "/compare": _compare,
+    "/history": _history,
+    "/event": _event,
+    "/*": _unknown_route,
+}

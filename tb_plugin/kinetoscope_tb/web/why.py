@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from werkzeug.wrappers import Request
 
     from ..engine.engine import Engine
+    from .responses import Handler
 
 _NO_JOB = "No Tracer has recorded into this run, or its folder isn't on this machine's disks."
 
 
-def why(engine: Engine, request: Request) -> object:
+def _why(engine: Engine, request: Request) -> object:
     """Why the job of a run stands still or ended, and its last minutes."""
     query = query_of(request, (), optional=("run",))
     try:
@@ -26,3 +27,6 @@ def why(engine: Engine, request: Request) -> object:
         return why_answer(folder, engine.parsed_files)
     except (NotFound, LogdirError):
         return {"state": "missing", "hint": _NO_JOB}
+
+
+ROUTES: dict[str, Handler] = {"/why": _why}

@@ -8,7 +8,7 @@ from werkzeug.test import Client
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 
 LONG_S = 60
@@ -89,7 +89,7 @@ def write(tmp_path):
         for rank, builder in enumerate(builders):
             (tmp_path / f"rank{rank}.1.pt.trace.json").write_text(builder.text())
         engine = Engine([Logdir(str(tmp_path), "run")], patience_s=LONG_S)
-        apps = routes(engine)
+        apps = Applications(engine)
 
         def ask(route, worker="rank0", **query):
             return Client(apps[route]).get(route, query_string={"run": "run", "worker": worker, "span": "1", **query})

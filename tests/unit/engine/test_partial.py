@@ -12,7 +12,7 @@ from kinetoscope_tb.engine.trace_cache import TraceEntry
 from kinetoscope_tb.reader import Preview, Progress
 from kinetoscope_tb.reader.preview import NamedTime
 from kinetoscope_tb.trace.meta import Meta
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.reading import one_process
 from support.waiting import wait_for
@@ -77,7 +77,7 @@ class Held:
         self.engine = Engine(
             [Logdir(str(folder), "run")], read=one_process(self.read), clock=lambda: self.now, patience_s=0.01
         )
-        self.client = {route: Client(app) for route, app in routes(self.engine).items()}
+        self.client = {route: Client(app) for route, app in Applications(self.engine).items()}
 
     def read(self, _path, progress):
         for self.now, read_bytes in ((0.0, 10), (4.0, 100)):

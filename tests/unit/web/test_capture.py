@@ -14,7 +14,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.discovery.jobs import has_job
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web.access import HOSTS, TOKEN_HEADER, UnknownHost, WriteAccess
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 
 OURS = {"Sec-Fetch-Site": "same-origin"}
 HEAD = {"version": "1", "listens": True}
@@ -45,7 +45,7 @@ def logdir(tmp_path):
 
 
 def client(*logdirs, hosts=()):
-    return Client(routes(Engine(logdirs), WriteAccess(hosts))["/capture"])
+    return Client(Applications(Engine(logdirs), WriteAccess(hosts))["/capture"])
 
 
 def ask(client, body, headers=OURS, kind="application/json"):

@@ -10,7 +10,7 @@ from werkzeug.test import Client
 
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.waiting import wait_for
 
@@ -27,7 +27,7 @@ class Site:
     def __init__(self, logdir):
         self.now = 0.0
         engine = Engine([Logdir(str(logdir), "run")], clock=self.tick, patience_s=LONG_S)
-        self.clients = {route: Client(app) for route, app in routes(engine).items()}
+        self.clients = {route: Client(app) for route, app in Applications(engine).items()}
 
     def tick(self):
         self.now += 0.01

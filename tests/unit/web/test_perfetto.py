@@ -9,7 +9,7 @@ from werkzeug.test import Client
 
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web import perfetto
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from kinetoscope_tb.web.contents import script_hashes
 
 PAGE = "/timeline/perfetto/*"
@@ -17,7 +17,7 @@ PAGE = "/timeline/perfetto/*"
 
 @pytest.fixture
 def ask():
-    apps = routes(Engine([]))
+    apps = Applications(Engine([]))
     return lambda route, name="": Client(apps[route]).get("/data/plugin/pytorch_profiler/timeline/perfetto" + name)
 
 

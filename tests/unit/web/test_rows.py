@@ -12,7 +12,7 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.web import rows
-from kinetoscope_tb.web.app import routes
+from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
@@ -32,7 +32,7 @@ class Server:
         ((self.run, workers), *_) = wait_for(self.engine.listing).runs.items()
         self.worker = min(workers)
         self.place = {"run": self.run, "worker": self.worker, "span": next(iter(workers[self.worker]))}
-        self.apps = routes(self.engine)
+        self.apps = Applications(self.engine)
 
     def ask(self, route: str, **query: Any) -> Any:
         return Client(self.apps[route]).get("/", query_string={**self.place, **query}).json

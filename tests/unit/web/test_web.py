@@ -23,7 +23,7 @@ from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.web import encode
-from kinetoscope_tb.web.app import Site, routes
+from kinetoscope_tb.web.app import Applications, Site
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
@@ -120,7 +120,7 @@ def test_workers_of_a_run_are_ranks_unless_each_is_a_job_of_its_own(tmp_path: Pa
     engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
     worker = min(engine.listing().runs["job"])
     query = {"run": "job", "worker": worker, "span": "5"}
-    missing = Client(routes(engine)["/state"]).get("/", query_string=query).json["missing"]
+    missing = Client(Applications(engine)["/state"]).get("/", query_string=query).json["missing"]
     assert ("rank_steps" not in missing) == has_ranks
 
 
@@ -142,7 +142,7 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
     (logdir / "folder").symlink_to(outside)
     (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
     assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
-    apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    apps = {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
     runs = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
     assert runs == [("folder", "rank0"), ("logdir", "rank7")]
     for run, worker in runs:
@@ -159,7 +159,7 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
         patience_s=LONG_S,
     )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
-    response = Client(routes(engine)["/view"]).get("/view", query_string=query)
+    response = Client(Applications(engine)["/view"]).get("/view", query_string=query)
     assert response.status_code == 500
     assert response.json["code"] == "internal_error"
     assert set(response.json) == {"state", "view", "code", "message"}
@@ -173,7 +173,7 @@ def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
     engine = Engine(
         [Logdir(str(tmp_path), "run")], read=one_process(lambda path, progress: free.wait(LONG_S)), patience_s=0.01
     )
-    state = Client(routes(engine)["/state"])
+    state = Client(Applications(engine)["/state"])
     query = {"run": "run", "worker": "rank0", "span": "default"}
     answer = state.get("/state", query_string=query).json
     free.set()
@@ -195,7 +195,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
         read=one_process(lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build()),
         patience_s=LONG_S,
     )
-    client = Client(routes(engine)["/view"])
+    client = Client(Applications(engine)["/view"])
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     answer = client.get("/view", query_string={**query, "from_ns": "7", "name": "a+b &c"})
     assert answer.json["state"] == "ready"
@@ -234,7 +234,7 @@ def test_the_capture_of_graphs_is_one_of_the_run_s_files_or_none(tmp_path):
     write(logdir / "run/rank1.1.pt.trace.json", GraphRecording("rocm").eager(other))
     write(logdir / "secret/rank0.1.pt.trace.json", GraphRecording("rocm").captured(other))
     write(tmp_path / "outside.json", GraphRecording("rocm").captured(other))
-    apps = {route: Client(app) for route, app in routes(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    apps = {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
     place = {"run": "run", "worker": "rank0", "span": "1"}
 
     def operators(**capture):

@@ -2,7 +2,7 @@ import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { deviceNoun, tableOf, useAnswer, useSummary } from "../../app/answers.ts";
-import { foreignWriter, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
+import { foreignWriter, isFindingViews, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { idInWords } from "../../format/readable_names.ts";
 import { AnswerView } from "../../ui/status.tsx";
@@ -86,7 +86,8 @@ export function Overview() {
   const steps = tableOf(useAnswer("steps"));
   const unit = unitOfTable(steps);
   const found = tableOf(summary), ofClaims = found?.usual_step_ns ? withRecorded(unit) : unit;
-  const isForeign = Boolean(foreignWriter.value), isSnapshot = !("snapshot_summary" in missing.value);
+  const isForeign = Boolean(foreignWriter.value),
+    isSnapshot = !isFindingViews.value && !("snapshot_summary" in missing.value);
   const partial = usePartial();
   const waiting = overview.answer ?? { state: "loading", progress: null };
   if (partial && waiting.state === "loading") {
