@@ -80,12 +80,9 @@ def _private_folder() -> TemporaryDirectory[str]:
 
 
 def _site(logdirs: Sequence[Logdir], host: str) -> Site:
-    gc.disable()  # 900 modules are imported, and nothing of them is garbage: 6 % of their time, and later of answers
+    gc.disable()  # hundreds of modules are imported, and nothing of them is garbage, now or later
     try:
-        from ..views import EVERY_VIEW
         from ..web.app import Site  # while the page is on its way to the browser
-
-        list(EVERY_VIEW.values())
     finally:
         gc.freeze()
         gc.enable()
