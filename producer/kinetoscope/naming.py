@@ -92,6 +92,11 @@ def worker_of_rank(rank: int) -> str:
     return f"rank{rank}"
 
 
+def journal_name(rank: int) -> str:
+    """Return the name of a rank's journal, in the run's folder for what isn't a trace."""
+    return f"{worker_of_rank(rank)}.jsonl"
+
+
 def folder_name(text: str) -> str:
     """Convert any text to the name of one visible folder: no slash, no control character, no leading dot."""
     visible = re.sub(r"[^\w.,+=@ -]", "_", text).strip().lstrip(".").strip()

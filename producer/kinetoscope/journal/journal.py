@@ -17,10 +17,11 @@ lists:
                                             the last step, null if there was none, and the last news again
     ["e", reason, ns]                       the process closed its recording
 
-Times are Unix time in nanoseconds. The last line may be truncated. New lines are written five times a second, and the
-file is touched every two seconds. When it grows beyond `MOST_BYTES` it becomes `rank{r}.1.jsonl`, replacing an older
-one. An `l` line begins each such file and is repeated every 32 KiB, so that the last 64 KiB always have the process's
-progress, however many counters there are.
+Times are Unix time in nanoseconds. The last line may be truncated. New lines are written every second, five times a
+second while a step hangs; without any, the file is touched every two seconds. When it grows beyond `MOST_BYTES` it
+becomes `rank{r}.1.jsonl`, replacing an older one. An `l` line begins each such file and is repeated every 32 KiB, so
+that the last 64 KiB always have the process's progress, however many counters there are. A process that is stopped may
+lack its last steps here: the writer process then writes its ring.
 
 Anyone who can write to the run's folder can write this file: its content is untrusted.
 """
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import replace_file
 from ..events import COUNTER, INSTANT, Event
+from ..naming import journal_name
 from ..path_below import PathBelow
 from ..scheduling.request import WORK
 from ..untrusted_files import append_plain, open_plain, touch_plain
@@ -56,7 +58,7 @@ TAIL_BYTES = 1 << 16
 _LONGEST_LINE = 1 << 16
 _MOST_READ_BYTES = 64 << 20  # even a file that exceeded its limit in one write is smaller
 _LATEST_EVERY_BYTES, _MOST_LATEST_BYTES = 1 << 15, 1 << 14
-_TOUCH_S = 2.0
+_TOUCH_S = 1.5  # at the second call of `write`, one a second
 _MOST_WAITING = 100_000
 _EVENTS = ("m", "i", "c")
 MOST_NEWS = 20
@@ -68,7 +70,7 @@ _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), default=str
 
 def journal_file(run: Path, rank: int) -> PathBelow:
     """The journal of a rank."""
-    return PathBelow(run, WORK, f"rank{rank}.jsonl")
+    return PathBelow(run, WORK, journal_name(rank))
 
 
 def older_file(journal_path: PathBelow) -> PathBelow:

@@ -1,6 +1,6 @@
 """What processes have reported to their writers, which is newer than their journals.
 
-A journal lags by a fifth of a second, and can't be written at all on a full disk. What a process reports to its writer
+A journal lags by a second, and can't be written at all on a full disk. What a process reports to its writer
 is on the machine's own disk, and the writer puts it into the run's folder.
 
 Anyone who can write to the run's folder can write a status: each value is checked before it is used. This module

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import partial_name, replace_file, write_json
 from ..errors import SaveError
+from ..naming import journal_name
 from ..path_below import LeadsOutside, PathBelow
 from ..process_id import is_running
 from ..untrusted_files import read_json
@@ -53,6 +54,7 @@ MAX_PRUNED_RECORDS = 100
 
 _MAX_ATTEMPTS = 3  # after the writer process has died this often in a job, the job is given up
 _LOOK_S = 2.0
+_FROZEN_S = 2.5  # a training touches its journal every two seconds
 _PF_EXITING = 0x4  # linux/sched.h
 
 
@@ -418,17 +420,19 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
     if lock is None:
         return
     writer, watch = SpoolWriter(spool, _notify, url_prefixes=url_prefixes), ProcessWatch(parent)
+    minutes = _LastMinutes(spool)
     watch.begin()
     while True:
         lock = _renew_lock(spool, lock)
         writer.work()
         if _wait_for_news(parent):
             break
+        minutes.save_if_frozen()
     is_alone = (spool.process() or {}).get("is_alone", False)
     writer.has_listener = writer.has_ended() and not is_alone and not _is_gone(parent)
     if not writer.has_ended():
         writer.death = watch.facts()
-        _save_last_minutes(spool.process() or {})
+        minutes.save()
     writer.retry()
     writer.close()
     is_alone = (spool.process() or {}).get("is_alone", False)
@@ -437,11 +441,43 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
         spool.discard()
 
 
-def _save_last_minutes(process: dict[str, Any]) -> None:
-    """Write the last minutes of a training that was killed, which this process holds, too."""
-    if is_count(process.get("ring")):
-        with contextlib.suppress(OSError):
-            replace_file(ring_file(Path(process["folder"]), process["global_rank"]), content_of(process["ring"]))
+class _LastMinutes:
+    """Saves the last minutes of a training that can't: this process holds them, too.
+
+    Args:
+        spool: The training's.
+    """
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._journal_ns = self._saved_ns = 0
+        self._changed_s = 0.0
+
+    def save(self) -> None:
+        """Save them if they are known."""
+        process = self._spool.process() or {}
+        if is_count(process.get("ring")):
+            with contextlib.suppress(OSError):
+                replace_file(ring_file(Path(process["folder"]), process["global_rank"]), content_of(process["ring"]))
+
+    def save_if_frozen(self) -> None:
+        """Save them once the training doesn't touch its journal any more: it is stopped, or code holds Python's lock.
+
+        Its journal may lack its last steps then.
+        """
+        process = self._spool.process() or {}
+        if not is_count(process.get("ring")):
+            return
+        rank = process["global_rank"]
+        try:
+            journal_ns = ring_file(Path(process["folder"]), rank).with_name(journal_name(rank)).stat().st_mtime_ns
+        except OSError:  # there is none yet
+            return
+        if journal_ns != self._journal_ns:
+            self._journal_ns, self._changed_s = journal_ns, time.monotonic()
+        elif journal_ns != self._saved_ns and time.monotonic() - self._changed_s >= _FROZEN_S:
+            self._saved_ns = journal_ns
+            self.save()
 
 
 def _is_gone(parent: int) -> bool:

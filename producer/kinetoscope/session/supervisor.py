@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 _SAMPLE_S = 2.0
+_JOURNAL_S, _SOON_S = 1.0, 0.2
 
 _count = itertools.count()
 
@@ -95,6 +96,7 @@ class Supervisor:
         self._hang_reports = HangReports(recording, self._usual_ns, self._journal.note, self._save_ring)
         self._sampler = MinutesSampler(self._ring, log, self._is_stepping)
         self._hang_detector = HangDetector(self._hang_reports, current_step, self._usual_ns)
+        self._journal_task = Task("Writing the journal", self._write_journal, _JOURNAL_S)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
         self.step_start_ns = 0
@@ -150,10 +152,10 @@ class Supervisor:
         with self._error_log.catch("The recording isn't supervised"):
             tasks = []
             if self._has_journal:
-                tasks.append(Task("Writing the journal", self._journal.write, 0.2))
+                tasks.append(self._journal_task)
                 tasks.append(Task("Sampling the machine", self._sampler.sample, _SAMPLE_S))
                 if self._hang_detector.is_on:
-                    tasks.append(Task("Looking for a step that hangs", self._hang_detector.check, 1.0))
+                    tasks.append(Task("Looking for a step that hangs", self._look_for_hang, 1.0))
             if self._accepts_requests:
                 if self._signal.number is not None and not self._signal.install():
                     _LOG.warning("Signal %d doesn't request a window: %s.", self._signal.number, _WHY_NO_SIGNAL)
@@ -171,6 +173,18 @@ class Supervisor:
                 self._background = BackgroundTasks(tasks)
                 self._background.begin()
         self._open_journal()
+
+    def _write_journal(self) -> None:
+        self._journal.write()
+        if not self._hang_detector.has_reported_step:
+            self._journal_task.every_s = _JOURNAL_S
+
+    def _look_for_hang(self) -> None:
+        """Report a step that hangs; from then on, the journal is to say soon that it ended after all."""
+        self._hang_detector.check()
+        if self._hang_detector.has_reported_step:
+            self._journal_task.every_s = _SOON_S
+            self._journal_task.due_s = 0.0
 
     def end(self, reason: str, *, is_good: bool, calls: Sequence[Sequence[Any]] = ()) -> None:
         """End the recording; signals are guarded until `uninstall`.

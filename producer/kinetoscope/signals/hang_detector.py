@@ -95,6 +95,11 @@ class HangDetector:
         """Whether anything is reported."""
         return self._after_s is not None
 
+    @property
+    def has_reported_step(self) -> bool:
+        """Whether the current step was reported."""
+        return self._times_limit > 1 and self._step == self._current_step()[0]
+
     def check(self) -> None:
         """Watch a step that lasts for a second, and report it if it lasts too long.
 

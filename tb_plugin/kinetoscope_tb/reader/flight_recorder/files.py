@@ -197,7 +197,7 @@ def _with_few_steps(minutes: LastMinutes) -> LastMinutes:
 
 
 def _with_last_step(status: RankStatus, minutes: LastMinutes | None) -> RankStatus:
-    """The status of a rank that completed more steps than its journal, which lags by a fifth of a second."""
+    """The status of a rank that completed more steps than its journal, which lags by a second, says."""
     if minutes is None or not minutes.steps:
         return status
     return replace(status, completed=max(status.completed or 0, minutes.steps[-1][0] + 1))

@@ -1,11 +1,15 @@
 """The ring of a process's last minutes."""
 
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from kinetoscope import Tracer, on_request
 from kinetoscope.events import EventLog
+from kinetoscope.journal.status import rank_statuses
 from kinetoscope.output.ring import (
     BYTES,
     MEMORY,
@@ -20,6 +24,7 @@ from kinetoscope.output.ring import (
     ring_file,
 )
 from kinetoscope.session.minutes_sampler import MinutesSampler
+from kinetoscope_tb.reader.flight_recorder.files import read_folder
 from support.waiting import wait_for
 
 
@@ -106,3 +111,34 @@ def test_a_step_that_hangs_leaves_them(tmp_path):
             tracer.step()
         wait_for(lambda: last_minutes(tmp_path / "job", 0))
     assert [step[0] for step in last_minutes(tmp_path / "job", 0).steps] == [0, 1, 2]
+
+
+STOPS = """
+import os, signal, sys
+from pathlib import Path
+from kinetoscope import Tracer, on_request
+journal = Path(sys.argv[1], "job", ".work", "rank0.jsonl")
+with Tracer(sys.argv[1], run="job", schedule=on_request, system=()) as tracer:
+    while not journal.exists():
+        tracer.step()
+    for _ in range(50):
+        tracer.step()
+    print(tracer.completed_steps, flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no processes")
+def test_the_writer_process_saves_those_of_a_training_that_is_stopped(tmp_path):
+    command = [sys.executable, "-c", STOPS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
+        try:
+            completed_steps = int(training.stdout.readline())
+            minutes = wait_for(lambda: last_minutes(tmp_path / "job", 0))
+            assert minutes.steps[-1][0] == completed_steps - 1
+            assert (rank_statuses(tmp_path / "job")[0].completed or 0) < completed_steps
+            (status,) = read_folder(str(tmp_path / "job")).statuses
+            assert status.completed == completed_steps
+        finally:
+            training.kill()
+            training.wait()

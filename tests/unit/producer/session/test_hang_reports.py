@@ -11,6 +11,7 @@ import pytest
 from kinetoscope import Tracer, UsageError, on_request
 from kinetoscope.events import EventLog
 from kinetoscope.job.rank_info import RankInfo
+from kinetoscope.journal.status import rank_statuses
 from kinetoscope.session import hang_reports
 from kinetoscope.session.hang_reports import HangReports, with_key
 from kinetoscope.signals.call_stacks import CallTimes
@@ -156,3 +157,15 @@ def test_a_training_that_goes_on_leaves_the_report_of_its_slow_step(tmp_path):
 def test_a_tracer_refuses_a_limit_that_is_no_duration(tmp_path):
     with pytest.raises(UsageError, match="hang_after_s"):
         Tracer(tmp_path, hang_after_s=0)
+
+
+def test_the_journal_says_soon_that_a_reported_step_ended(tmp_path):
+    with Tracer(tmp_path, run="job", schedule=on_request, system=(), hang_after_s=0.5) as tracer:
+        task = tracer._supervisor._journal_task
+        tracer.step()
+        assert task.every_s == 1.0
+        wait_for(lambda: list((tmp_path / "job" / "hang").glob("rank0.*")))
+        wait_for(lambda: task.every_s == 0.2)
+        tracer.step()
+        wait_for(lambda: task.every_s == 1.0)
+        assert rank_statuses(tmp_path / "job")[0].completed == 2

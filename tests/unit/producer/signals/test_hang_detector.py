@@ -57,6 +57,15 @@ def test_slow_steps_and_the_first_one_have_time(usual_s, limit_s):
     assert Step(usual_s).report_times(limit_s - 1, limit_s, limit_s + 1) == [limit_s + 1]
 
 
+def test_a_step_counts_as_reported_until_it_ends():
+    step = Step()
+    for seconds, is_reported in [(29, False), (31, True), (32, True)]:
+        step.report_times(seconds)
+        assert step.detector.has_reported_step == is_reported
+    step.number = 8
+    assert not step.detector.has_reported_step
+
+
 def test_a_step_is_watched_after_a_second():
     step = Step()
     step.report_times(0.2, 0.9)
