@@ -36,8 +36,9 @@ def load_batch():
 
 
 def spin():
-    while not (FOLDER / "spins" / "hang" / f"rank1.{STEP}.json").exists():
-        pass
+    while not (FOLDER / "spins" / "hang" / f"rank1.{STEP}.json").exists():  # seldom, so that it is in its own code
+        for _ in range(1_000_000):
+            pass
     time.sleep(600)
 
 
