@@ -175,8 +175,9 @@ class Supervisor:
         self._open_journal()
 
     def _write_journal(self) -> None:
+        hangs = self._hang_detector.has_reported_step  # before: a step that ends meanwhile is in the next lines
         self._journal.write()
-        if not self._hang_detector.has_reported_step:
+        if not hangs:
             self._journal_task.every_s = _JOURNAL_S
 
     def _look_for_hang(self) -> None:

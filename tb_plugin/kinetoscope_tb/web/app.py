@@ -92,8 +92,8 @@ class Site:
 
     def application(self, path: str) -> Application:
         """The application of a path, by its route, of which some end in a star."""
-        stars = [route for route in self.applications if route.endswith("/*") and path.startswith(route[:-1])]
-        return self.applications[path if path in self.applications else max(stars, key=len)]
+        stars = [route for route in MODULE_OF if route.endswith("/*") and path.startswith(route[:-1])]
+        return self.applications[path if path in MODULE_OF else max(stars, key=len)]
 
     def show(self, path: str, run: str) -> TraceFile:
         """Show another file too, as a part of a run of this name; return what it is listed as."""
