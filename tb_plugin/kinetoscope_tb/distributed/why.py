@@ -10,7 +10,7 @@ from kinetoscope.journal.status import RankStatus
 from ..reader.flight_recorder.files import DumpFolder, Problem
 from .deaths import evidence as death_evidence
 from .deaths import sentences as death_sentences
-from .deaths.deaths import ABORT, STOPPED
+from .deaths.deaths import ABORT, KILLED, STOPPED
 from .deaths.evidence import EndRow
 from .deaths.exceptions import TIMEOUT
 from .deaths.verdict import (
@@ -30,6 +30,10 @@ from .hangs.verdict import NOTHING_OPEN, SLOW_WORK, Verdict, verdict
 from .last_minutes import MinutesRow, minutes_rows
 
 __all__ = ["CANNOT_TELL", "CULPRIT", "NOTHING_OPEN", "SLOW_WORK", "STOPPED_FROM_OUTSIDE", "Answer", "answer_why"]
+
+
+SUSPENDED, SILENT = "suspended", "silent"
+"""The rules for processes that don't even write their journals."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +86,12 @@ def _was_first(hang: Verdict, folder: DumpFolder, deaths: DeathVerdict) -> bool:
     """Whether ranks hung before the first one ended, for another reason than that rank.
 
     A signal to a rank in a collective makes it write such a file too, so only those of steps that last too long count.
+    A rank that hangs is often killed in the end, by a watchdog or a user.
     """
     first_ns = min(death.ns for death in deaths.deaths)
     reports = [dump.report for dump in folder.dumps if dump.report is not None and dump.report.reason == "step"]
     is_earlier = any(report.written_ns < first_ns for report in reports)
-    is_failure = deaths.outcome == CULPRIT and deaths.kind not in (ABSENT, STOPPED)
+    is_failure = deaths.outcome == CULPRIT and deaths.kind not in (ABSENT, KILLED, STOPPED)
     is_other = not is_failure or not set(hang.culprits) <= set(deaths.ranks)
     return hang.outcome == CULPRIT and is_earlier and is_other
 
@@ -134,7 +139,26 @@ def _of_living(statuses: Sequence[RankStatus]) -> Answer:
     """A run of which no rank has ended badly, and none is in a step that lasts too long."""
     rows = death_evidence.rows(DeathVerdict(NOTHING_OPEN, "", (), tuple(statuses)))
     alive = [status.rank for status in statuses if status.state != "ended"]
+    silent = tuple(status for status in statuses if status.state == "silent")
+    if silent:
+        return _of_silent(silent, rows)
     if alive:
         sentence = f"No rank has ended badly or hangs: {ranks_title(alive)} {'runs' if len(alive) == 1 else 'run'}."
         return Answer(NOTHING_OPEN, "running", (), (), sentence, rows, ())
     return Answer(NOTHING_OPEN, "ended", (), (), "The job ended well: all ranks closed their recordings.", rows, ())
+
+
+def _of_silent(silent: Sequence[RankStatus], rows: Sequence[EndRow]) -> Answer:
+    """Ranks whose processes do nothing, not even write their journals."""
+    ranks, first = tuple(status.rank for status in silent), silent[0]
+    who, verb = ranks_title(ranks), "has" if len(ranks) == 1 else "have"
+    clause = f"{who} {verb} written nothing for {first.age_s:.0f} s"
+    if all(status.is_stopped for status in silent):
+        sentence = f"{clause}, being stopped: by SIGSTOP, by a debugger, or by Ctrl-Z in a terminal."
+        return Answer(CULPRIT, SUSPENDED, ranks, (), sentence[:1].upper() + sentence[1:], rows, ())
+    host = "on its machine" if len({status.host for status in silent}) == 1 else "on their machines"
+    sentence = (
+        f"Cannot tell: {clause}. Code in C holds Python's lock, the process is stopped, or its machine or disk does "
+        f"not answer: {host}, /proc/{first.pid}/status and py-spy tell."
+    )
+    return Answer(CANNOT_TELL, SILENT, (), ranks, sentence, rows, ())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..distributed.deaths.evidence import EndRow
 from ..distributed.step_curves import step_curves
-from ..distributed.why import NOTHING_OPEN, Answer, answer_why
+from ..distributed.why import NOTHING_OPEN, SILENT, SUSPENDED, Answer, answer_why
 from ..distributed.why_text import minutes_columns, rank_columns, values
 from ..reader.flight_recorder.files import read_folder
 
@@ -41,7 +41,8 @@ def why_answer(path: Path, parsed_files: ParsedFiles) -> dict[str, Any]:
 def _title(answer: Answer) -> str:
     if answer.outcome == NOTHING_OPEN:
         return LIVES
-    return ENDED if any(isinstance(row, EndRow) for row in answer.rows) else HANGS
+    is_alive = answer.kind in (SILENT, SUSPENDED)
+    return ENDED if not is_alive and any(isinstance(row, EndRow) for row in answer.rows) else HANGS
 
 
 def _table(columns: Sequence[TextColumn]) -> list[dict[str, Any]]:

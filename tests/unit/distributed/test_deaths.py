@@ -1,5 +1,7 @@
 """Who ended first: rules for what clocks, journals and messages tell."""
 
+from dataclasses import replace
+
 import pytest
 
 from kinetoscope.journal.ending import Ending, ErrorText
@@ -82,6 +84,13 @@ def lost(*numbers, at_s=0.5):
         ("Tensors must be contiguous", "ValueError", "torch.distributed.distributed_c10d.all_reduce", "exception"),
         ("CUDA out of memory. Tried to allocate 2.00 GiB", "RuntimeError", "f", "device memory"),
         ("", "MemoryError", "f", "host memory"),
+        ("CUDA error: device-side assert triggered\nCompile with …", "torch.AcceleratorError", "f", "device error"),
+        ("CUDA error: an illegal memory access was encountered", "torch.AcceleratorError", "f", "device error"),
+        ("Triton Error [CUDA]: an illegal memory access was encountered", "RuntimeError", "f", "device error"),
+        ("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx`", "RuntimeError", "f", "device error"),
+        ("CUDA error: uncorrectable ECC error encountered", "torch.AcceleratorError", "f", "device fault"),
+        ("CUDA error: out of memory", "torch.AcceleratorError", "f", "device memory"),
+        ("CUDA error: no kernel image is available for execution", "torch.AcceleratorError", "f", "exception"),
         ("PytorchStreamWriter failed writing file data/0", "RuntimeError", "f", "write failed"),
         ("DataLoader worker (pid 8) is killed by signal: Killed. ", "RuntimeError", "f", "loader worker"),
     ],
@@ -211,3 +220,70 @@ def test_a_rank_that_aborts_in_a_collective_of_different_sizes_is_not_the_cause(
     assert (answer.outcome, answer.kind, answer.culprits) == (outcome, kind, culprits)
     killed = answer_why(DumpFolder((), (), (rank(0, {"signal": 9}), *lost(1, 2, 3)), {}, ends))
     assert (killed.kind, killed.culprits) == ("killed", (0,))
+
+
+def of_one_rank(status):
+    return replace(status, world_size=1)
+
+
+def test_a_failed_kernel_is_noticed_at_a_line_that_is_not_its_own():
+    message = "CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported"
+    answer = answer_why(
+        DumpFolder((), (), (of_one_rank(rank(0, raised(message, "torch.AcceleratorError", **at("f")))),))
+    )
+    assert answer.kind == "device error"
+    assert "CUDA error: device-side assert triggered in step 5, noticed in f (train.py:9), at 20" in answer.sentence
+    assert any("CUDA_LAUNCH_BLOCKING=1" in line for line in answer.evidence)
+
+
+def test_a_sentence_leaves_out_other_processes_of_the_device_and_the_message_s_full_stop():
+    message = (
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.00 GiB is "
+        "free. Process 449 has 982.00 MiB memory in use. Process 456 has 982.00 MiB memory in use."
+    )
+    answer = answer_why(DumpFolder((), (), (of_one_rank(rank(0, raised(message, "torch.OutOfMemoryError"))),)))
+    assert "of which 1.00 GiB is free in step 5 at 20" in answer.sentence
+
+
+def hung(number, at_s):
+    """What a rank wrote while its step lasted too long."""
+    stack = [["/job/train.py", 5, "__main__.read_shard", 12.0]]
+    step = {"number": 5, "seconds": 13.0, "usual_s": 0.0102}
+    report = {
+        "world_size": 1,
+        "written_ns": BEGAN_NS + int(at_s * SECOND),
+        "reason": "step",
+        "stack": stack,
+        "step": step,
+    }
+    return parse_dump({"entries": [], KEY: report}, number, "")
+
+
+@pytest.mark.parametrize("end", [{"signal": 9}, {"signal": 15}])
+def test_a_rank_that_hung_and_was_killed_then_is_a_hang(end):
+    statuses = (of_one_rank(rank(0, end, 60)),)
+    answer = answer_why(DumpFolder((hung(0, 30),), (), statuses))
+    assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "own code", (0,))
+    assert answer.sentence.startswith("Rank 0 has been in read_shard (train.py:5) for 12 s; ")
+    assert any(line.startswith("Then the job ended; rank 0 was ") for line in answer.evidence)
+
+
+def test_a_rank_that_was_only_slow_before_it_failed_is_no_hang():
+    slow = DumpFolder((hung(0, 30),), (), (of_one_rank(rank(0, raised("bad", "KeyError"), 60)),))
+    assert answer_why(slow).kind == "exception"
+    later = DumpFolder((hung(0, 30),), (), (of_one_rank(rank(0, {"signal": 9}, 60, completed=6)),))
+    assert answer_why(later).kind == "killed"
+
+
+@pytest.mark.parametrize(
+    ("is_stopped", "outcome", "kind", "words"),
+    [
+        (True, CULPRIT, "suspended", "Rank 0 has written nothing for 40 s, being stopped: by SIGSTOP"),
+        (None, CANNOT_TELL, "silent", "Cannot tell: rank 0 has written nothing for 40 s."),
+    ],
+)
+def test_a_process_that_writes_nothing_any_more_does_not_simply_run(is_stopped, outcome, kind, words):
+    status = replace(of_one_rank(rank(0, state="silent", age_s=40.0)), is_stopped=is_stopped)
+    answer = answer_why(DumpFolder((), (), (status,)))
+    assert (answer.outcome, answer.kind) == (outcome, kind)
+    assert answer.sentence.startswith(words)

@@ -212,3 +212,65 @@ def test_a_rank_that_can_still_write_is_waited_for_where_nothing_is_open():
     answer = verdict(DumpFolder((dump,), (), tuple(statuses)))
     assert (answer.outcome, answer.kind, answer.ranks) == (CANNOT_TELL, "not yet", (1,))
     assert sentence(answer) == "Cannot tell: rank 1 has written no report of this step yet: ask again."
+
+
+def judged_in_own_code(places, *, entries=(), statuses=()):
+    """The verdict on a job whose ranks wait for nothing, each at a place: (function, line, a library's function)."""
+    dumps = []
+    for rank, (function, line, library) in enumerate(places):
+        inner = [["/venv/site-packages/torch/x.py", 9, library, 12.0]] if library else []
+        stack = [*inner, ["/job/train.py", line, f"__main__.{function}", 12.0]]
+        step = {"number": STEP, "seconds": 13.0, "usual_s": 0.0102}
+        changes = {"world_size": len(places), "stack": stack, "step": step}
+        dumps.append(parse_dump({"entries": list(entries), KEY: report(rank, **changes)}, rank, ""))
+    return verdict(DumpFolder(tuple(dumps), (), tuple(statuses)))
+
+
+ENDED = {
+    "record_id": 0,
+    "process_group": ["0", "default_pg"],
+    "collective_seq_id": 1,
+    "profiling_name": "nccl:all_reduce",
+    "input_sizes": [[4]],
+    "input_dtypes": ["Float"],
+    "state": "completed",
+    "retired": True,
+}
+
+
+def test_a_job_of_one_rank_that_hangs_is_named_with_its_line():
+    answer = judged_in_own_code([("read_shard", 5, "")])
+    assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "own code", (0,))
+    assert sentence(answer) == (
+        f"Rank 0 has been in read_shard (train.py:5) for 12 s; step {STEP} has taken 13 s so far, usually 10.2 ms."
+    )
+
+
+def test_a_job_of_one_rank_that_saves_a_checkpoint_is_only_slow():
+    answer = judged_in_own_code([("main", 5, "torch.serialization.save")], statuses=[status(0)])
+    assert (answer.outcome, answer.culprits) == (SLOW_WORK, ())
+    assert sentence(answer) == (
+        f"Rank 0 has been saving a checkpoint (train.py:5) for 12 s; step {STEP} has taken 13 s so far, usually 10.2 ms."
+    )
+
+
+def test_ranks_at_one_line_are_named_together_if_their_collectives_are_recorded():
+    places = [("read_shard", 5, "")] * 3
+    answer = judged_in_own_code(places, entries=[ENDED])
+    assert (answer.outcome, answer.culprits) == (CULPRIT, (0, 1, 2))
+    assert sentence(answer).startswith("Ranks 0–2 have been in read_shard (train.py:5) for 12 s; step ")
+    unrecorded = judged_in_own_code(places)
+    assert (unrecorded.outcome, unrecorded.culprits) == (NOTHING_OPEN, ())
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [("read_shard", 5, ""), ("write_log", 9, "")],
+        [("train_step", 7, "torch.distributed.distributed_c10d.barrier")] * 2,
+    ],
+)
+def test_ranks_at_several_lines_or_in_communication_are_not_named_but_their_lines_are(places):
+    answer = judged_in_own_code(places, entries=[ENDED])
+    assert (answer.outcome, answer.culprits) == (NOTHING_OPEN, ())
+    assert f" been in {places[0][2] or places[0][0]} (train.py:{places[0][1]}) for 12 s" in sentence(answer)

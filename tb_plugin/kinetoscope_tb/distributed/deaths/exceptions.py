@@ -10,6 +10,7 @@ from ...names.regex import regex
 
 EXCEPTION = "exception"
 DEVICE_MEMORY, HOST_MEMORY, WORKER = "device memory", "host memory", "loader worker"
+DEVICE_ERROR, DEVICE_FAULT = "device error", "device fault"
 DISK, WRITE = "disk full", "write failed"
 TIMEOUT, PEER_LOST = "timeout", "peer lost"
 
@@ -30,6 +31,12 @@ _GONE = regex(
 _DEVICE_MEMORY = regex(
     r"CUDA out of memory|HIP out of memory|out of memory\. Tried to allocate|CUDA error: out of memory", 2
 )
+_DEVICE_FAULT = regex(r"uncorrectable (?:ECC|NVLink)|GPU (?:is lost|has fallen off the bus)|hardware stack error", 2)
+_DEVICE_ERROR = regex(  # of a kernel, reported by a later call
+    r"device-side assert|illegal (?:memory access|instruction|address)|unspecified launch failure|misaligned address"
+    r"|launch timed out|invalid (?:program counter|address space)|CU[A-Z]+_STATUS_EXECUTION_FAILED",
+    2,
+)
 _HOST_MEMORY = regex(r"DefaultCPUAllocator: (?:can't|not enough)|Cannot allocate memory", 2)
 _NO_SPACE_MESSAGE = regex(r"No space left on device|Disk quota exceeded", 2)
 _WRITE = regex(r"failed writing file|iostream error|unexpected pos \d+ vs \d+", 2)  # of torch.save
@@ -45,6 +52,10 @@ def kind_of_exception(ending: Ending) -> str:
         return DEVICE_MEMORY
     if "MemoryError" in types or any(map(_HOST_MEMORY.search, messages)):
         return HOST_MEMORY
+    if any(map(_DEVICE_FAULT.search, messages)):
+        return DEVICE_FAULT
+    if any(map(_DEVICE_ERROR.search, messages)):
+        return DEVICE_ERROR
     if ending.errno in _NO_SPACE or any(map(_NO_SPACE_MESSAGE.search, messages)):
         return DISK
     if any(map(_WRITE.search, messages)):

@@ -9,7 +9,7 @@ from ...names.text import listed
 from ..hangs.titles import ranks_title
 from ..hangs.whereabouts import short_line
 from .deaths import ABORT, CRASH, EXIT, GONE, KILLED, OUT_OF_MEMORY, STOPPED, UNKNOWN, Death
-from .exceptions import DEVICE_MEMORY, DISK, HOST_MEMORY, PEER_LOST, TIMEOUT, WORKER, WRITE
+from .exceptions import DEVICE_ERROR, DEVICE_FAULT, DEVICE_MEMORY, DISK, HOST_MEMORY, PEER_LOST, TIMEOUT, WORKER, WRITE
 from .titles import end_title, moment
 from .verdict import ABSENT, CANNOT_TELL, LEFT, NEVER_STARTED, STOPPED_FROM_OUTSIDE, DeathVerdict
 
@@ -24,6 +24,11 @@ _ADVICE = {
     GONE: "Its machine or container is gone, or the process is stopped: look there, and at the scheduler's log.",
     DEVICE_MEMORY: "Tracer(memory_history='always') saves a memory snapshot when an allocation fails, and `kinetoscope "
     "summary` says who held the memory.",
+    DEVICE_ERROR: "A kernel that was launched before failed, so that line is where it was noticed. With "
+    "CUDA_LAUNCH_BLOCKING=1 (HIP: AMD_SERIALIZE_KERNEL=3) it is the line of the kernel. The output of the process has "
+    "the text of a device-side assert, mostly an index out of range; compute-sanitizer finds illegal accesses.",
+    DEVICE_FAULT: "The GPU itself failed, or its link: `nvidia-smi -q` and the Xid lines of `dmesg` say more. Take the "
+    "machine out of the job.",
     HOST_MEMORY: "The host had no memory left: fewer loader workers, smaller prefetching, or a higher limit.",
     DISK: "Free space there. `kinetoscope recover RUN` then writes the traces for which there was no room.",
     WRITE: "The disk of that file is full, over its quota, or doesn't answer.",
@@ -124,11 +129,10 @@ def _location(death: Death | None) -> str:
     activity = death.activity if death else None
     if activity is None:
         return ""
-    return (
-        f", at {short_line(activity)},"
-        if activity.function == "<module>"
-        else f", in {activity.function} ({short_line(activity)}),"
-    )
+    verb = "noticed " if death and death.kind == DEVICE_ERROR else ""
+    if activity.function == "<module>":
+        return f", {verb}at {short_line(activity)},"
+    return f", {verb}in {activity.function} ({short_line(activity)}),"
 
 
 def _end(location: str, when: str) -> str:

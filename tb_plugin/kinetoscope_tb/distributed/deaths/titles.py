@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kinetoscope.journal.ending import ErrorText
 
 from ..hangs.titles import instant
@@ -9,6 +11,8 @@ from .deaths import ABORT, CRASH, EXIT, GONE, KILLED, OUT_OF_MEMORY, STOPPED, UN
 from .exceptions import PEER_LOST, TIMEOUT
 
 _LONGEST_MESSAGE = 300
+_OTHER_PROCESSES = re.compile(r" (?:Process \d+ has|Including non-PyTorch memory)")
+"""What follows the size of a failed allocation and of the device in torch's message."""
 _FIXED = {
     KILLED: "was killed by SIGKILL",
     OUT_OF_MEMORY: "was killed by the kernel's out-of-memory killer",
@@ -32,7 +36,7 @@ def end_title(death: Death) -> str:
         return f"ended with exit code {ending.exit_code}"
     if death.kind == EXIT:
         return f"called sys.exit with code {ending.exit_code}"
-    return f"raised {error_title(ending.exception)}" if ending.exception else "raised an exception"
+    return f"raised {error_title(ending.exception).rstrip('.')}" if ending.exception else "raised an exception"
 
 
 def _signal(death: Death) -> str:
@@ -46,7 +50,7 @@ def _signal(death: Death) -> str:
 def error_title(error: ErrorText) -> str:
     """Such as KeyError: 'x'; of a message of many lines the first, and the last of another process's traceback."""
     lines = [line.strip() for line in error.message.splitlines() if line.strip()]
-    message = lines[0] if lines else ""
+    message = _OTHER_PROCESSES.split(lines[0])[0] if lines else ""
     if len(lines) > 1 and "Original Traceback" in error.message:
         message = f"{message.rstrip('.')}: {lines[-1]}"
     message = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}…"

@@ -10,8 +10,8 @@ from .operations import Operation
 from .order import waits_of_cycle
 from .slow_work import GERUNDS
 from .titles import full_title, instant, ranks_title
-from .verdict import CANNOT_TELL, Verdict
-from .whereabouts import activity_clause, short_line
+from .verdict import CANNOT_TELL, OWN_CODE, SLOW_WORK, Verdict
+from .whereabouts import activity_clause, activity_clauses, short_line, step_clause
 
 _MOST_PARTS = 6
 
@@ -55,7 +55,7 @@ def _absent(verdict: Verdict, operation: Operation) -> str:
     return f"{ranks_title(verdict.ranks)} never came to {what}{activity_clause(verdict)}{_waiters(verdict)}"
 
 
-def _slow_work(verdict: Verdict, _operation: Operation) -> str:
+def _slow_work(verdict: Verdict, _operation: Operation | None = None) -> str:
     ranks_of: dict[str, list[int]] = {}
     for rank in verdict.ranks:
         ranks_of.setdefault(verdict.graph.job.slow_work[rank].kind, []).append(rank)
@@ -136,6 +136,11 @@ def _waiters(verdict: Verdict) -> str:
 def _without_operation(verdict: Verdict) -> str:
     if verdict.kind == "not yet":
         return _not_yet(verdict, None)
+    if verdict.kind == OWN_CODE:
+        clauses = (
+            _slow_work(verdict).removesuffix(".") if verdict.outcome == SLOW_WORK else listed(activity_clauses(verdict))
+        )
+        return f"{clauses}{step_clause(verdict)}."
     if verdict.kind == "went on":
         return f"no rank waits any more: {ranks_title(verdict.ranks)} completed the step that lasted long."
     if verdict.graph.job.outdated:
@@ -143,7 +148,8 @@ def _without_operation(verdict: Verdict) -> str:
         return f"nothing is open, but the others ended collectives, or gave them up, which the dump of {who} lacks."
     if verdict.outcome == CANNOT_TELL:
         return f"nothing is open in the dumps that can be read, and there is none of {ranks_title(verdict.ranks)}."
-    return "nothing recorded is open: no rank waits for another one in a collective."
+    where = "".join(f"; {clause}" for clause in activity_clauses(verdict))
+    return f"nothing recorded is open: no rank waits for another one in a collective{where}."
 
 
 _SENTENCES: dict[str, Callable[[Verdict, Operation], str]] = {

@@ -15,6 +15,8 @@ from .operations import RUNS_AT_ONCE, Operation
 from .waits import Wait, WaitGraph, wait_graph
 
 CULPRIT, CANNOT_TELL, SLOW_WORK, NOTHING_OPEN = "culprit", "cannot tell", "slow work", "nothing open"
+OWN_CODE = "own code"
+"""The rule for steps that last too long although no rank waits for another one."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,27 @@ def _on_device(graph: WaitGraph) -> Verdict | None:
     return None
 
 
+def _in_own_code(graph: WaitGraph) -> Verdict | None:
+    """Nobody waits in an operation, and all ranks are in a step that lasts too long, because of what they do.
+
+    Of several ranks that is certain only where their operations are recorded, and if they are at the same line.
+    """
+    job = graph.job
+    reports = [state.dump.report for state in job.ranks.values()]
+    is_unclear = job.outdated or job.lost or job.silent or any(r is None or r.reason != "step" for r in reports)
+    if graph.waits or not reports or is_unclear:
+        return None
+    ranks = tuple(sorted(job.ranks))
+    if job.slow_work.keys() >= job.ranks.keys():
+        return Verdict(SLOW_WORK, OWN_CODE, graph, ranks)
+    activities = [report.activity for report in reports if report]
+    lines = {(activity.file, activity.line) if activity else None for activity in activities}
+    is_communication = any(activity and activity.function.startswith("torch.distributed.") for activity in activities)
+    is_recorded = all(state.operations for state in job.ranks.values())
+    is_certain = is_recorded and not is_communication and len(lines) == 1 and None not in lines
+    return Verdict(CULPRIT, OWN_CODE, graph, ranks) if len(ranks) == 1 or is_certain else None
+
+
 def _without_a_culprit(graph: WaitGraph) -> Verdict:
     """Nothing is open, or all are there."""
     job = graph.job
@@ -164,5 +187,6 @@ _RULES: tuple[Callable[[WaitGraph], Verdict | None], ...] = (
     _absent,
     _without_dump,
     _on_device,
+    _in_own_code,
     _without_a_culprit,
 )

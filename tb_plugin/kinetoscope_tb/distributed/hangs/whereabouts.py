@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from kinetoscope.journal.status import RankStatus
 
-from ...names.text import listed
+from ...names.text import listed, time
 from ...reader.flight_recorder.hang_report import Activity, HangReport
 from ...reader.flight_recorder.schema import Dump
 from ...reader.flight_recorder.values import source_line
-from .titles import instant
+from .titles import instant, ranks_title
 from .verdict import CULPRIT, Verdict
 
 _MOST_RANKS = 4
@@ -24,9 +24,40 @@ def activity_clause(verdict: Verdict) -> str:
     report = state.dump.report if state and verdict.outcome == CULPRIT else None
     if report is None or (activity := report.activity) is None:
         return ""
-    duration = f" for {activity.seconds:.0f} s" if activity.seconds >= 1 else ""
     wait = f", in the kernel's {report.waits_in or 'uninterruptible sleep'}" if report.state == _UNINTERRUPTIBLE else ""
-    return f"; it has been in {activity.function} ({short_line(activity)}){duration}{wait}"
+    return f"; it has been in {activity.function} ({short_line(activity)}){_duration(activity.seconds)}{wait}"
+
+
+def activity_clauses(verdict: Verdict) -> list[str]:
+    """Such as "ranks 0–2 have been in load_batch (train.py:88) for 41 s", for each line at which ranks are."""
+    ranks_of: dict[str, list[int]] = {}
+    longest_s: dict[str, float] = {}
+    for rank, state in sorted(verdict.graph.job.ranks.items()):
+        report = state.dump.report
+        if report is None or report.reason != "step":
+            continue
+        activity = report.activity
+        where = f"in {activity.function} ({short_line(activity)})" if activity else f"in step {report.step}"
+        ranks_of.setdefault(where, []).append(rank)
+        longest_s[where] = max(longest_s.get(where, 0.0), activity.seconds if activity else report.step_s)
+    return [
+        f"{ranks_title(ranks)} {'has' if len(ranks) == 1 else 'have'} been {where}{_duration(longest_s[where])}"
+        for where, ranks in [*ranks_of.items()][:_MOST_RANKS]
+    ]
+
+
+def step_clause(verdict: Verdict) -> str:
+    """Such as "; step 812 has taken 41 s so far, usually 15.1 ms"; empty without a report."""
+    reports_of_steps = [state.dump.report for state in verdict.graph.job.ranks.values() if state.dump.report]
+    if not reports_of_steps:
+        return ""
+    report = max(reports_of_steps, key=lambda report: report.step_s)
+    usual = f", usually {time(report.usual_s * 1e9)}" if report.usual_s else ""
+    return f"; step {report.step} has taken {report.step_s:.0f} s so far{usual}"
+
+
+def _duration(seconds: float) -> str:
+    return f" for {seconds:.0f} s" if seconds >= 1 else ""
 
 
 def short_line(activity: Activity) -> str:

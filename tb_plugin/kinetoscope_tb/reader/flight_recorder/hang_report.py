@@ -73,6 +73,7 @@ class HangReport:
         written_ns: When it was written, in ns since 1970.
         step: The step's number.
         step_s: For how long the step lasts.
+        usual_s: How long a step usually lasts; None if that isn't known.
         reason: `step`, the signal to which the process doesn't react, or `end`.
         stack: Of the training's thread, the innermost line first.
         message: The send or receive that this thread is in, which gloo's recorder lacks: (send or recv, the other rank;
@@ -87,6 +88,7 @@ class HangReport:
     written_ns: int
     step: int
     step_s: float
+    usual_s: float | None
     reason: str
     stack: tuple[StackLine, ...]
     message: tuple[str, int | None] | None
@@ -126,6 +128,7 @@ def hang_report(value: object) -> HangReport | None:
         written_ns,
         step_number,
         number(step.get("seconds")),
+        number(step.get("usual_s")) or None,
         text(value.get("reason")),
         _stack(value.get("stack")),
         _message(value.get("message"), world_size),
