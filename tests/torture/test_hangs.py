@@ -1,4 +1,4 @@
-"""A rank that hangs in a collective, where no signal reaches its training's thread."""
+"""Jobs that hang: a rank in a collective, where no signal reaches its training's thread, and one without others."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,9 @@ from kinetoscope.journal.recover import recover_journals
 from kinetoscope.journal.status import rank_statuses
 from support.processes import started, steps_of, traces_in
 from support.waiting import wait_for
+from torture.truth import run_command
 
-JOB = Path(__file__).with_name("blocked.py")
+JOB, ALONE = (Path(__file__).with_name(name) for name in ("blocked.py", "alone.py"))
 
 
 def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
@@ -42,3 +43,35 @@ def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
     assert sum(event["name"] == "exchange" for event in trace["traceEvents"]) == 5
     assert trace["kinetoscope"]["open_markers"] == ["exchange"]
     assert trace["kinetoscope"]["hanging"]["stack"] == hanging["stack"]
+
+
+def why(run):
+    """The answer of `why` about a run; an error without an outcome before there is a folder."""
+    return json.loads(run_command("why", run, "--format", "json").out or "{}")
+
+
+def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_it_was_killed(tmp_path):
+    process = started(str(ALONE), str(tmp_path), "stands")
+    try:
+        answer = wait_for(lambda: why(tmp_path / "stands"), is_right=lambda answer: answer.get("outcome") == "culprit")
+    finally:
+        process.kill()
+        process.communicate(timeout=120)
+    assert (answer["kind"], answer["culprits"]) == ("own code", [0])
+    assert answer["sentence"].startswith("Rank 0 has been in read_shard (alone.py:")
+    assert "; step 30 has taken " in answer["sentence"]
+    wait_for(lambda: rank_statuses(tmp_path / "stands")[0].state == "dead")
+    after = why(tmp_path / "stands")
+    assert (after["outcome"], after["kind"], after["culprits"]) == ("culprit", "own code", [0])
+    assert "Then the job ended; rank 0 was killed by SIGKILL." in after["evidence"]
+
+
+def test_a_job_of_one_rank_that_is_stopped_is_said_to_be(tmp_path):
+    process = started(str(ALONE), str(tmp_path), "stops")
+    try:
+        answer = wait_for(lambda: why(tmp_path / "stops"), is_right=lambda answer: answer.get("outcome") == "culprit")
+    finally:
+        process.kill()
+        process.communicate(timeout=120)
+    assert (answer["kind"], answer["culprits"]) == ("suspended", [0])
+    assert "being stopped: by SIGSTOP" in answer["sentence"]
