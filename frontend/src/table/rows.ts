@@ -9,6 +9,8 @@ import { type TableScope, useTableScope } from "./table_scope.tsx";
 
 export interface Rows {
   rows: Uint32Array;
+  /** The same rows in the table's own order: the same object whatever they are sorted by. */
+  matches: Uint32Array;
   keys: SortKey[];
   problem: string;
 }
@@ -44,7 +46,7 @@ export function useRows(ready: Ready, entry: ViewEntry): Rows {
   return useMemo(() => {
     const keys = parseSort(sort, Object.fromEntries(ready.columns.map(({ name, values }) => [name, values])));
     const ranked = keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }));
-    return { rows: sortRows(matches, ranked), keys, problem: filter.problem };
+    return { rows: sortRows(matches, ranked), matches, keys, problem: filter.problem };
   }, [matches, sort, ready]);
 }
 

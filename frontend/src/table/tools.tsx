@@ -1,5 +1,5 @@
 import { Fragment, h } from "preact";
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { hiddenColumns, toggleColumn } from "./column_choice.ts";
 import type { Ready } from "./columns.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
@@ -62,9 +62,15 @@ export function Columns({ ready }: { ready: Ready }) {
   );
 }
 
-/** How many rows are shown, and their sums. */
+/** How many rows are shown, and their sums; `rows` in any order. */
 export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
-  const summed = ready.tree ? outermost(ready.tree, rows) : rows;
+  const sums = useMemo(() => {
+    const summed = ready.tree ? outermost(ready.tree, rows) : rows;
+    return ready.columns.filter(({ isSummed }) => isSummed).map(({ name, title, kind, values }) => {
+      const sum = summed.reduce((total, row) => total + (Number(values[row]) || 0), 0);
+      return { name, title, sum, text: quantity(sum, kind) };
+    });
+  }, [ready, rows]);
   const shown = rows.length === ready.count
     ? plural(rows.length, "row")
     : `${decimal(rows.length)} of ${plural(ready.count, "row")}`;
@@ -72,14 +78,13 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
   return (
     <p class="sums" role="status">
       <b>{shown}</b>
-      {ready.columns.filter(({ isSummed }) => isSummed).map(({ name, title, kind, values }) => {
-        const sum = summed.reduce((total, row) => total + (Number(values[row]) || 0), 0);
-        return sum !== 0 && (
+      {sums.map(({ name, title, sum, text }) =>
+        sum !== 0 && (
           <span key={name}>
-            {title} <b>{quantity(sum, kind)}</b>
+            {title} <b>{text}</b>
           </span>
-        );
-      })}
+        )
+      )}
       {hidden.length > 0 && (
         <span data-tip={hidden.map(({ title }) => title).join(", ")}>{plural(hidden.length, "column")} hidden</span>
       )}

@@ -93,7 +93,7 @@ function Content({ table, entry }: { table: Comparison; entry: ViewEntry }) {
     <>
       <BasisLine table={table} />
       <ToolLine table={table} entry={entry} rows={rows} />
-      <Sums ready={ready} rows={rows.rows} />
+      <Sums ready={ready} rows={rows.matches} />
       {left > 0 && <p class="sums">{plural(left, "row")} hidden: no difference beyond noise</p>}
       {rows.rows.length
         ? (

@@ -84,7 +84,7 @@ function Content({ table }: { table: History }) {
         <Columns ready={ready} />
         <SaveRows table={table} rows={rows.rows} />
       </div>
-      <Sums ready={ready} rows={rows.rows} />
+      <Sums ready={ready} rows={rows.matches} />
       <DataTable
         ready={ready}
         rows={rows}

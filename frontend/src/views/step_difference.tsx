@@ -162,7 +162,7 @@ function Content({ table }: { table: StepDifference }) {
         <span class="space" />
         <SaveRows table={table} rows={rows.rows} />
       </div>
-      <Sums ready={ready} rows={rows.rows} />
+      <Sums ready={ready} rows={rows.matches} />
       <DataTable
         ready={ready}
         rows={rows}

@@ -202,7 +202,7 @@ function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixe
     <>
       <Tools drawn={drawn} fixed={fixed} />
       <Picture {...drawn} />
-      <Sums ready={ready} rows={rows.rows} />
+      <Sums ready={ready} rows={rows.matches} />
       <Grid {...drawn} />
     </>
   );
@@ -250,7 +250,7 @@ function BaseCurves({ drawn, other, scaledWith }: {
 const Rows = ({ drawn, fixed }: { drawn: DrawnTable; fixed: string[] }) => (
   <>
     <Tools drawn={drawn} fixed={fixed} />
-    <Sums ready={drawn.ready} rows={drawn.rows.rows} />
+    <Sums ready={drawn.ready} rows={drawn.rows.matches} />
     <Grid {...drawn} />
   </>
 );

@@ -89,7 +89,7 @@ function Flames({ table, entry, children }: { table: Table; entry: ViewEntry; ch
         <div>
           <div class="tools">
             <Depth tree={tree} />
-            <Sums ready={ready} rows={rows.rows} />
+            <Sums ready={ready} rows={rows.matches} />
             <span class="space" />
             <SaveRows table={table} rows={rows.rows} />
           </div>

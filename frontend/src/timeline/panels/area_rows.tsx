@@ -57,7 +57,7 @@ export function AreaRows({ table, ready, entry, findRow, children }: {
       <div class="tools">
         {children}
         <FilterBox problem={rows.problem} />
-        <Sums ready={ready} rows={rows.rows} />
+        <Sums ready={ready} rows={rows.matches} />
         <span class="space" />
         <SaveRows table={table} rows={rows.rows} />
       </div>
