@@ -29,6 +29,8 @@ Deno.test("a stack on one line is its innermost frame that isn't PyTorch's", () 
   is(lines("/usr/lib/site-packages/torch/nn/a.py(3): f", "/usr/lib/site-packages/b/c.py(4): g"), "g c.py:4 · 2 frames");
   is(lines("torch/a.py(3): f"), "f a.py:3");
   is(lines("<built-in mm>"), "<built-in mm>");
+  is(lines("at::empty(long)", "Register_0.cpp(0): at::div(long)", "/job/net.py(7): f"), "f net.py:7 · 3 frames");
+  is(lines("at::(anonymous namespace)::resize<int>(at::Tensor const&, long)"), "resize");
 });
 
 Deno.test("a short frame has no folders", () => {

@@ -1,4 +1,4 @@
-"""Every entry and tab of many recordings, in two widths and both themes: `make crawl` opens all of the recordings."""
+"""Every entry and tab of many recordings, in three widths and both themes: `make crawl` opens all of the recordings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
 
-WIDTHS = (1440, 1024)
+WIDTHS = (1440, 1024, 720)
+"""The last one is a window of 1440 pixels at 200 %."""
 HEIGHT = 900
 MOST_CPU_S = 8  # of the server for a tab, with reading the recording for the first one
 

@@ -24,7 +24,8 @@ const COLOR = [217, 96, 59]; // on light and on dark, at any strength
 const PALEST = 0.07; // a value that is there differs from none
 const DARKEST = 0.75; // so that numbers are readable on it
 const WIDEST = 120; // pixels of a cell
-const LEAST_ROOM = [34, 14]; // pixels of a number
+const LEAST_ROOM = [34, 14]; // pixels of a number, beside and below others
+const GAP = 4; // pixels between numbers
 
 const BARS = 0.5; // of the room next to the names
 
@@ -87,7 +88,10 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
   const address = useMemo(() => paintCells(matrix, column.values as Numbers), [matrix, column]);
   const height = lineHeight * lines.length;
   const names = lines.map(nameOf), labels = names.map((name) => cutApart(name, names, cutLabel));
-  const pitch = inner / columns.length;
+  const pitch = inner / columns.length, columnNames = columns.map(nameOf);
+  const isRoomy = pitch >= LEAST_ROOM[0]! && lineHeight >= LEAST_ROOM[1]!;
+  const texts = isRoomy ? Array.from(matrix.rows, (row) => row >= 0 ? chart.text(row) : "") : [];
+  const areNumbersDrawn = isRoomy && texts.every((text) => textWidth(text, 12) + GAP <= pitch);
   return (
     <svg viewBox={`0 0 ${width} ${TOP + height + FOOT}`} height={TOP + height + FOOT}>
       <image
@@ -109,12 +113,12 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
       />
       <Names
         vertical={false}
-        names={columns.map(nameOf)}
-        at={(i) => [left + pitch * (i + 0.5), TOP + height + 12]}
+        names={columnNames}
+        at={(i) => [Math.min(left + pitch * (i + 0.5), width - textWidth(columnNames[i]!, 12) / 2), TOP + height + 12]}
         room={(name) => textWidth(name, 12) + 10}
       />
       <LineBars bars={bars} parts={parts} x={barsAt} y={TOP} width={left - barsAt - 16} lineHeight={lineHeight} />
-      {pitch >= LEAST_ROOM[0]! && lineHeight >= LEAST_ROOM[1]! && Array.from(matrix.rows, (row, i) =>
+      {areNumbersDrawn && Array.from(matrix.rows, (row, i) =>
         row >= 0 && (
           <text
             key={i}
@@ -123,7 +127,7 @@ function Drawing({ chart, marked }: { chart: Chart; marked: number }) {
             y={TOP + lineHeight * (Math.floor(i / columns.length) + 0.5) + 4}
             text-anchor="middle"
           >
-            {chart.text(row)}
+            {texts[i]}
           </text>
         ))}
       {marked >= 0 && (

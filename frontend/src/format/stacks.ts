@@ -9,7 +9,7 @@ export interface Frame {
 }
 
 const FRAME = /^(.*)\((\d{1,9})\): (.*)$/s;
-const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]/;
+const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]|\.(c|cc|cpp|cu)$/;
 
 /** One frame such as `train.py(12): step` or `<built-in function len>`. */
 export function frameOf(text: string): Frame {
@@ -27,10 +27,16 @@ export function shortFrame(text: string): string {
   return file ? `${placeOf(file, line)} ${called}` : called;
 }
 
+/** A function of C++ without its namespaces, arguments and return type. */
+const bareFunction = (name: string) =>
+  name.includes("::")
+    ? name.replaceAll("(anonymous namespace)::", "").replace(/[(<].*/s, "").split(/::|\s/).at(-1)!
+    : name;
+
 /** What to show of a stack on one line: its innermost frame that isn't PyTorch's, and how many there are. */
 export function stackLine(stack: string): string {
   const frames = framesOf(stack);
   const { called, file, line } = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
   const place = file && ` ${placeOf(file, line)}`;
-  return `${called}${place}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
+  return `${bareFunction(called)}${place}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
 }

@@ -8,9 +8,11 @@ const LEAST = 40; // pixels
 /** The names of columns that are hidden, or shown though they are hidden by default. */
 const namesIn = (scope: TableScope) => scope.get("columns").split(",").filter(Boolean);
 
-/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, or ids. */
+const REFERENCES = ["hash", "id", "offset"];
+
+/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, ids, or places in the file. */
 const isHiddenByDefault = ({ isConstant, shown_as }: DrawnColumn) =>
-  isConstant || shown_as === "hash" || shown_as === "id";
+  isConstant || (shown_as !== undefined && REFERENCES.includes(shown_as));
 
 /** The columns that are hidden; the first one never is. */
 export const hiddenColumns = ({ columns }: Ready, scope: TableScope): DrawnColumn[] =>

@@ -220,9 +220,10 @@ export function DataTable(
 ) {
   const scope = useTableScope(), { weight, picture } = scope.entry;
   const isNarrow = innerWidth < NARROW;
+  const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
-  const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === weight) > FAR;
-  const columns = useMemo(() => isFar ? weightSecond(all, weight) : all, [all, isFar]);
+  const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
+  const columns = useMemo(() => isFar ? weightSecond(all, first) : all, [all, isFar, first]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);

@@ -8,6 +8,7 @@ export const HEAD = 45;
 const PADDING = 34;
 const BAR = 44; // next to the number
 const LEAST_PROSE = 160;
+const LEAST_NAME = 120; // where sentences take its room
 const WIDEST_PROSE = 900; // where one has to scroll to see it
 /** A good width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const goodProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
@@ -45,6 +46,8 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   let left = roomAfter(columns.length);
   if (left < 0 && columns.some(isProse)) {
     columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
+    const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
+    if (short > 0 && main >= 0 && result[main]! - short >= LEAST_NAME) result[main]! -= short;
     // What is out of sight anyway takes few lines.
     columns.forEach((column, i) => {
       if (isProse(column) && roomAfter(i) < LEAST_PROSE) result[i] = Math.min(natural[i]!, WIDEST_PROSE);

@@ -38,7 +38,7 @@ _SLACK = 1 << 26  # what the driver needs besides
 _OUTSIDE = 0.06  # of the device: more than CUDA's own context takes
 _LARGEST_DEVICE = 320 * _GIB
 _LEAK_CYCLES, _LEAK_SHARE, _MOSTLY = 4, 0.3, 0.75
-_OF_TRAINING = r"torch/optim/|torch/autograd/|torch/_tensor\.py:\d+:backward"
+_OF_TRAINING = r"torch/optim/|torch/autograd/|torch/_tensor\.py\(\d+\): backward"
 
 
 @dataclass(frozen=True)

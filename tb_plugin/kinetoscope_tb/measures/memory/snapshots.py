@@ -34,6 +34,7 @@ class OfSnapshot(Table):
 
 HINT = "This isn't a memory snapshot. Record one with torch.cuda.memory._record_memory_history and _dump_snapshot."
 UNKNOWN_PLACE = "[no stack recorded]"
+_UNKNOWN_FILE = "??"  # as torch writes it, of frames in C++
 BEFORE = "[allocated before the history]"
 ORIGINS = ("program", "libraries", "torch", "before the history", "no stack")
 _PLUMBING = r"torch::unwind|CapturedTraceback|gather_with_cpp|CachingAllocator|^c10::|^std::"
@@ -197,7 +198,7 @@ def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
 
 @once_per_recording
 def stack_places(trace: Trace) -> pl.DataFrame:
-    """Of each stack: its text, one frame per line and the innermost first, and its place: the program's own line.
+    """Of each stack: its text, one frame per line as in traces, the innermost first, and the program's own line.
 
     The text begins below the allocator's own frames, which are the same in every stack.
 
@@ -206,7 +207,7 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     or else the innermost frame that isn't the allocator's own.
     """
     frames = trace.snapshot_frames.select(
-        file=pl.col("file").cast(pl.String).fill_null("??"),
+        file=pl.col("file").cast(pl.String).fill_null(_UNKNOWN_FILE),
         line="line",
         function=pl.col("function").cast(pl.String).fill_null("??"),
     ).with_row_index("frame")
@@ -214,7 +215,11 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     is_python = pl.lit(pl.Series(map_categories(file, is_python_file)))
     is_own = is_python & ~pl.lit(pl.Series(map_categories(file, is_library_file, missing=True)))
     is_plumbing = pl.col("function").str.contains(_PLUMBING)
-    text = pl.format("{}:{}:{}", "file", "line", "function")
+    text = (
+        pl.when(pl.col("file") == _UNKNOWN_FILE)
+        .then("function")
+        .otherwise(pl.format("{}({}): {}", "file", "line", "function"))
+    )
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")
     line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function"))
     node, operator = (pl.col("function").str.extract(pattern) for pattern in (_NODE, _OPERATOR))
