@@ -48,7 +48,7 @@ PICTURES: dict[str, tuple[str, str, int, dict[str, str]]] = {
     "efficiency": ("owlv2", "operator_efficiency", 640, {}),
     "modules": ("owlv2", "modules", 560, {}),
     "python": ("owlv2", "python_calls", 560, {}),
-    "annotations": ("dlrm", "annotations_by_name", 460, {}),
+    "annotations": ("dlrm", "annotations_by_name", 620, {}),
     "kernels": ("owlv2", "kernels", 560, {}),
     "gpu_activity": ("resnet50", "gpu_activity", 640, {}),
     "memory_curve": ("owlv2", "memory_curve", 960, {}),
