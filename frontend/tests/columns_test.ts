@@ -40,6 +40,14 @@ Deno.test("labels of kernels are shown and searched, also if they arrive later",
   same(["gemm<float", "gemm fp32"].map((word) => lower[0]!.includes(word)), [true, true]);
 });
 
+Deno.test("parts of bars have one name in the picture and in the table", () => {
+  const table = { ...TABLE, data: { ...TABLE.data, name: ["gemm", "idle: queued"] } };
+  const picture = { kind: "part_bars", part: "name" } as ViewEntry["picture"];
+  const { columns, lower } = prepareTable(table, { ...ENTRY, picture });
+  same([0, 1].map(columns[0]!.shown!), ["Matmuls", "Idle: work queued"]);
+  same(["gemm", "matmuls"].map((word) => lower[0]!.includes(word)), [true, true]);
+});
+
 Deno.test("rows that only a number identifies are named by it", () => {
   const table: Table = {
     state: "ready",

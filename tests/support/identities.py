@@ -266,7 +266,7 @@ def per_counted_step(view: str, of: str, kind: str) -> Source:
 
     def amounts(answers: Answers) -> Amounts | None:
         inner, steps = answers.in_counted_steps, len(counted_steps(answers.trace))
-        shown = set(answers.table("top").filter(kind=kind)["name"])
+        shown = sums(answers.table("top").filter(kind=kind), "mean_ns", "name")
         return {name: round(ns / steps) for name, ns in sums(inner.table(view), of, "name").items() if name in shown}
 
     return Source(f"{of} of {view} in the counted steps", amounts)

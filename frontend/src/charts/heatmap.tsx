@@ -5,7 +5,7 @@ import type { DrawnColumn } from "../table/columns.ts";
 import { cell, cutApart, exact, label, scaleFor } from "../format/numbers.ts";
 import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { Legend } from "./stacked_bar.tsx";
-import { timePart } from "./time_parts.ts";
+import { timePart } from "../format/time_parts.ts";
 import { useTableScope } from "../table/table_scope.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { useMarks } from "./marks.ts";

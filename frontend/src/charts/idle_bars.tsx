@@ -7,7 +7,7 @@ import { exact, percent, quantity, scaled, scaleFor, type Value } from "../forma
 import { uncapitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
-import { timePart } from "./time_parts.ts";
+import { timePart } from "../format/time_parts.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
 

@@ -4,7 +4,7 @@ import { h } from "preact";
 import type { Table } from "../api/types.ts";
 import { exact, scaled, scaleFor } from "../format/numbers.ts";
 import type { Matrix } from "./matrix.ts";
-import { timePart } from "./time_parts.ts";
+import { timePart } from "../format/time_parts.ts";
 
 export type LineBar = number[];
 

@@ -10,7 +10,7 @@ import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
-import { timePart } from "./time_parts.ts";
+import { timePart } from "../format/time_parts.ts";
 
 type PictureOfParts = PictureOf<"part_bars">;
 

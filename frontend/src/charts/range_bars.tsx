@@ -10,7 +10,7 @@ import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
 import { cutName } from "../ui/measure.ts";
 import { Legend, StackedBar } from "./stacked_bar.tsx";
-import { timePart } from "./time_parts.ts";
+import { timePart } from "../format/time_parts.ts";
 
 const MOST = 8;
 const NAME = 200; // pixels

@@ -5,6 +5,7 @@ import formulas from "../../../tb_plugin/kinetoscope_tb/web/formulas.json" with 
 import { align, cell, edge, type Kind, label, quantity, type Scale, scaleFor, type Value } from "../format/numbers.ts";
 import { idInWords, isReadableOtherwise, labelsVersion, readableName } from "../format/readable_names.ts";
 import { sharedColumns } from "../api/pictures.ts";
+import { timePart } from "../format/time_parts.ts";
 import { inVendorWords, matrixUnits } from "../format/vendor_words.ts";
 import { ColumnRanks } from "./order.ts";
 import { type Tree, treeOf } from "./tree.ts";
@@ -120,6 +121,8 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
       { shown: (row: number) => readable(values[row]) }),
     ...(column.shown_as === "id" && column.name === entry.key[0] &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
+    ...(picture?.kind === "part_bars" && column.name === picture.part &&
+      { shown: (row: number) => timePart(String(values[row] ?? "–")).name }),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }

@@ -76,7 +76,7 @@ function List({ top, kind, per, steps }: ListProps) {
                   </button>
                   <small>
                     {owner && `${owner}${others ? ` +${others}` : ""} · `}
-                    {often(Number(row.calls) / (steps || 1))}
+                    {row.calls === null ? "launched by no recorded operator" : often(Number(row.calls) / (steps || 1))}
                   </small>
                 </th>
                 <td data-tip={exact(mean_ns, "duration")}>{align(scaled(mean_ns as number, scale), scale)}</td>

@@ -196,6 +196,13 @@ def _lives(events: pl.DataFrame, active: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([from_history.drop("is_last"), older_releases, older])
 
 
+_FRAME_TEXT = (
+    pl.when(pl.col("file") == _UNKNOWN_FILE)
+    .then("function")
+    .otherwise(pl.format("{}({}): {}", "file", "line", "function"))
+)
+
+
 @once_per_recording
 def stack_places(trace: Trace) -> pl.DataFrame:
     """Of each stack: its text, one frame per line as in traces, the innermost first, and the program's own line.
@@ -215,17 +222,12 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     is_python = pl.lit(pl.Series(map_categories(file, is_python_file)))
     is_own = is_python & ~pl.lit(pl.Series(map_categories(file, is_library_file, missing=True)))
     is_plumbing = pl.col("function").str.contains(_PLUMBING)
-    text = (
-        pl.when(pl.col("file") == _UNKNOWN_FILE)
-        .then("function")
-        .otherwise(pl.format("{}({}): {}", "file", "line", "function"))
-    )
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")
     line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function"))
     node, operator = (pl.col("function").str.extract(pattern) for pattern in (_NODE, _OPERATOR))
     frames = frames.select(
         "frame",
-        text=text,
+        text=_FRAME_TEXT,
         place=pl.coalesce(line, node, operator, "function"),
         rank=pl.when(is_own)
         .then(0)

@@ -10,7 +10,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
-from ...measures.calls.op_calls import UNATTRIBUTED, operator_events, operator_table
+from ...measures.calls.op_calls import operator_events, operator_table
 from ...measures.recording.contents import has_kernels, has_modules, has_operators, has_work
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -66,7 +66,7 @@ def top(trace: Trace) -> pl.DataFrame:
 def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> pl.DataFrame:
     """The rows with the most time, each with the owner of most of it."""
     whole = int(rows["time_ns"].sum())
-    rows = rows.filter((pl.col("time_ns") > 0) & (pl.col("name") != UNATTRIBUTED))
+    rows = rows.filter(pl.col("time_ns") > 0)
     largest = rows.sort("time_ns", "name", descending=[True, False]).head(MOST_ROWS)
     ranked = owners.sort("spent", "owner", descending=[True, False])
     summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=pl.len().cast(pl.Int64) - 1)
