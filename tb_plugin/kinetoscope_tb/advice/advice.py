@@ -17,7 +17,7 @@ from ..names import text
 from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .extra_work import longer_host_steps, longer_steps, recomputation
-from .facts import Facts
+from .facts import LEAST_SHARE, Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
@@ -35,6 +35,12 @@ _ESTIMATES = frozenset(
         *("host_operator", "double_precision"),
     )
 )
+_OF_IDLE = ("copies", "device_copies", "fills", "longer_host_steps")
+_GENERAL = ("launch_bound", "host_bound")
+_OF_HOST = frozenset(
+    ("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection", "recompiles")
+)
+_PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
@@ -106,6 +112,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
+    results = [_of_usual_step(facts, each) if isinstance(each, Advice) else each for each in results]
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
@@ -113,34 +120,52 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     rest = _rest(facts, results)
     rest = rest if given else examine(facts, rest)
     rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])
-    return [*(_of_usual_step(facts, claim) for claim in given), rest]
+    return [*given, rest]
 
 
 def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
-    """The claims, the largest part of the step first; no estimate comes before a large loss that was measured."""
+    """The claims, the largest part of the step first; no estimate comes before a large loss that was measured.
+
+    Nor does the host in general, if no function or operator is named, before a cause on the host that is part of it.
+    """
     losses = (claim for claim in claims if claim.confidence in ("high", "medium") and claim.rule not in _ESTIMATES)
     most_ns = max((claim.weight_ns for claim in losses), default=0)
     bound_ns = most_ns if facts.share(most_ns) >= _LARGE else facts.step_ns
+    is_known = ("high", "medium")
+    causes = [claim.weight_ns for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
+    cause_ns = max((ns for ns in causes if facts.share(ns) >= _LARGE), default=0)
 
-    def order(claim: Advice) -> tuple[int, bool]:
-        is_estimate = claim.rule in _ESTIMATES
-        return -(min(claim.weight_ns, bound_ns) if is_estimate else claim.weight_ns), is_estimate
+    def order(claim: Advice) -> tuple[int, int]:
+        weight_ns = claim.weight_ns
+        if claim.rule in _ESTIMATES:
+            return -min(weight_ns, bound_ns), 2
+        is_general = claim.rule in _GENERAL and claim.culprit == Culprit() and cause_ns >= _PART * weight_ns
+        return -(min(weight_ns, cause_ns) if is_general else weight_ns), int(is_general)
 
     return sorted(claims, key=order)
 
 
-def _of_usual_step(facts: Facts, claim: Advice) -> Advice:
-    """The claim with what it can save of a step without the profiler, if that is less."""
-    usual, bound_ns = facts.usual_step, facts.most_saved_by_host_ns
-    is_of_host = claim.candidate is not None and claim.candidate.is_of_host
-    if not usual or bound_ns is None or not is_of_host or bound_ns >= (claim.saving_ns or 0):
+def _of_usual_step(facts: Facts, claim: Advice) -> Advice | Cleared:
+    """The claim with what it can save of a step without the profiler; none if that is next to nothing.
+
+    It is one about time in which devices don't compute.
+    """
+    bound_ns, candidate = facts.most_saved_by_host_ns, claim.candidate
+    if bound_ns is None or claim.saving_ns is None:
         return claim
+    if claim.rule not in _OF_IDLE and not (candidate and (candidate.is_of_host or candidate.waits)):
+        return claim
+    if bound_ns >= claim.saving_ns:
+        return replace(claim, is_of_usual_step=True)
+    usual_ns = facts.usual_step_ns
     device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
-    bound = (
-        f" Without the profiler a step takes {text.time(usual.usual_ns)}, of which {device} computes for "
-        f"{text.time(usual.usual_ns - bound_ns)}: at most {text.time(bound_ns)} of it can be saved."
-    )
-    return replace(claim, evidence=claim.evidence + bound, saving_ns=bound_ns)
+    computes = f"Without the profiler a step takes {text.time(usual_ns)}, of which {device} computes for "
+    computes += text.time(usual_ns - bound_ns)
+    if bound_ns < LEAST_SHARE * usual_ns:
+        words = claim.rule.replace("_", " ")
+        return Cleared(words, f"{facts.percent(claim.saving_ns)} for {words} while the profiler runs. {computes}")
+    bound = f" {computes}: at most {text.time(bound_ns)} of it can be saved."
+    return replace(claim, evidence=claim.evidence + bound, saving_ns=bound_ns, is_of_usual_step=True)
 
 
 def _about_foreign_file(writer: str) -> Advice:
@@ -240,7 +265,8 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     """The title and its confidence if no rule gave advice."""
     if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
-    part = facts.share(facts.mean(facts.computation if facts.has_device else facts.operating))
+    part = facts.computing_share
+    unit = f"a {facts.plain_noun} without the profiler" if facts.usual_step and facts.has_device else facts.unit
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
     unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)
@@ -249,5 +275,5 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
         title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
         return f"{title} {unknown.words}.", "cannot_tell"
     if part < _MOSTLY:
-        return f"No cause stands out, though {what} for only {text.percent(part)} of {facts.unit}.", "cannot_tell"
-    return f"Nothing stands out: {what} for {text.percent(part)} of {facts.unit}.", is_known
+        return f"No cause stands out, though {what} for only {text.percent(part)} of {unit}.", "cannot_tell"
+    return f"Nothing stands out: {what} for {text.percent(part)} of {unit}.", is_known

@@ -14,13 +14,17 @@ from ..measures.python.whereabouts import callers
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_activity import launching_threads
 from ..measures.time.threads import main_thread
+from ..names import text
 from ..names.kernels import step_number
-from ..names.python_frames import is_of_library, without_address
+from ..names.python_frames import is_machinery, is_of_library, without_address
 from .facts import Facts, launched_within
 from .model import Culprit
 
 _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
+_MUCH = 0.25  # of the time
+_NEARLY_ALL = 0.98  # of the kernels
+_FEW_KERNELS = 1 / 3  # of a function's share of the time: its share of the kernels' time
 _LONG_NS = 1_000_000
 
 
@@ -47,23 +51,64 @@ def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     """
     frames = _candidates(facts, facts.trace.python_calls, spans, is_of_library)
     ranges = _candidates(facts, facts.trace.host_events, spans, lambda name: step_number(name) is not None)
-    of_libraries = _candidates(facts, facts.trace.python_calls, spans, lambda name: not is_of_library(name))
+    of_libraries = _candidates(
+        facts, facts.trace.python_calls, spans, lambda name: not is_of_library(name) or is_machinery(name)
+    )
     return next(frames, None) or next(ranges, None) or next(of_libraries, None) or _code_after(facts, spans)
+
+
+def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
+    """The function of the program in which the host is too late for much of some time, as the end of a sentence.
+
+    It is one that much of the time lies in, and that launches hardly anything for that: the rest of a program has a
+    share of the kernels, too. Else it is the innermost one that most of the time lies in. What launches nearly all
+    kernels is none: it is the program. Empty without stacks, and if there is no such.
+    """
+    whole = int((spans[1] - spans[0]).sum())
+    rows = _rows_of_host(facts, facts.trace.python_calls, is_of_library)
+    sums = _inside(rows, spans).filter((pl.col("inside") > 0) & (pl.col("inside") >= _MUCH * whole))
+    dur_ns = facts.trace.device_events["dur_ns"].to_numpy()[facts.kernel_rows]
+    innermost = None
+    parts = []
+    for name, inside in sums.sort("dur_ns", pl.col("name").cast(pl.String)).select("name", "inside").rows():
+        own_spans = intervals_of(rows.filter(pl.col("name") == name))
+        is_own = launched_within(facts.trace, own_spans)[facts.kernel_rows]
+        share, kernels = inside / whole, float(is_own.mean()) if is_own.size else 0.0
+        if kernels >= _NEARLY_ALL or facts.is_training_loop(without_address(str(name))):
+            continue
+        if innermost is None and share >= _MOST:
+            innermost = str(name)
+        if int(dur_ns[is_own].sum()) <= _FEW_KERNELS * share * int(dur_ns.sum()):
+            parts.append((share, str(name)))
+    share, name = max(parts, default=(1.0, innermost))
+    if name is None:
+        return "", Culprit()
+    part = "most" if share >= _MOST else text.percent(share)
+    return f", {part} of it in `{without_address(name)}`", Culprit(function=without_address(name))
+
+
+def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
+    """Name, kind, start and duration of the rows of the main thread and of those that launch, without some names."""
+    threads = launching_threads(facts.trace).copy()
+    threads[main_thread(facts.trace)] = True
+    kind = pl.col("kind").cast(pl.String) if "kind" in rows.columns else pl.lit("function")
+    rows = rows.select("name", "thread", "start_ns", "dur_ns", kind=kind)
+    return rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
+
+
+def _inside(rows: pl.DataFrame, spans: Intervals) -> pl.DataFrame:
+    """For each name how long its rows are, and how much of that lies in some spans."""
+    start = rows["start_ns"].to_numpy()
+    inside = length_within(spans, start, start + rows["dur_ns"].to_numpy())
+    return rows.with_columns(inside=pl.Series(inside)).group_by("name").agg(pl.col("dur_ns", "inside").sum())
 
 
 def _candidates(
     facts: Facts, rows: pl.DataFrame, spans: Intervals, is_left_out: Callable[[str], bool]
 ) -> Iterator[HostCulprit]:
     """Those that most of the time lies in, the shortest first; not the training loop, which launches the work."""
-    threads = launching_threads(facts.trace).copy()
-    threads[main_thread(facts.trace)] = True
-    kind = pl.col("kind").cast(pl.String) if "kind" in rows.columns else pl.lit("function")
-    rows = rows.select("name", "thread", "start_ns", "dur_ns", kind=kind)
-    rows = rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
-    start = rows["start_ns"].to_numpy()
-    inside = length_within(spans, start, start + rows["dur_ns"].to_numpy())
-    sums = rows.with_columns(inside=pl.Series(inside)).group_by("name").agg(pl.col("dur_ns", "inside").sum())
-    most = sums.filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
+    rows = _rows_of_host(facts, rows, is_left_out)
+    most = _inside(rows, spans).filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
     for name in most.sort("dur_ns", pl.col("name").cast(pl.String))["name"].cast(pl.String).to_list():
         own = rows.filter(pl.col("name").cast(pl.String) == name)
         own_spans = intervals_of(own)

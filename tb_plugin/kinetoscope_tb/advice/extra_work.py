@@ -71,8 +71,14 @@ def longer_steps(facts: Facts) -> Iterator[Advice]:
 
 
 def longer_host_steps(facts: Facts) -> Iterator[Advice]:
-    """Without a device: some steps take longer, since a function, a range or an operator runs in them alone."""
-    if facts.has_device or facts.has_iterations or facts.count < 3:
+    """Some steps take longer, since a function, a range or an operator of the host runs in them alone.
+
+    With a device: since it waits for the host there, whatever runs.
+    """
+    if facts.has_iterations or facts.count < 3:
+        return
+    if facts.has_device:
+        yield from _stalled_steps(facts)
         return
     median = float(np.median(facts.length[facts.counted]))
     is_longer = facts.counted & (facts.length >= _LONGER * median)
@@ -100,6 +106,36 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
         "",
         facts.mean(lengths),
         facts.host_candidate("what only some steps do", spans),
+        culprit,
+    )
+
+
+def _stalled_steps(facts: Facts) -> Iterator[Advice]:
+    """Steps that take longer since devices wait for the host in them."""
+    lengths = facts.stalls
+    which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
+    if not facts.is_worth(lengths):
+        return
+    least_ns = _MOST * int(lengths.sum())
+    who = next((hit for hit in _only_there(facts, which) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
+    name, spans, culprit = who or ("", merge([]), Culprit())
+    is_one = which.sum() == 1
+    there, takes, them = ("there", "takes", "it") if is_one else ("in each of them", "take", "them")
+    device = facts.subject if not who else f"`{name}` runs in {them} alone"
+    steps, times = facts.steps_of(lengths), text.digits(float(facts.length[which].mean()) / median)
+    yield Advice(
+        "longer_host_steps",
+        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
+        + (f"{device}." if who else f"{text.uncapitalized(device)} {facts.waits} for the host."),
+        f"{facts.subject} {facts.waits} {text.time(float(lengths[which].mean()))} longer for the host {there} than in "
+        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.",
+        _LESS_OFTEN_ON_HOST,
+        None if who else facts.mean(lengths),
+        "high" if who else "medium",
+        "gaps",
+        "host late",
+        facts.mean(lengths),
+        facts.host_candidate("what only some steps do", spans) if who else None,
         culprit,
     )
 

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
 _NEARLY_ALL = 0.9  # of the step
+_LONGER = 1.5  # times the median step
+_MOSTLY_LATE = 0.5  # of what a step takes longer
+_FEW_FOR_MEDIAN = 3  # steps
 _MANY_UPDATES = 100  # operators per step, of an optimizer that updates each parameter by itself
 _OF_LOOPS = ("operators", "calling", "rest")
 _FEW_GAPS = 3  # per step
@@ -220,15 +223,29 @@ class Facts:
         return usual_step(self.trace)
 
     @cached_property
+    def usual_step_ns(self) -> int:
+        """How long the average step takes without the profiler; without a word about that, as long as recorded."""
+        return self.step_ns - (self.usual_step.cost_ns if self.usual_step else 0)
+
+    @cached_property
     def most_saved_by_host_ns(self) -> int | None:
-        """What less work of the host saves at most of a step without the profiler; None: that is as long.
+        """What less work of the host saves at most of the average step without the profiler; None: that is as long.
 
         Recording slows the host and not the devices, so these compute for as long then.
         """
         if self.usual_step is None or not self.has_device:
             return None
-        bound_ns = self.usual_step.usual_ns - max(map(self.mean, self.computation_of_devices.values()))
-        return bound_ns if bound_ns > 0 else None
+        return max(0, self.usual_step_ns - max(map(self.mean, self.computation_of_devices.values())))
+
+    @cached_property
+    def computing_share(self) -> float:
+        """For which share of the average step without the profiler the devices compute, or without one the operators.
+
+        At most all of it.
+        """
+        busy_ns = self.mean(self.computation if self.has_device else self.operating)
+        whole_ns = self.usual_step_ns if self.has_device else self.step_ns
+        return min(1.0, busy_ns / whole_ns) if whole_ns else 0.0
 
     @cached_property
     def unit(self) -> str:
@@ -405,6 +422,25 @@ class Facts:
             for device, _, rows in axes(self.trace, "device")
         }
         return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposed["computation"]}
+
+    @cached_property
+    def stalls(self) -> Ints:
+        """How much longer devices wait for the host in some steps than in the others, where that makes them longer.
+
+        0 in the others. They are fewer than half of the steps, and each lasts at least half as long again as any other
+        one. Steps that become longer and longer, or are longer from one on, are no exceptions.
+        """
+        late, counted = self.late.host + self.late.latency, self.counted
+        usual = float(np.median(self.length[counted])) if counted.any() else 0.0
+        is_longer = counted & (self.length >= _LONGER * usual)
+        others = counted & ~is_longer
+        if self.count < _FEW_FOR_MEDIAN or not is_longer.any() or is_longer.sum() >= others.sum():
+            return np.zeros_like(late)
+        lasts = is_longer.sum() >= _FEW_FOR_MEDIAN and np.flatnonzero(is_longer)[0] > np.flatnonzero(others)[-1]
+        if lasts or self.length[is_longer].min() < _LONGER * self.length[others].max():
+            return np.zeros_like(late)
+        more = late - int(np.median(late[others]))
+        return np.where(is_longer & (more >= _MOSTLY_LATE * (self.length - usual)), more, 0)
 
     @cached_property
     def idle(self) -> dict[str, float]:

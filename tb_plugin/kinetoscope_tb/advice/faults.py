@@ -85,10 +85,10 @@ class Faults:
             return 1.0
         return min(self._facts.share(fault.affected_ns / self._facts.count), 1.0)
 
-    def share(self, numbers: _Numbers) -> float:
-        """How much of the steps may be wrong in some of the numbers; the cost of recording counts once."""
+    def share(self, numbers: _Numbers, *, counts_recording: bool = True) -> float:
+        """How much of the steps may be wrong in some of the numbers; the cost of recording counts once, if at all."""
         shares = [(fault.is_recording, share) for fault, share in self._found if fault.undermines & numbers]
-        recording = max((share for is_recording, share in shares if is_recording), default=0.0)
+        recording = max((share for is_recording, share in shares if is_recording and counts_recording), default=0.0)
         return min(recording + sum(share for is_recording, share in shares if not is_recording), 1.0)
 
     def bears(self, numbers: _Numbers, margin: float) -> bool:
@@ -146,7 +146,7 @@ class Faults:
         facts = self._facts
         if not facts.has_device:
             return _HOST, WITHHELD * facts.share(facts.mean(facts.operating))
-        computes = facts.share(facts.mean(facts.computation))
+        computes = facts.computing_share
         if computes < mostly:
             return EVERYTHING - _HOST | _DEVICES, WITHHELD * (1 - computes)
         return frozenset({"kernel_times"}), max(computes - mostly, NOTED)
@@ -189,15 +189,16 @@ class Faults:
         return f"{what}; what the rest goes to can't be said: {doubtful}"
 
     def _is_withheld(self, advice: Advice) -> bool:
-        return not self.bears(self._rests_on(advice), WITHHELD * self._share_of_step(advice))
+        doubtful = self.share(self._rests_on(advice), counts_recording=not advice.is_of_usual_step)
+        return bool(doubtful) and doubtful >= WITHHELD * self._share_of_step(advice)
 
     def _share_of_step(self, advice: Advice) -> float:
         """What a claim is about, as a share of the step; at most all of it, as for a first step that lasts longer."""
         return min(self._facts.share(advice.weight_ns), 1.0)
 
     def _with_doubt(self, advice: Advice) -> Advice:
-        numbers = self._rests_on(advice)
-        if self.bears(numbers, NOTED * self._share_of_step(advice)):
+        numbers, least = self._rests_on(advice), NOTED * self._share_of_step(advice)
+        if self.bears(numbers, least) or self.share(numbers, counts_recording=not advice.is_of_usual_step) < least:
             return advice
         doubt = f" Up to {self._part(numbers)} is doubtful: {self._clauses(numbers)}."
         lower = _LOWER.get(advice.confidence, advice.confidence)

@@ -21,7 +21,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
-from .culprit import HostCulprit, culprit, in_program
+from .culprit import HostCulprit, culprit, in_program, launching_function
 from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
@@ -236,18 +236,21 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield _of_capture(facts)
         return
     is_launching = _is_launching(facts)
-    lengths = facts.late.host + (facts.late.latency if is_launching else 0)
+    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - facts.stalls
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
-    yield _late_host(facts, facts.late.host, is_launching=is_launching)
+    yield _late_host(facts, np.maximum(facts.late.host - facts.stalls, 0), is_launching=is_launching)
 
 
 def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     """That the host is late for so long in each step."""
-    kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(facts.late.host)
-    who = None if is_launching else culprit(facts, facts.late.rest)
-    spans = merge([facts.late.rest, who.spans]) if who else facts.late.rest
+    kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(lengths)
+    stalls = facts.stalls > 0
+    rest = without(facts.late.rest, merge([(facts.windows.start[stalls], facts.windows.end[stalls])]))
+    who = None if is_launching else culprit(facts, rest)
+    spans = merge([rest, who.spans]) if who else rest
+    where, names = (f", most of it in {who.words}", who.names) if who else launching_function(facts, rest)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
@@ -260,10 +263,9 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{_in_loop(facts)}."
+        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
         if is_launching
-        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}"
-        + (f", most of it in {who.words}." if who else "."),
+        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}{where}.",
         f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
         + facts.recurs(lengths + added_ns, _HOST_BOUND)
         + (f"; meanwhile the host spent {doing}. " if doing else ". ")
@@ -276,7 +278,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         "host late",
         waiting + latency,
         LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
-        who.names if who else Culprit(),
+        names,
         None if is_launching or facts.server else _no_waits(facts),
     )
 

@@ -123,6 +123,7 @@ class Advice:
         remedy: Another change that may save as much.
         doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
         unknown: What is unknown besides, of the row that says what is fine.
+        is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
     """
 
     rule: str
@@ -139,6 +140,7 @@ class Advice:
     remedy: Remedy | None = field(default=None, compare=False, repr=False)
     doubt: Certainty | None = None
     unknown: tuple[Unknown, ...] = ()
+    is_of_usual_step: bool = False
 
     @property
     def certainty(self) -> Certainty:

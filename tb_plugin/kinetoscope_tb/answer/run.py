@@ -26,6 +26,7 @@ _SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
 _OF_HOST = (
     *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
     *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
+    "longer_host_steps",
 )
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes

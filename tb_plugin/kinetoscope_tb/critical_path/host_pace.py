@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, Ints, length_within, merge
-from ..measures.recording.usual_step import usual_step
+from ..measures.recording.usual_step import usual_host_ns
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
@@ -39,7 +39,7 @@ class HostPace:
         start: When the host begins each counted step; none if no step was marked.
         end: When it ends it.
         is_main: For each thread whether it is the main one or one of autograd's.
-        usual_ns: How long a step takes without the profiler, if recording is known to slow it.
+        usual_ns: How long the host takes for a step without the profiler, if recording is known to slow it.
     """
 
     graph: Graph
@@ -56,8 +56,7 @@ class HostPace:
         start, end = (trace.steps[side].to_numpy()[steps] for side in ("host_start_ns", "host_end_ns"))
         is_main, main = autograd_threads(trace), main_thread(trace)
         is_main[main : main + 1] = True
-        usual = usual_step(trace)
-        return cls(graph, parts, start, end, is_main, usual.usual_ns if usual else None)
+        return cls(graph, parts, start, end, is_main, usual_host_ns(trace))
 
     @property
     def most_ns(self) -> float:

@@ -14,6 +14,9 @@ _COLLECTS = regex(r"Python GC|built-in (?:method|function) collect|\bgc\.collect
 _NAMELESS = regex(r"\(\d+\): <(?:genexpr|lambda|listcomp|setcomp|dictcomp)>$")
 _EXPLICIT = regex(r"built-in (?:method|function) collect\b")
 _BACKWARD = regex(r"<built-in method run_backward of torch")
+_MACHINERY = regex(
+    r"^torch/(?:nn/modules/|autograd/|_tensor\.py|utils/_contextlib\.py|optim/optimizer\.py)|^nn\.Module: "
+)
 _STARTS_WORKERS = regex(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
 _WAITS = (
     ("sleeps", regex(r"<built-in function sleep>")),
@@ -45,7 +48,7 @@ _WITHOUT_FILE = r"stdin>|ipython-input-|command-"  # code of a console, a notebo
 _PYTHON_FILE = regex(rf"\.py$|^<(?:{_WITHOUT_FILE})")
 _INSTALLED = (
     rf"^<(?!{_WITHOUT_FILE})|"
-    r"(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
+    r"(?:^|[/\\])(?:site|dist)-packages[/\\]|(?:^|[/\\])torchinductor_[^/\\]*[/\\]|(?:^|[/\\])lib[/\\]python3[.\d]*[/\\]"
 )
 _LIBRARY_FILE = regex(rf"{_INSTALLED}|(?:^|[/\\])torch[/\\]|^\?\?$")
 # Of Python's library, whose folder torch cuts off; without names that programs give their own files, such as test.
@@ -74,6 +77,11 @@ def collects_garbage(frame: str) -> bool:
 def is_explicit_collection(frame: str) -> bool:
     """Whether a frame is a program's own call of gc.collect."""
     return bool(_EXPLICIT.search(frame))
+
+
+def is_machinery(frame: str) -> bool:
+    """Whether a frame is torch's own way to a module, an optimizer or autograd: it says nothing of what takes time."""
+    return bool(_MACHINERY.search(frame)) or runs_backward(frame)
 
 
 def runs_backward(frame: str) -> bool:

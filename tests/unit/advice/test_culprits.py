@@ -59,7 +59,10 @@ def test_code_that_was_not_recorded_is_named_by_what_it_follows():
 
 def test_a_function_of_few_steps_is_named_with_them():
     claim = first(logging("logger.py(31): write_scalars", 12, lambda number: number in (3, 7)))
-    assert claim.title.endswith("of steps 3 and 7, most of it in `logger.py(31): write_scalars`.")
+    assert claim.rule == "longer_host_steps"
+    assert claim.title == (
+        "Steps 3 and 7 take 1.75 times as long as the median step: `logger.py(31): write_scalars` runs in them alone."
+    )
     assert claim.saving_ns == pytest.approx(MS, rel=0.05)
 
 
@@ -174,3 +177,86 @@ def test_an_optimizer_that_goes_by_parameter_counts_with_its_kernels():
     assert "300 operators and 300 kernels per step" in by_rule["optimizer"].evidence
     assert ", and 6 ms of kernels" in by_rule["optimizer"].evidence
     assert "elementwise" not in by_rule
+
+
+def launching(body, steps=4):
+    """Steps in which a device waits for many short kernels, those of `body(machine)` among them."""
+    machine = Machine()
+
+    def step(_):
+        for _ in range(150):
+            machine.kernel(5 * US, host=20 * US)
+        body(machine)
+
+    return machine.steps(step, steps)
+
+
+def small_kernels(machine, count):
+    for _ in range(count):
+        machine.kernel(5 * US, host=20 * US)
+
+
+def test_a_function_in_which_most_of_launching_lies_is_named():
+    trace = launching(lambda machine: machine.function("nms.py(9): suppress", lambda: small_kernels(machine, 300)))
+    claim = first(trace)
+    assert claim.rule == "launch_bound"
+    assert claim.title.endswith(", most of it in `nms.py(9): suppress`.")
+    assert claim.culprit.function == "nms.py(9): suppress"
+
+
+def test_a_function_that_takes_much_of_the_time_and_launches_hardly_anything_is_named_with_its_part():
+    def add_noise(machine):
+        machine.work(1_500 * US)
+        small_kernels(machine, 2)
+
+    claim = first(launching(lambda machine: machine.function("noise.py(9): add_noise", lambda: add_noise(machine))))
+    assert claim.rule == "launch_bound"
+    assert " % of it in `noise.py(9): add_noise`." in claim.title
+
+
+def test_a_part_of_the_program_that_takes_its_share_is_not_named():
+    trace = launching(lambda machine: machine.function("model.py(9): forward", lambda: small_kernels(machine, 75)))
+    assert "model.py" not in first(trace).title
+
+
+def test_the_machinery_of_torch_is_no_culprit():
+    claim = first(logging("torch/nn/modules/module.py(1783): _call_impl"))
+    assert "most of it in code after `aten::_local_scalar_dense`" in claim.title
+
+
+def stalls(function=None):
+    """Steps of 10 ms, of which every fifth one saves a checkpoint for 30 ms."""
+    machine = Machine()
+
+    def save():
+        machine.work(30 * MS)
+
+    def step(number):
+        compute(machine)
+        machine.wait()
+        if number % 5 == 1:
+            machine.function(function, save) if function else save()
+
+    return machine.steps(step, 10)
+
+
+@pytest.mark.parametrize("function", ["save.py(7): save_checkpoint", None])
+def test_steps_for_which_a_device_waits_are_told_with_what_runs_in_them_alone(function):
+    claim = first(stalls(function))
+    assert claim.rule == "longer_host_steps"
+    assert claim.title.startswith("Steps 1 and 6 take 4.")
+    assert claim.title.endswith(f"`{function}` runs in them alone." if function else "the GPU waits for the host.")
+    assert claim.saving_ns == pytest.approx(6 * MS, rel=0.05)
+    assert "host_bound" not in rows(stalls(function))
+
+
+def test_a_cause_on_the_host_comes_before_the_host_in_general():
+    machine = Machine()
+
+    def step(_):
+        machine.load(6 * MS)
+        small_kernels(machine, 500)
+
+    claims = advice(Facts(machine.steps(step)))
+    assert [claim.rule for claim in claims[:2]] == ["data_loading", "launch_bound"]
+    assert claims[0].saving_ns < claims[1].saving_ns

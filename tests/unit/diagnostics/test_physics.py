@@ -141,7 +141,8 @@ def test_what_recording_takes_of_the_steps():
         ({"median_ns": 6 * MS, "steps": 40}, 8 * (4 / 8 - 2 / 6)),
         ({"median_ns": 1 * MS, "steps": 40}, 4.0),  # all of the time in which nothing runs
         ({"median_ns": 7.9 * MS, "steps": 40}, None),
-        ({"median_ns": 6 * MS, "steps": 9}, None),
+        ({"median_ns": 6 * MS, "steps": 2}, None),
+        ({"median_ns": 6 * MS, "steps": 3}, 8 * (4 / 8 - 2 / 6)),
         ({"median_ns": -1, "steps": 40}, None),
         ({"median_ns": True, "steps": "40"}, None),
         ([1], None),

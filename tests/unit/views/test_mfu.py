@@ -8,7 +8,7 @@ from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import EVERY_VIEW
 from kinetoscope_tb.views.device.mfu import IMPOSSIBLE, NO_MATRICES, mfu
 from support.build import TraceBuilder
-from support.machine import MS
+from support.machine import MS, US
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
 MI300X = {"id": 0, "name": "AMD Instinct MI300X", "numSms": 304, "totalGlobalMem": 206141652992}
@@ -75,6 +75,12 @@ def test_the_denominator_is_the_peak_and_not_what_the_vendors_library_reaches():
 
 
 def test_a_step_without_the_profiler_has_its_own_share():
-    made = trace(steps=4, kinetoscope={"usual_step": {"median_ns": MS // 2, "steps": 40}})
+    made = trace(steps=4, kinetoscope={"usual_step": {"median_ns": 850 * US, "steps": 40}})
     (row,) = mfu(made).rows(named=True)
-    assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (MS // 2))
+    assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (850 * US))
+
+
+def test_a_step_without_the_profiler_is_no_shorter_than_the_work_of_the_device():
+    ahead = trace(steps=4, kinetoscope={"usual_step": {"median_ns": 100 * US, "steps": 40}})  # the host's alone
+    (row,) = mfu(ahead).rows(named=True)
+    assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (800 * US))

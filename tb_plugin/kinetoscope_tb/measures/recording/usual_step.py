@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...arrays.gather import NONE
+from ...arrays.intervals import union_of_rows
 from ...trace import Trace
 from ...trace.meta import positive_int
 from ...trace.steps import step_noun
@@ -13,8 +15,12 @@ from ...trace.steps import step_noun
 LARGE_OVERHEAD = 0.10
 """Of the steps: that much recording may decide what they wait for."""
 
-_FEW_STEPS = 10
-"""Fewer steps without a profiler don't tell how long one usually takes: the first ones compile and allocate."""
+_FEW_STEPS = 3
+"""Fewer steps without a profiler don't tell how long one usually takes.
+
+The first ones of a training may compile and allocate, and so take longer: then recording seems to slow steps less than
+it does. While the host runs ahead of its devices, steps are shorter than they can be in the long run, in which no step
+takes less time than a device needs for it."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class UsualStep:
     """Medians of steps with and without the profiler.
 
     Attributes:
-        usual_ns: How long a step takes without the profiler.
+        usual_ns: How long a step takes without the profiler, and no less than a device is busy with a recorded one.
         usual_count: How many of them were timed.
         recorded_ns: How long the host takes for a recorded one.
         recorded_count: How many of them count: the complete ones, or all if none is complete.
@@ -41,6 +47,24 @@ class UsualStep:
 
 def usual_step(trace: Trace) -> UsualStep | None:
     """How long steps take without the profiler; None if recording isn't known to take much of them."""
+    steps = _usual_step_of_host(trace)
+    if steps is None:
+        return None
+    return _with_large_cost(replace(steps, usual_ns=max(steps.usual_ns, _busy_ns(trace) // trace.steps.height)))
+
+
+def usual_host_ns(trace: Trace) -> int | None:
+    """How long the host takes for a step without the profiler, be it ahead of the devices; None as above."""
+    steps = _usual_step_of_host(trace)
+    return steps.usual_ns if steps and _with_large_cost(steps) else None
+
+
+def _with_large_cost(steps: UsualStep) -> UsualStep | None:
+    return steps if steps.cost_ns >= LARGE_OVERHEAD * steps.recorded_ns else None
+
+
+def _usual_step_of_host(trace: Trace) -> UsualStep | None:
+    """What the recorder timed; None if that is too little."""
     usual = trace.meta.producer.get("usual_step")
     is_of_loop = step_noun(trace.steps) == "step" and trace.steps["name"].to_list() != ["all"]
     if not isinstance(usual, dict) or not is_of_loop:
@@ -51,5 +75,12 @@ def usual_step(trace: Trace) -> UsualStep | None:
     start, end = (trace.steps[side].to_numpy()[counts] for side in ("host_start_ns", "host_end_ns"))
     if not usual_ns or count < _FEW_STEPS or not start.size:
         return None
-    steps = UsualStep(usual_ns, count, int(np.median(end - start)), int(start.size))
-    return steps if steps.cost_ns >= LARGE_OVERHEAD * steps.recorded_ns else None
+    return UsualStep(usual_ns, count, int(np.median(end - start)), int(start.size))
+
+
+def _busy_ns(trace: Trace) -> int:
+    """How long the busiest device runs what recorded calls launch: not what was queued before."""
+    device, launch = (trace.device_events[name].to_numpy() for name in ("device", "launch"))
+    start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    unions = (union_of_rows(start, dur, (device == number) & (launch != NONE)) for number in np.unique(device))
+    return max((int((end - begin).sum()) for begin, end in unions), default=0)

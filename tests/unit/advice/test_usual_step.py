@@ -1,0 +1,52 @@
+"""What claims about the host are worth without the profiler, which slows the host alone."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.measures.recording.usual_step import usual_host_ns, usual_step
+from support.machine import MS, US, Machine
+
+
+def training(usual_ns, *, wait_ns=4 * MS, steps=6, count=4):
+    """Steps of 10 ms whose device computes for 6 ms and waits for the host for the rest; a recorder timed others."""
+    machine = Machine(kinetoscope={"usual_step": {"median_ns": usual_ns, "steps": count}})
+
+    def step(_):
+        for _ in range(6):
+            machine.kernel(MS)
+        machine.wait()
+        machine.work(wait_ns)
+
+    return machine.steps(step, steps)
+
+
+def rows(trace):
+    return {row.rule: row for row in advice(Facts(trace), tuple(diagnose(trace)))}
+
+
+def test_a_wait_that_is_there_without_the_profiler_too_is_claimed_with_what_it_can_save_then():
+    claim = rows(training(8 * MS))["host_bound"]
+    assert claim.saving_ns == pytest.approx(2 * MS, rel=0.05)
+    assert claim.confidence == "high"
+    assert "Without the profiler a step takes 8" in claim.evidence
+
+
+def test_a_wait_for_the_profiler_alone_is_no_claim():
+    found = rows(training(6_100 * US))
+    assert not {"host_bound", "recording_faults"} & found.keys()
+    assert next(iter(found)) == "nothing_to_fix"
+    assert "for host bound while the profiler runs" in found["nothing_to_fix"].evidence
+    assert Facts(training(6_100 * US)).computing_share == pytest.approx(0.98, abs=0.01)
+
+
+def test_a_host_that_ran_ahead_took_less_time_than_a_step_can_in_the_long_run():
+    trace = training(2 * MS)
+    assert usual_host_ns(trace) == 2 * MS
+    assert usual_step(trace).usual_ns == pytest.approx(6 * MS, rel=0.01)
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(2, False), (3, True)])
+def test_a_few_steps_without_the_profiler_are_enough(count, is_known):
+    assert (usual_step(training(8 * MS, count=count)) is not None) == is_known
