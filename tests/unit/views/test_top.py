@@ -29,6 +29,26 @@ def test_time_is_per_step_and_the_owner_is_who_launches_most():
     )
 
 
+def test_what_moves_data_between_ranks_is_told_from_what_computes():
+    builder = TraceBuilder().op("c10d::allreduce_", 0, 50).launch(10, 5, 1).kernel("ncclDevKernel_AllReduce", 60, 30, 1)
+    builder.op("aten::mm", 100, 50).launch(110, 5, 2).kernel("gemm", 160, 20, 2)
+    same(
+        top(builder.build()),
+        """
+        kind      name                     is_communication
+        kernel    ncclDevKernel_AllReduce  True
+        kernel    gemm                     False
+        operator  c10d::allreduce_         True
+        operator  aten::mm                 False
+        """,
+    )
+
+
+def test_work_without_an_operator_is_a_row():
+    rows = top(TraceBuilder().op("aten::mm", 0, 10).kernel("k", 60, 30, 1).build()).rows(named=True)
+    assert [(row["name"], row["share_frac"]) for row in rows] == [("k", 1.0), ("[unattributed]", 1.0)]
+
+
 def test_an_operator_names_the_class_of_its_module():
     builder = TraceBuilder().module("Linear_0", 0, 100).op("aten::mm", 10, 50).launch(20, 5, 1).kernel("k", 60, 30, 1)
     rows = top(builder.build()).rows(named=True)

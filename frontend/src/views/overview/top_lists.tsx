@@ -80,7 +80,9 @@ function List({ top, kind, per, steps }: ListProps) {
                   </small>
                 </th>
                 <td data-tip={exact(mean_ns, "duration")}>{align(scaled(mean_ns as number, scale), scale)}</td>
-                <td style={{ "--share": share }}>{align(percent(share), PERCENT)}</td>
+                <td style={{ "--share": share, ...(row.is_communication && { "--kernel": "var(--communication)" }) }}>
+                  {align(percent(share), PERCENT)}
+                </td>
               </tr>
             );
           })}

@@ -13,7 +13,8 @@ from ...measures.calls.kernel_calls import kernel_table
 from ...measures.calls.op_calls import operator_events, operator_table
 from ...measures.recording.contents import has_kernels, has_modules, has_operators, has_work
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
-from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
+from ...names.kernels import is_collective_call
+from ...table import BOOL, COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
 from ...view import Part, Slices, View
@@ -33,6 +34,7 @@ class Top(Table):
         "Of a kernel: the operator that launches most of it. Of an operator: the class of the module that most of its "
         "time belongs to. Missing if none was recorded.",
     )
+    is_communication = Column(BOOL, "Whether it moves data between ranks.")
     other_owners = Column(COUNT, "How many other operators launch it, or modules call it.")
     calls = Column(COUNT, "Number of calls in the complete steps.")
     mean_ns = Column(
@@ -59,6 +61,8 @@ def top(trace: Trace) -> pl.DataFrame:
     if has_operators(steps):
         side = "host" if steps.device_events.is_empty() else "device"
         rows = operator_table(steps, ["name"]).rename({f"{side}_self_ns": "time_ns"})
+        is_communication = [is_collective_call(name) for name in rows["name"]]
+        rows = rows.with_columns(is_communication=pl.Series(is_communication, dtype=pl.Boolean))
         tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(counted)))
     return Top.of(pl.concat(tables))
 
@@ -70,7 +74,9 @@ def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, st
     largest = rows.sort("time_ns", "name", descending=[True, False]).head(MOST_ROWS)
     ranked = owners.sort("spent", "owner", descending=[True, False])
     summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=pl.len().cast(pl.Int64) - 1)
-    joined = largest.select("name", "calls", "time_ns").join(summed, "name", how="left", maintain_order="left")
+    joined = largest.select("name", "calls", "time_ns", "is_communication").join(
+        summed, "name", how="left", maintain_order="left"
+    )
     return joined.with_columns(
         kind=pl.lit(kind),
         mean_ns=(pl.col("time_ns") / steps).round().cast(pl.Int64),
