@@ -41,6 +41,7 @@ _OF_HOST = frozenset(
     ("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection", "recompiles")
 )
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
+_MUCH_LESS = 0.7  # times the share of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
@@ -165,7 +166,10 @@ def _of_usual_step(facts: Facts, claim: Advice) -> Advice | Cleared:
         words = claim.rule.replace("_", " ")
         return Cleared(words, f"{facts.percent(claim.saving_ns)} for {words} while the profiler runs. {computes}")
     bound = f" {computes}: at most {text.time(bound_ns)} of it can be saved."
-    return replace(claim, evidence=claim.evidence + bound, saving_ns=bound_ns, is_of_usual_step=True)
+    title = claim.title
+    if (usual_share := bound_ns / usual_ns) < _MUCH_LESS * facts.share(claim.saving_ns):
+        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of a step."
+    return replace(claim, title=title, evidence=claim.evidence + bound, saving_ns=bound_ns, is_of_usual_step=True)
 
 
 def _about_foreign_file(writer: str) -> Advice:

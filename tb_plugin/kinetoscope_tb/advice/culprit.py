@@ -24,7 +24,8 @@ _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
 _MUCH = 0.25  # of the time
 _NEARLY_ALL = 0.98  # of the kernels
-_FEW_KERNELS = 1 / 3  # of a function's share of the time: its share of the kernels' time
+_FEW_KERNELS = 0.6  # of a function's share of the time: its share of the kernels' time
+_FORWARD = ": forward"
 _LONG_NS = 1_000_000
 
 
@@ -60,9 +61,10 @@ def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
 def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
     """The function of the program in which the host is too late for much of some time, as the end of a sentence.
 
-    It is one that much of the time lies in, and that launches hardly anything for that: the rest of a program has a
-    share of the kernels, too. Else it is the innermost one that most of the time lies in. What launches nearly all
-    kernels is none: it is the program. Empty without stacks, and if there is no such.
+    It is one that much of the time lies in, and that launches little for that: the rest of a program has a share of the
+    kernels, too. Else it is the innermost one that most of the time lies in. What launches nearly all kernels is none:
+    it is the program; nor is a module's forward, unless most of the time lies in it. Empty without stacks, and if there
+    is no such.
     """
     whole = int((spans[1] - spans[0]).sum())
     rows = _rows_of_host(facts, facts.trace.python_calls, is_of_library)
@@ -78,7 +80,8 @@ def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
             continue
         if innermost is None and share >= _MOST:
             innermost = str(name)
-        if int(dur_ns[is_own].sum()) <= _FEW_KERNELS * share * int(dur_ns.sum()):
+        is_forward = str(name).endswith(_FORWARD)
+        if not is_forward and int(dur_ns[is_own].sum()) <= _FEW_KERNELS * share * int(dur_ns.sum()):
             parts.append((share, str(name)))
     share, name = max(parts, default=(1.0, innermost))
     if name is None:

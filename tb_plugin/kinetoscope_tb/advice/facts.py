@@ -225,7 +225,7 @@ class Facts:
     @cached_property
     def usual_step_ns(self) -> int:
         """How long the average step takes without the profiler; without a word about that, as long as recorded."""
-        return self.step_ns - (self.usual_step.cost_ns if self.usual_step else 0)
+        return self.usual_step.mean_ns(self.step_ns) if self.usual_step else self.step_ns
 
     @cached_property
     def most_saved_by_host_ns(self) -> int | None:

@@ -80,7 +80,7 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
         answer,
         claims=claims,
         step_ns=findings.step_ns,
-        usual_step_ns=findings.step_ns - usual.cost_ns if usual else None,
+        usual_step_ns=usual.mean_ns(findings.step_ns) if usual else None,
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},

@@ -44,6 +44,14 @@ class UsualStep:
         """What recording costs the host per step."""
         return self.recorded_ns - self.usual_ns
 
+    def mean_ns(self, recorded_ns: int) -> int:
+        """How long the average step takes without the profiler: what exceptional ones add to it, they add there, too.
+
+        Args:
+            recorded_ns: How long the average recorded step takes.
+        """
+        return self.usual_ns + max(0, recorded_ns - self.recorded_ns)
+
 
 def usual_step(trace: Trace) -> UsualStep | None:
     """How long steps take without the profiler; None if recording isn't known to take much of them."""

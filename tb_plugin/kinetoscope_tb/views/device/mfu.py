@@ -71,7 +71,7 @@ def mfu(trace: Trace) -> pl.DataFrame:
     ]
     frame = pl.DataFrame(rows, schema=Mfu.schema())
     seconds = pl.col("peak_flop_per_s") / 1e9
-    usual_ns = pl.lit(step_ns - usual.cost_ns if usual else None, pl.Float64)
+    usual_ns = pl.lit(usual.mean_ns(step_ns) if usual else None, pl.Float64)
     is_possible = pl.col("work_flop") <= pl.col("step_ns") * seconds
     reason = pl.when(~is_possible).then(pl.lit(IMPOSSIBLE))
     frame = frame.with_columns(pl.coalesce("why_unknown", reason))
