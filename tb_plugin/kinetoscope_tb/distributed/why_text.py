@@ -55,6 +55,10 @@ def values(answer: Answer) -> dict[str, Any]:
     }
 
 
+def _shortened(exception: str) -> str:
+    return exception if len(exception) <= _LONGEST_EXCEPTION else f"{exception[: _LONGEST_EXCEPTION - 1]}…"
+
+
 def rank_columns(answer: Answer) -> list[TextColumn]:
     """The columns of the table of ranks; those that are empty in all rows may be left out."""
     ends = [row for row in answer.rows if isinstance(row, EndRow)]
@@ -77,7 +81,7 @@ def _cells_of_ends(table: Sequence[EndRow]) -> dict[str, list[str]]:
         "at": [instant(row.ended_ns or 0) or MISSING for row in table],
         "steps": [MISSING if row.steps is None else str(row.steps) for row in table],
         "saved": [str(row.saved_steps) if row.saved_steps else MISSING for row in table],
-        "exception": [row.exception[:_LONGEST_EXCEPTION] or MISSING for row in table],
+        "exception": [_shortened(row.exception) or MISSING for row in table],
         "in": [row.function or MISSING for row in table],
         "line": [row.line or MISSING for row in table],
     }
