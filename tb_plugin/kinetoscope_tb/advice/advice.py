@@ -160,12 +160,12 @@ def _of_usual_step(facts: Facts, claim: Advice) -> Advice | Cleared:
         return replace(claim, is_of_usual_step=True)
     usual_ns = facts.usual_step_ns
     device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
-    computes = f"Without the profiler a step takes {text.time(usual_ns)}, of which {device} computes for "
-    computes += text.time(usual_ns - bound_ns)
+    takes = f"a step takes {text.time(usual_ns)}, of which {device} computes for {text.time(usual_ns - bound_ns)}"
     if bound_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")
-        return Cleared(words, f"{facts.percent(claim.saving_ns)} for {words} while the profiler runs. {computes}")
-    bound = f" {computes}: at most {text.time(bound_ns)} of it can be saved."
+        part = facts.percent(claim.saving_ns)
+        return Cleared(words, f"{part} for {words} while the profiler runs (without it {takes})")
+    bound = f" Without the profiler {takes}: at most {text.time(bound_ns)} of it can be saved."
     title = claim.title
     if (usual_share := bound_ns / usual_ns) < _MUCH_LESS * facts.share(claim.saving_ns):
         title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of a step."
