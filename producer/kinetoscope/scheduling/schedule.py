@@ -127,8 +127,14 @@ def is_per_epoch(schedule: Schedule | None) -> bool:
     return getattr(schedule, "per", "run") == "epoch"
 
 
-def on_request(_step: int) -> ProfilerAction:
-    """A schedule that records nothing until a request arrives."""
+def on_request(step: int | None = None) -> ProfilerAction:
+    """A schedule that records nothing until a request arrives.
+
+    Raises:
+        ScheduleError: It is called as if it made a schedule.
+    """
+    if step is None:
+        raise ScheduleError("on_request is a schedule itself: write schedule=on_request, without parentheses.")
     return ProfilerAction.NONE
 
 

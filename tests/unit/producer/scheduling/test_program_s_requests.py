@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from kinetoscope import Tracer, UsageError, on_request
+from kinetoscope import ScheduleError, Tracer, UsageError, on_request
 
 
 def test_a_window_on_request_has_its_own_options(tmp_path):
@@ -39,3 +39,8 @@ def test_a_tracer_that_takes_no_requests_says_so(tmp_path):
         pytest.raises(UsageError, match="steps=0"),
     ):
         tracer.request(steps=0)
+
+
+def test_the_schedule_that_waits_for_requests_says_that_it_is_one_itself():
+    with pytest.raises(ScheduleError, match="schedule=on_request, without parentheses"):
+        on_request()
