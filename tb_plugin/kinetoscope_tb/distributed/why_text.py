@@ -55,7 +55,7 @@ def values(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _shortened(exception: str) -> str:
+def _exception_text(exception: str) -> str:
     return exception if len(exception) <= _LONGEST_EXCEPTION else f"{exception[: _LONGEST_EXCEPTION - 1]}…"
 
 
@@ -81,7 +81,7 @@ def _cells_of_ends(table: Sequence[EndRow]) -> dict[str, list[str]]:
         "at": [instant(row.ended_ns or 0) or MISSING for row in table],
         "steps": [MISSING if row.steps is None else str(row.steps) for row in table],
         "saved": [str(row.saved_steps) if row.saved_steps else MISSING for row in table],
-        "exception": [_shortened(row.exception) or MISSING for row in table],
+        "exception": [_exception_text(row.exception) or MISSING for row in table],
         "in": [row.function or MISSING for row in table],
         "line": [row.line or MISSING for row in table],
     }
