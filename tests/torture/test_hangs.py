@@ -50,13 +50,18 @@ def why(run):
     return json.loads(run_command("why", run, "--format", "json").out or "{}")
 
 
-def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_it_was_killed(tmp_path):
-    process = started(str(ALONE), str(tmp_path), "stands")
+def answer_until_killed(folder, kind):
+    """What `why` says of a job of one rank that stands still, which is killed then."""
+    process = started(str(ALONE), str(folder), kind)
     try:
-        answer = wait_for(lambda: why(tmp_path / "stands"), is_right=lambda answer: answer.get("outcome") == "culprit")
+        return wait_for(lambda: why(folder / kind), is_right=lambda answer: answer.get("outcome") == "culprit")
     finally:
         process.kill()
         process.communicate(timeout=120)
+
+
+def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_it_was_killed(tmp_path):
+    answer = answer_until_killed(tmp_path, "stands")
     assert (answer["kind"], answer["culprits"]) == ("own code", [0])
     assert answer["sentence"].startswith("Rank 0 has been in read_shard (alone.py:")
     assert "; step 30 has taken " in answer["sentence"]
@@ -67,11 +72,6 @@ def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_i
 
 
 def test_a_job_of_one_rank_that_is_stopped_is_said_to_be(tmp_path):
-    process = started(str(ALONE), str(tmp_path), "stops")
-    try:
-        answer = wait_for(lambda: why(tmp_path / "stops"), is_right=lambda answer: answer.get("outcome") == "culprit")
-    finally:
-        process.kill()
-        process.communicate(timeout=120)
+    answer = answer_until_killed(tmp_path, "stops")
     assert (answer["kind"], answer["culprits"]) == ("suspended", [0])
     assert "being stopped: by SIGSTOP" in answer["sentence"]

@@ -36,10 +36,13 @@ _ESTIMATES = frozenset(
     )
 )
 _OF_IDLE = ("copies", "device_copies", "fills", "longer_host_steps")
+"""Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _GENERAL = ("launch_bound", "host_bound")
+"""Rules about the host in general, unless they name a function or an operator."""
 _OF_HOST = frozenset(
     ("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection", "recompiles")
 )
+"""Rules about a cause on the host whose end would shorten what the host does in general."""
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
 _MUCH_LESS = 0.7  # times the share of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides

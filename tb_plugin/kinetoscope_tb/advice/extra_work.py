@@ -121,12 +121,12 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     name, spans, culprit = who or ("", merge([]), Culprit())
     is_one = which.sum() == 1
     there, takes, them = ("there", "takes", "it") if is_one else ("in each of them", "take", "them")
-    device = facts.subject if not who else f"`{name}` runs in {them} alone"
+    waits = f"{text.uncapitalized(facts.subject)} {facts.waits} for the host"
+    reason = f"`{name}` runs in {them} alone" if who else waits
     steps, times = facts.steps_of(lengths), text.digits(float(facts.length[which].mean()) / median)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
-        + (f"{device}." if who else f"{text.uncapitalized(device)} {facts.waits} for the host."),
+        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(float(lengths[which].mean()))} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.",
         _LESS_OFTEN_ON_HOST,
