@@ -155,13 +155,14 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
    A percent above WAITS also makes the node wait less for what edges with the lag WAIT_OF_HOST come from: as if so much of
    the time that these hold it up beyond its other edges were gone.
 
+   `always`: by which percents the own delays of the first nodes are shorter in each variant, before its own percents.
    `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
    end; `part_of_kind`: the part of the lag of each kind, or SAME for that of the node; `earlier`: room for `variants`
    values of each node of the longest run. */
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
                               IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
-                              IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(int64_t, window),
-                              int64_t first_variant, int64_t variants, int64_t first_end, OUT(int64_t, earlier),
+                              IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(uint8_t, always),
+                              IN(int64_t, window), int64_t first_variant, int64_t variants, int64_t first_end, OUT(int64_t, earlier),
                               OUT(int64_t, saved)) {
     for (int64_t s = 0; s + 1 < window_size; s++) {
         int64_t since = AT(window, s), until = AT(window, s + 1);
@@ -172,6 +173,7 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
             int64_t least = INT64_MAX, without_waits = INT64_MAX;
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
             bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
+            int64_t own = AT(time, v) - ready, shorter_always = v < always_size ? share_of(own, AT(always, v)) : 0;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
             for (int64_t e = begin; e < end; e++) {
                 int64_t u = AT(predecessor, e), slack = ready - AT(time, u) - LAG(e);
@@ -188,10 +190,11 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
                     now[j] = e == begin ? reached : smaller(now[j], reached);
                 }
             }
+            for (int64_t j = 0; j < variants; j++) now[j] += shorter_always;
             if (is_chosen) {
                 bool is_freed = AT(percent, v) >= WAITS && without_waits != INT64_MAX;
                 if (is_freed) least += share_of(without_waits - least, share);
-                now[chosen] = least + share_of(AT(time, v) - ready, share);
+                now[chosen] = least + shorter_always + share_of(own - shorter_always, share);
             }
             int64_t step = v - first_end;
             if (step >= 0 && (step + 1) * variants <= saved_size)

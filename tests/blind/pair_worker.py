@@ -7,6 +7,7 @@ and two jobs; OUT is a folder. Every rank runs all pairs, until the seconds are 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -19,13 +20,18 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.nn import functional
-from torch.profiler import ProfilerActivity, profile, schedule
+from torch.profiler import record_function
 from torch.utils.data import DataLoader, Dataset
 
+from kinetoscope import Tracer, cyclic
+
 RANKS = 2
-ROUNDS, ROUND_STEPS, WARM_UP = 5, 5, 2
-RECORDED_STEPS = 8
-RECORDINGS = 3  # of each job: the one counts whose steps are most like those that were measured
+TURNS = 11
+STEPS, STEPS_OF_WORKERS = 4, 12
+"""In a turn: as many for each of 1 to 4 workers, whose batches may come all at once."""
+TIMED_STEPS = 8  # before a recording
+RECORDINGS = 2  # of each job: the one counts whose steps are most like those that were measured
+PREFETCHED = 2  # batches of a worker
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Job:
     reads: int = 0  # numbers that are read one by one
     is_fused: bool = True  # the activation is one operator
     width: int = 1_000_000  # of the activation
-    python_ms: float = 0
+    words: int = 0  # that Python counts
 
 
 class Batches(Dataset[torch.Tensor]):
@@ -72,25 +78,43 @@ class Loop:
         self.gradients = list(torch.ones(max(job.payload, 1)).chunk(job.buckets))
         self.values = torch.randn(job.width)
         loader = DataLoader(
-            Batches(job), batch_size=None, num_workers=job.workers, prefetch_factor=2 if job.workers else None
+            Batches(job),
+            batch_size=None,
+            num_workers=job.workers,
+            prefetch_factor=PREFETCHED if job.workers else None,
         )
         self.batches: Iterator[torch.Tensor] = iter(loader)
+
+    @property
+    def steps(self) -> int:
+        """How many steps show what one takes."""
+        return STEPS_OF_WORKERS if self.job.workers else STEPS
+
+    def warm_up(self) -> None:
+        """Use up what workers loaded while the other job ran, and let the allocator get used to the job."""
+        for _ in range(3 + PREFETCHED * self.job.workers):
+            self.step()
 
     def step(self) -> None:
         """One step."""
         job = self.job
         data = next(self.batches)
         begun = self.reduce(is_async=True) if job.overlaps else []
-        for weights in self.weights:
-            data = data @ weights
-        activation = functional.gelu(self.values, approximate="tanh") if job.is_fused else unfused(self.values)
-        for number in range(job.reads):
-            activation[number].item()
-        until = time.perf_counter() + job.python_ms / 1000
-        while time.perf_counter() < until:
-            pass
-        for work in begun or ([] if job.overlaps else self.reduce(is_async=False)):
-            work.wait()
+        with record_function("layers"):
+            for weights in self.weights:
+                data = data @ weights
+        with record_function("activation"):
+            activation = functional.gelu(self.values, approximate="tanh") if job.is_fused else unfused(self.values)
+        with record_function("reads"):
+            for number in range(job.reads):
+                activation[number].item()
+        with record_function("words"):
+            counts: dict[int, int] = {}
+            for number in range(job.words):
+                counts[number % 1000] = counts.get(number % 1000, 0) + 1
+        with record_function("reduction"):
+            for work in begun or ([] if job.overlaps else self.reduce(is_async=False)):
+                work.wait()
 
     def reduce(self, *, is_async: bool) -> list[Any]:
         """Add up the gradients of all ranks."""
@@ -105,42 +129,36 @@ def unfused(values: torch.Tensor) -> torch.Tensor:
     return 0.5 * values * (1 + torch.tanh(0.79788456 * (values + 0.044715 * values * values * values)))
 
 
-def timed_steps(loop: Loop, count: int) -> list[float]:
-    """How long each step takes, in seconds; all ranks begin together."""
-    times = []
-    for _ in range(count):
-        begin = time.perf_counter()
+def seconds_of_step(loop: Loop) -> float:
+    """How long a step takes, on average; all ranks begin together."""
+    loop.warm_up()
+    begin = time.perf_counter()
+    for _ in range(loop.steps):
         loop.step()
-        times.append(time.perf_counter() - begin)
-    return times
+    return (time.perf_counter() - begin) / loop.steps
 
 
 def record(loop: Loop, path: Path) -> None:
-    """Record some steps."""
-    plan = schedule(wait=0, warmup=2, active=RECORDED_STEPS, repeat=1)
-    with profile(activities=[ProfilerActivity.CPU], schedule=plan, record_shapes=True) as profiler:
-        for _ in range(RECORDED_STEPS + 3):
-            loop.step()
-            profiler.step()
-    profiler.export_chrome_trace(str(path))
+    """Record some steps, after some that the recorder times."""
+    loop.warm_up()
+    schedule = cyclic(wait=TIMED_STEPS, warmup=2, active=2 + loop.steps)
+    with tempfile.TemporaryDirectory() as folder:
+        with Tracer(folder, run="pair", schedule=schedule, record_shapes=True, system=(), scalars=False) as tracer:
+            for _ in tracer.steps(range(schedule.steps_needed)):
+                loop.step()
+        shutil.copy(*tracer.saved_traces, path)
 
 
 def run_pair(pair: dict[str, Any], rank: int, groups: dict[int, Any], out: Path) -> None:
     """Measure both jobs of a pair in turns, and record each."""
-    jobs = {side: Job(**pair[side]) for side in ("before", "after")}
-    loops = {side: Loop(job, rank, groups) for side, job in jobs.items()}
-    times: dict[str, list[float]] = {side: [] for side in jobs}
-    for number in range(ROUNDS + 1):
+    loops = {side: Loop(Job(**pair[side]), rank, groups) for side in ("before", "after")}
+    times: dict[str, list[float]] = {side: [] for side in loops}
+    for _ in range(TURNS):
         for side, loop in loops.items():
-            in_turn(
-                loop,
-                lambda loop=loop, side=side, number=number: times[side].extend(
-                    timed_steps(loop, ROUND_STEPS)[WARM_UP if number == 0 else 1 :]
-                ),
-            )
+            in_turn(loop, lambda loop=loop, side=side: times[side].append(seconds_of_step(loop)))
     for number in range(RECORDINGS):
         for side, loop in loops.items():
-            path = out / f"{pair['name']}.{side}.{number}.{rank}.json"
+            path = out / f"{pair['name']}.{side}.{number}.{rank}.json.gz"
             in_turn(loop, lambda loop=loop, path=path: record(loop, path))
     if rank == 0:
         (out / f"{pair['name']}.times.json").write_text(json.dumps(times))

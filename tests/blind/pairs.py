@@ -1,14 +1,15 @@
 """Measured pairs: how well the graph of a recording predicts a change whose effect was measured without a profiler.
 
-Each pair is a training before and after a change. The recordings say how much less time what the change is about takes
-afterwards; the graph of the first one says how long its step would then be. Truth is the ratio of the two medians that
-`pair_worker.py` measured in turns.
+Each pair is a training before and after a change. The recordings say how much less time the part that the change is
+about takes afterwards; the graph of the first one says how long its step would then be. Truth is the ratio of the two
+jobs' steps that `pair_worker.py` measured in turns: the median over turns.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -25,25 +26,36 @@ from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Trace
 
-LOADER, REDUCTION, ACTIVATION = r"enumerate\(DataLoader\)", r"gloo:all_?reduce", r"aten::(gelu|mul|add|tanh)"
-READS, PRODUCTS = r"aten::(item|select|_local_scalar_dense)", r"aten::(matmul|mm)"
+REDUCTION = r"reduction|gloo:all_?reduce"
+LOADER = r"enumerate\(DataLoader\)"
 CHANGE = 0.02  # of a step: less is noise, without a sign
-MOST_NOISE = 0.05  # of a step, between the two halves of a measurement: with more, it says nothing about predictions
+MOST_NOISE = 0.05  # of a measured ratio: with more, it says nothing about predictions
+_OF_MEDIAN, _OF_MAD = 1.2533, 1.4826
+"""The standard error of a median / that of a mean, and a standard deviation / a median deviation, of normal values."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A change of a job; `target`: the names of what takes less time afterwards."""
+    """A change of a job.
+
+    Attributes:
+        name: Its own.
+        target: The name of what takes less time afterwards: a part of the step.
+        before: The job.
+        after: The job with the change.
+        hides: Whether the change is that the part runs while the rest of the step does.
+    """
 
     name: str
     target: str
     before: dict[str, Any]
     after: dict[str, Any]
+    hides: bool = False
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Steps in milliseconds, as measured and as predicted; `noise`: the larger difference of a side's two halves."""
+    """Steps in milliseconds, as measured and as predicted; `noise`: two standard errors of the measured ratio, of it."""
 
     pair: Pair
     before_ms: float
@@ -60,68 +72,72 @@ class Prediction:
     def has_wrong_sign(self) -> bool:
         """Whether a change that is more than noise was predicted to go the other way."""
         measured, predicted = (1 - step / self.before_ms for step in (self.after_ms, self.predicted_ms))
-        return abs(measured) > CHANGE and measured * predicted < 0
+        return abs(measured) > CHANGE + self.noise and measured * predicted < 0
 
 
 def all_pairs() -> Iterator[Pair]:
-    """Sixty pairs, mixed, so that the first ones are of all kinds."""
-    kinds = [_loading(), _payloads(), _buckets(), _ranks(), _overlaps(), _activations(), _reads(), _products()]
+    """Some ninety pairs, mixed, so that the first ones are of all kinds."""
+    kinds = [
+        *(_loading(), _payloads(), _buckets(), _ranks(), _overlaps()),
+        *(_activations(), _reads(), _products(), _words()),
+    ]
     for row in itertools.zip_longest(*kinds):
         yield from filter(None, row)
 
 
 def _loading() -> Iterator[Pair]:
-    for ms, (few, more), layers in itertools.product((20, 40, 60), ((1, 2), (1, 4), (2, 4)), (2, 12)):
+    for ms, (few, more), layers in itertools.product((20, 40), ((1, 2), (1, 4), (2, 4)), (4, 12)):
         job = {"loading_ms": ms, "layers": layers}
         yield Pair(f"workers_{ms}_{few}_{more}_{layers}", LOADER, {**job, "workers": few}, {**job, "workers": more})
 
 
 def _payloads() -> Iterator[Pair]:
-    for (many, few), layers in itertools.product(((8, 4), (8, 1), (4, 1), (4, 2)), (2, 12)):
+    for (many, few), layers in itertools.product(((4, 1), (4, 2), (2, 1), (6, 2)), (4, 12)):
         job = {"ranks": 2, "layers": layers}
-        yield Pair(
-            f"payload_{many}_{few}_{layers}", REDUCTION, {**job, "payload": many << 20}, {**job, "payload": few << 20}
-        )
+        before, after = ({**job, "payload": millions << 20} for millions in (many, few))
+        yield Pair(f"payload_{many}_{few}_{layers}", REDUCTION, before, after)
 
 
 def _buckets() -> Iterator[Pair]:
-    for (many, few), layers in itertools.product(((64, 8), (256, 8), (256, 32)), (2, 12)):
+    for (many, few), layers in itertools.product(((64, 8), (48, 4), (32, 8), (32, 4)), (4, 12)):
         job = {"ranks": 2, "layers": layers, "payload": 1 << 18}
         yield Pair(f"buckets_{many}_{few}_{layers}", REDUCTION, {**job, "buckets": many}, {**job, "buckets": few})
 
 
 def _ranks() -> Iterator[Pair]:
-    for payload, layers in itertools.product((1, 4), (4, 12)):
+    for payload, layers in itertools.product((1, 2, 4), (4, 12)):
         job = {"layers": layers, "payload": payload << 20}
         yield Pair(f"ranks_{payload}_{layers}", REDUCTION, {**job, "ranks": 2}, {**job, "ranks": 1})
 
 
 def _overlaps() -> Iterator[Pair]:
-    for payload, layers in itertools.product((1, 4), (12, 24)):
+    for payload, layers in itertools.product((1, 2, 4), (8, 12, 24)):
         job = {"ranks": 2, "layers": layers, "payload": payload << 20}
-        yield Pair(f"overlap_{payload}_{layers}", REDUCTION, job, {**job, "overlaps": True})
+        yield Pair(f"overlap_{payload}_{layers}", REDUCTION, job, {**job, "overlaps": True}, hides=True)
 
 
 def _activations() -> Iterator[Pair]:
-    for width, layers in itertools.product((300_000, 1_000_000, 3_000_000, 6_000_000), (2, 12)):
+    for width, layers in itertools.product((300_000, 600_000, 1_000_000, 2_000_000, 3_000_000), (4, 12)):
         job = {"layers": layers, "width": width}
-        yield Pair(f"fused_{width}_{layers}", ACTIVATION, {**job, "is_fused": False}, job)
+        yield Pair(f"fused_{width}_{layers}", "activation", {**job, "is_fused": False}, job)
 
 
 def _reads() -> Iterator[Pair]:
-    for count, layers in itertools.product((500, 2_000, 8_000), (2, 12)):
+    for count, layers in itertools.product((500, 1_000, 2_000, 4_000, 8_000), (4, 12)):
         job = {"layers": layers}
-        yield Pair(f"reads_{count}_{layers}", READS, {**job, "reads": count}, {**job, "reads": 1})
+        yield Pair(f"reads_{count}_{layers}", "reads", {**job, "reads": count}, {**job, "reads": 1})
 
 
 def _products() -> Iterator[Pair]:
-    for hidden, layers in itertools.product((384, 512, 768), (4, 12)):
-        yield Pair(
-            f"batch_{hidden}_{layers}",
-            PRODUCTS,
-            {"hidden": hidden, "layers": layers, "batch": 256},
-            {"hidden": hidden, "layers": layers, "batch": 96},
-        )
+    for hidden, layers, batch in itertools.product((384, 512, 768), (4, 12), (96, 160)):
+        before, after = ({"hidden": hidden, "layers": layers, "batch": size} for size in (256, batch))
+        yield Pair(f"batch_{hidden}_{layers}_{batch}", "layers", before, after)
+
+
+def _words() -> Iterator[Pair]:
+    for (many, few), layers in itertools.product(((100, 50), (60, 1), (40, 10), (20, 2)), (4, 12)):
+        before, after = ({"layers": layers, "words": thousands * 1_000} for thousands in (many, few))
+        yield Pair(f"words_{many}_{few}_{layers}", "words", before, after)
 
 
 def record_pairs(pairs: Sequence[Pair], out: Path, seconds: float) -> None:
@@ -131,15 +147,13 @@ def record_pairs(pairs: Sequence[Pair], out: Path, seconds: float) -> None:
     listing.write_text(json.dumps([{"name": pair.name, "before": pair.before, "after": pair.after} for pair in pairs]))
     worker = Path(__file__).with_name("pair_worker.py")
     command = [sys.executable, str(worker), str(listing), str(out), str(seconds)]
-    subprocess.run(command, check=True, timeout=seconds + 600)
+    subprocess.run(command, check=True, timeout=seconds + 600, env={**os.environ, "KINETO_LOG_LEVEL": "99"})
 
 
 def typical_recording(out: Path, name: str, usual_ns: float) -> Trace:
     """Of the recordings of a job on rank 0 the one whose steps are most like those that were measured."""
-    traces = [read(path) for path in sorted(out.glob(f"{name}.*.0.json"))]
-    return min(
-        traces, key=lambda trace: abs(float((trace.steps["end_ns"] - trace.steps["start_ns"]).median()) / usual_ns - 1)
-    )
+    traces = [read(path) for path in sorted(out.glob(f"{name}.*.0.json.gz"))]
+    return min(traces, key=lambda trace: abs(float(path_explanation(trace).what_if.lengths.mean()) / usual_ns - 1))
 
 
 def target_ns(trace: Trace, target: str) -> float:
@@ -165,18 +179,17 @@ def _rows_of(trace: Trace, target: str) -> list[int]:
     return rows
 
 
-def predicted_frac(trace: Trace, target: str, percent: int) -> float:
-    """The step, as a share of the recorded one, if the target took so many percent less."""
+def predicted_frac(trace: Trace, target: str, less: float) -> float:
+    """The step, as a share of what it is now, if the target took so much less: a share from 0 to 1."""
     explained = path_explanation(trace)
-    nodes = explained.graph.nodes
-    boundaries, host = nodes.boundaries, trace.host_events
-    percents = np.zeros(nodes.time.size, np.uint8)
+    boundaries, what_if = explained.graph.nodes.boundaries, explained.what_if
+    is_target = np.zeros(explained.graph.nodes.time.size, bool)
     for row in _rows_of(trace, target):
-        percents[boundaries.start[row] + 1 : boundaries.end[row] + 1] = percent
-    assert boundaries.start.size >= host.height
+        is_target[boundaries.start[row] + 1 : boundaries.end[row] + 1] = True
     counted = counted_steps(trace)
-    saved = explained.what_if.saved_together(percents)[counted].mean()
-    return float(1 - saved / explained.what_if.recorded[counted].mean())
+    percents = np.floor(100 * less), np.ceil(100 * less)
+    saved = [what_if.saved(is_target, int(percent))[counted].mean() for percent in percents]
+    return float(1 - np.interp(100 * less, percents, saved) / what_if.lengths[counted].mean())
 
 
 def prediction(pair: Pair, out: Path) -> Prediction:
@@ -184,18 +197,24 @@ def prediction(pair: Pair, out: Path) -> Prediction:
     times = json.loads((out / f"{pair.name}.times.json").read_text())
     medians = {side: statistics.median(seconds) for side, seconds in times.items()}
     before, after = (typical_recording(out, f"{pair.name}.{side}", medians[side] * 1e9) for side in ("before", "after"))
-    spent = target_ns(before, pair.target)
-    less = 1 - target_ns(after, pair.target) / spent if spent else 0
+    ratios = np.array(times["after"]) / np.array(times["before"])
+    ratio = float(np.median(ratios))
     step_ms = medians["before"] * 1000
-    frac = predicted_frac(before, pair.target, round(100 * min(1, max(0, less))))
-    noise = max(map(difference_of_halves, times.values()))
-    return Prediction(pair, step_ms, medians["after"] * 1000, step_ms * frac, noise)
+    noise = 2 * _OF_MEDIAN * _OF_MAD * float(np.median(abs(ratios - ratio))) / ratio / np.sqrt(ratios.size)
+    return Prediction(pair, step_ms, step_ms * ratio, step_ms * _new_frac(pair, before, after), noise)
 
 
-def difference_of_halves(seconds: Sequence[float]) -> float:
-    """How far the medians of the first and the second half are apart, as a share of the median."""
-    half = len(seconds) // 2
-    return abs(statistics.median(seconds[:half]) - statistics.median(seconds[half:])) / statistics.median(seconds)
+def _new_frac(pair: Pair, before: Trace, after: Trace) -> float:
+    """The step with the change, as a share of that before."""
+    if pair.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
+        without = predicted_frac(before, pair.target, 1)
+        return max(without, 1 - without)
+    part = pair.target.split("|", 1)[
+        0
+    ]  # of the main thread: what a communicating thread does meanwhile is no more time
+    spent = target_ns(before, part)
+    less = 1 - target_ns(after, part) / spent if spent else 0
+    return predicted_frac(before, pair.target, min(1, max(0, less)))
 
 
 def table(predictions: Sequence[Prediction]) -> list[str]:
@@ -207,7 +226,7 @@ def table(predictions: Sequence[Prediction]) -> list[str]:
         lines.append(f"{item.pair.name:<26} {steps} {item.error:>7.1%} {item.noise:>7.1%}{note}")
     measured = [item for item in predictions if item.noise <= MOST_NOISE]
     lines.append(
-        f"{len(measured)} pairs, and {len(predictions) - len(measured)} whose steps vary too much on this machine now"
+        f"{len(measured)} pairs, and {len(predictions) - len(measured)} whose ratio varies too much on this machine now"
     )
     if measured:
         errors, wrong = [item.error for item in measured], sum(item.has_wrong_sign for item in measured)

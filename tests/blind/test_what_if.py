@@ -54,4 +54,4 @@ def test_less_of_it_saves_what_it_does_on_the_machine(
     whole, less = job(1), job(1 - percent / 100)
     path = Case("", whole).record(tmp_path)
     measured = step_ns(simulate(less), less.steps) / step_ns(simulate(whole), whole.steps)
-    assert predicted_frac(read(path), target, percent) == pytest.approx(measured, abs=0.05)
+    assert predicted_frac(read(path), target, percent / 100) == pytest.approx(measured, abs=0.05)

@@ -34,7 +34,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_cell_tells_its_rank_and_step_and_leads_to_the_timeline(page: Page, many: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{many}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
-    heat = page.locator(".heat [role=slider]").first
+    heat = page.get_by_role("slider", name=re.compile("^(Without waiting|Wait) by worker and step"))
     expect(heat).to_be_visible(timeout=60_000)
     heat.focus()
     for key in ["ArrowDown"] * 4 + ["ArrowRight"]:

@@ -809,8 +809,8 @@ QUANTITIES = (
     Quantity(
         "length of the average step that advice is about",
         (
-            Source("advice", lambda a: {(): a.facts.step_ns}),
-            largest_of("what_if.recorded_ns"),
+            Source("advice", lambda a: {(): a.facts.usual_step_ns}),
+            largest_of("what_if.now_ns"),
             largest_of("what_if.step_ns", also=["saved_ns"]),
         ),
     ),
@@ -955,7 +955,7 @@ RATIOS = (
     per_call("limits", "time_ns", "iterations"),
     Ratio("overview.share_frac", "mean_ns", pl.col("mean_ns").filter(pl.col("category") == "Step").first()),
     Ratio("top.share_frac", "mean_ns", pl.col("whole_ns")),
-    Ratio("what_if.saved_frac", "saved_ns", pl.col("recorded_ns")),
+    Ratio("what_if.saved_frac", "saved_ns", pl.col("now_ns")),
     Ratio("iterations.busy_frac", "busy_ns", pl.col("total_ns")),
     Ratio("iterations.token_ns", "total_ns", pl.col("tokens")),
     Ratio("phases.busy_frac", "busy_ns", pl.col("total_ns")),

@@ -92,11 +92,11 @@ def slowed_by_recording():
 def test_a_saving_is_what_a_step_without_the_profiler_can_lose():
     trace = slowed_by_recording()
     answer = recording_answer(trace, EVERY_VIEW, cached_frame)
-    assert (answer.usual_step_ns, answer.verdict.saving_ns) == (2 * MS, 1_200_000)
-    assert answer.verdict.saving_frac == answer.verdict.saving_ns / answer.step_ns
+    assert answer.usual_step_ns == 2 * MS
+    assert answer.verdict.saving_ns == pytest.approx(1_200_000, rel=0.001)
+    assert answer.verdict.saving_frac == answer.verdict.saving_ns / answer.usual_step_ns
     half, whole = (what_if(trace, less=f"{answer.verdict.id}:{percent}")["saved_ns"][0] for percent in (50, 100))
-    assert half == pytest.approx(whole / 2, rel=0.1)
-    assert whole <= answer.verdict.saving_ns
+    assert whole / 2 <= half <= whole <= answer.verdict.saving_ns  # the host would soon be as fast as the device
     assert whole == pytest.approx(answer.verdict.saving_ns, rel=0.1)
 
 

@@ -35,8 +35,6 @@ _ESTIMATES = frozenset(
         *("host_operator", "double_precision"),
     )
 )
-_OF_IDLE = ("copies", "device_copies", "fills", "longer_host_steps")
-"""Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _GENERAL = ("launch_bound", "host_bound")
 """Rules about the host in general, unless they name a function or an operator."""
 _OF_HOST = frozenset(
@@ -44,7 +42,7 @@ _OF_HOST = frozenset(
 )
 """Rules about a cause on the host whose end would shorten what the host does in general."""
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
-_MUCH_LESS = 0.7  # times the share of a recorded step
+_LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
@@ -112,11 +110,12 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if not facts.step_ns:
         return faults.without_steps() or [_about_no_time(facts.trace)]
     results = [each for rule in _RULES for each in rule(facts)]
+    sizes_ns = {each.rule: each.size_ns or each.saving_ns or 0 for each in results if isinstance(each, Advice)}
     if any(isinstance(each, Advice) and each.candidate for each in results):
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
-    results = [_of_usual_step(facts, each) if isinstance(each, Advice) else each for each in results]
+    results = [_of_usual_step(facts, s, sizes_ns[s.rule]) if isinstance(s, Advice) else s for s in results]
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
@@ -134,10 +133,10 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     """
     losses = (claim for claim in claims if claim.confidence in ("high", "medium") and claim.rule not in _ESTIMATES)
     most_ns = max((claim.weight_ns for claim in losses), default=0)
-    bound_ns = most_ns if facts.share(most_ns) >= _LARGE else facts.step_ns
+    bound_ns = most_ns if most_ns >= _LARGE * facts.usual_step_ns else facts.step_ns
     is_known = ("high", "medium")
     causes = [claim.weight_ns for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
-    cause_ns = max((ns for ns in causes if facts.share(ns) >= _LARGE), default=0)
+    cause_ns = max((ns for ns in causes if ns >= _LARGE * facts.usual_step_ns), default=0)
 
     def order(claim: Advice) -> tuple[int, int]:
         weight_ns = claim.weight_ns
@@ -149,30 +148,33 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     return sorted(claims, key=order)
 
 
-def _of_usual_step(facts: Facts, claim: Advice) -> Advice | Cleared:
-    """The claim with what it can save of a step without the profiler; none if that is next to nothing.
+def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleared:
+    """A claim about time in which devices don't compute, with what it saves of a step without the profiler, in words.
 
-    It is one about time in which devices don't compute.
+    None if that is next to nothing.
+
+    Args:
+        facts: Of the trace.
+        claim: The claim, with its saving.
+        size_ns: How much of a recorded step it is about.
     """
-    bound_ns, candidate = facts.most_saved_by_host_ns, claim.candidate
-    if bound_ns is None or claim.saving_ns is None:
+    bound_ns, saving_ns = facts.most_saved_by_host_ns, claim.saving_ns
+    if bound_ns is None or saving_ns is None or not facts.is_bounded_by_usual_step(claim):
         return claim
-    if claim.rule not in _OF_IDLE and not (candidate and (candidate.is_of_host or candidate.waits)):
-        return claim
-    if bound_ns >= claim.saving_ns:
-        return replace(claim, is_of_usual_step=True)
-    usual_ns = facts.usual_step_ns
-    device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
-    takes = f"a step takes {text.time(usual_ns)}, of which {device} computes for {text.time(usual_ns - bound_ns)}"
-    if bound_ns < LEAST_SHARE * usual_ns:
+    usual_ns, most_ns = facts.usual_step_ns, min(saving_ns, bound_ns)
+    takes = f"a {facts.plain_noun} takes {text.time(usual_ns)}"
+    if bound_ns <= saving_ns:
+        device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
+        takes += f", of which {device} computes for {text.time(usual_ns - bound_ns)}"
+    if most_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")
-        part = facts.percent(claim.saving_ns)
-        return Cleared(words, f"{part} for {words} while the profiler runs (without it {takes})")
-    bound = f" Without the profiler {takes}: at most {text.time(bound_ns)} of it can be saved."
-    title = claim.title
-    if (usual_share := bound_ns / usual_ns) < _MUCH_LESS * facts.share(claim.saving_ns):
+        return Cleared(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")
+    title, evidence = claim.title, claim.evidence
+    if most_ns < _LESS * size_ns:
+        evidence += f" Without the profiler {takes}: at most {text.time(most_ns)} of it can be saved."
+    if (usual_share := most_ns / usual_ns) < _MUCH_LESS * facts.share(size_ns):
         title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of a step."
-    return replace(claim, title=title, evidence=claim.evidence + bound, saving_ns=bound_ns, is_of_usual_step=True)
+    return replace(claim, title=title, evidence=evidence, saving_ns=most_ns, is_of_usual_step=True)
 
 
 def _about_foreign_file(writer: str) -> Advice:

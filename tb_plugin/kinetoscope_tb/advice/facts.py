@@ -32,7 +32,7 @@ from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.steps import step_noun
-from .model import Candidate, Cleared
+from .model import Advice, Candidate, Cleared
 from .spread import Spread, warm_up_steps
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ _LONG_NS = 1_000_000
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
+_OF_IDLE = ("copies", "device_copies", "fills", "longer_host_steps")
+"""Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -236,6 +238,11 @@ class Facts:
         if self.usual_step is None or not self.has_device:
             return None
         return max(0, self.usual_step_ns - max(map(self.mean, self.computation_of_devices.values())))
+
+    def is_bounded_by_usual_step(self, claim: Advice) -> bool:
+        """Whether a claim is about time in which devices don't compute, of which usual steps may have less."""
+        of_host = claim.candidate is not None and (claim.candidate.is_of_host or claim.candidate.waits)
+        return self.most_saved_by_host_ns is not None and (of_host or claim.rule in _OF_IDLE)
 
     @cached_property
     def computing_share(self) -> float:

@@ -48,8 +48,8 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
 
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
-    if facts.share(saved_ns) >= LEAST_SHARE:
-        return replace(advice, saving_ns=saved_ns)
+    if saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_bounded_by_usual_step(advice):
+        return replace(advice, saving_ns=min(saved_ns, facts.usual_step_ns))
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
     return Cleared(words, f"{part} for {words}, but other work takes as long meanwhile")

@@ -207,8 +207,8 @@ def _others(answer: Answer, claims: Sequence[Claim]) -> Iterator[Block]:
 
 def _block(answer: Answer, claim: Claim, number: int = 0) -> ClaimBlock:
     action = "" if claim.is_in_order else claim.action
-    is_of_recorded = claim.about == "recording" and answer.usual_step_ns is not None
-    of = f" of the recorded {answer.step_noun}" if is_of_recorded else ""
+    is_of_usual = claim.about == "recording" and answer.usual_step_ns is not None
+    of = f" of a {answer.step_noun} without the profiler" if is_of_usual else ""
     return ClaimBlock(f"{claim.title} ({_size(claim, of)})", claim.evidence, action, number)
 
 

@@ -43,7 +43,7 @@ class Claim:
         evidence: The numbers that say so.
         action: What to do.
         saving_ns: By how much shorter the average step could be at most; None if it isn't about time, or unknown.
-        saving_frac: The same / the average step.
+        saving_frac: The same / the average step, without the profiler where that is known.
         confidence: The word that is shown: the less certain of the two parts.
         measurement: How certain the numbers are.
         cause: How certain it is that they are so for the reason that the title gives.

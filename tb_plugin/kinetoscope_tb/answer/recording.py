@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from ..advice.given import given_advice
+from ..advice.given import Given, given_advice
 from ..advice.model import Advice, Culprit
 from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
@@ -71,16 +71,16 @@ def _of_snapshot(answer: Answer, views: Views) -> Answer:
 def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     top = tuple(_with_labels(trace, answer.rows.get("top", ())))
     findings = given_advice(trace, tuple(diagnose(trace)))
-    claims = tuple(_claim(trace, advice, findings.step_ns, top, views) for advice in findings.advice)
+    claims = tuple(_claim(trace, advice, findings, top, views) for advice in findings.advice)
     unknowns = (NotSaid(gap.topic, gap.reason, gap.action) for advice in findings.advice for gap in advice.unknown)
-    mfu, usual = answer.rows.get("mfu", ()), usual_step(trace)
+    mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
     sentences = {"tokens": _tokens(answer.rows.get("phases", ())), "mfu": _utilization(trace, mfu)}
     return replace(
         answer,
         claims=claims,
         step_ns=findings.step_ns,
-        usual_step_ns=usual.mean_ns(findings.step_ns) if usual else None,
+        usual_step_ns=findings.usual_step_ns if usual_step(trace) else None,
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
@@ -118,7 +118,7 @@ def _with_labels(trace: Trace, top: Rows) -> Iterator[dict[str, Any]]:
             yield {**row, "label": labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]}
 
 
-def _claim(trace: Trace, advice: Advice, step_ns: int, top: Rows, views: Views) -> Claim:
+def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: Views) -> Claim:
     culprit = _culprit(trace, advice, top)
     saving = advice.saving_ns
     measurement, cause = advice.certainty
@@ -129,7 +129,7 @@ def _claim(trace: Trace, advice: Advice, step_ns: int, top: Rows, views: Views) 
         evidence=advice.evidence,
         action=advice.action,
         saving_ns=saving,
-        saving_frac=None if saving is None else saving / step_ns if step_ns else 0.0,
+        saving_frac=None if saving is None else findings.saved_frac(saving),
         confidence=advice.confidence,
         measurement=measurement,
         cause=cause,

@@ -4,8 +4,10 @@ A recording is short. If the host is ahead of the device when it begins, a simul
 that the device would catch up, and then wait for the host in each step.
 
 Recording slows the host: on an H100, recorded steps that wait for it took 1.4 to 1.8 times as long
-(`samples/h100_pairs`). A saving is an upper bound, so where nothing says how long a step takes without the profiler,
-the host is taken to need half of its recorded time.
+(`samples/h100_pairs`). Where the recorder timed steps without the profiler, the difference is shared out among the
+beginnings and ends of ranges of the main thread and of autograd's: each event costs about as much, whatever it holds. A
+saving is an upper bound, so where nothing says how long a step takes without the profiler, the host is taken to need
+half of its recorded time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, Ints, length_within, merge
-from ..measures.recording.usual_step import usual_host_ns
+from ..measures.recording.usual_step import UsualStep, usual_host_ns, usual_step
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
@@ -26,6 +28,11 @@ from .edges import Kind
 from .graph import Graph
 
 _SLOWED = 2.0
+_MOST_PERCENT = 90
+"""Of the time before the begin or end of a range: recording isn't taken to be all of it."""
+_MOST_EVENT_NS = 3_000.0
+"""Recording the begin or end of a range takes 0.5 to 1.2 µs if nothing else slows the host (`samples/h100_pairs`)."""
+_HALVINGS = 12  # of that: to the ns
 _WAITS = (Kind.SYNC, Kind.FULL_QUEUE, Kind.COLLECTIVE)
 
 
@@ -40,6 +47,7 @@ class HostPace:
         end: When it ends it.
         is_main: For each thread whether it is the main one or one of autograd's.
         usual_ns: How long the host takes for a step without the profiler, if recording is known to slow it.
+        usual: How long the step takes then.
     """
 
     graph: Graph
@@ -48,6 +56,7 @@ class HostPace:
     end: Ints
     is_main: NDArray[np.bool_]
     usual_ns: int | None
+    usual: UsualStep | None
 
     @classmethod
     def of(cls, trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> HostPace:
@@ -56,29 +65,81 @@ class HostPace:
         start, end = (trace.steps[side].to_numpy()[steps] for side in ("host_start_ns", "host_end_ns"))
         is_main, main = autograd_threads(trace), main_thread(trace)
         is_main[main : main + 1] = True
-        return cls(graph, parts, start, end, is_main, usual_host_ns(trace))
+        return cls(graph, parts, start, end, is_main, usual_host_ns(trace), usual_step(trace))
 
     @property
     def most_ns(self) -> float:
         """No less than what the host needs for a step; 0: unknown."""
-        return self._without_profiler(float((self.end - self.start).sum()) / max(1, self.start.size))
+        return self._without_profiler(self._recorded_ns)
 
-    def shortest(self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns."""
+    @cached_property
+    def recording(self) -> NDArray[np.uint8]:
+        """Which part of the delay of each node of the host recording costs, in percent; empty: none is known."""
+        if not self._recording_ns:
+            return np.empty(0, np.uint8)
+        is_main = self.is_main[self.graph.nodes.boundaries.thread]
+        most = self.own_in_steps[is_main] * (_MOST_PERCENT / 100)
+        event_ns = _even_share(most, self._recording_ns * self.start.size)
+        share = np.minimum(100 * event_ns / np.maximum(self._own, 1), _MOST_PERCENT)
+        return np.where(is_main, share.round(), 0).astype(np.uint8)
+
+    def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
+        """The same, where recording costs more than events explain: all that the host does is slower alike.
+
+        Args:
+            recording: What events explain, in percent.
+            rest_ns: What recording costs besides, per step.
+        """
+        is_main = self.is_main[self.graph.nodes.boundaries.thread]
+        left_ns = float((self.own_in_steps * (100.0 - recording))[is_main].sum()) / 100 / max(1, self.start.size)
+        share = min(rest_ns / left_ns, _MOST_PERCENT / 100) if left_ns else 0.0
+        more = np.where(is_main, 100 - (100 - recording.astype(np.float64)) * (1 - share), recording)
+        return more.round().astype(np.uint8)
+
+    def shortest(
+        self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
+    ) -> NDArray[np.float64]:
+        """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns.
+
+        Args:
+            variant: The variant that each node belongs to.
+            variants: How many there are.
+            percents: By how much the delay of each node is shorter in its variant.
+            recording: Which part of it is what recording costs; empty: none is known.
+        """
         of_host = slice(self.own_in_steps.size)
-        in_percent = np.bincount(variant[of_host] + 1, self.own_in_steps * percents[of_host], minlength=variants + 1)
+        own = self.own_in_steps
+        if recording.size:
+            own = own * (100 - recording.astype(np.int64)) // 100
+        in_percent = np.bincount(variant[of_host] + 1, own * percents[of_host], minlength=variants + 1)
         saving = in_percent[1 : variants + 1] / 100
         return np.asarray(np.maximum(self.step_ns - saving / max(1, self.start.size), 0.0))
 
     @cached_property
     def step_ns(self) -> float:
         """What the host needs for a step, on average: without waits for devices and other ranks; 0: unknown."""
+        return self._without_profiler(self._recorded_without_waits_ns)
+
+    @property
+    def _recorded_ns(self) -> float:
+        """The host's time for a recorded step, on average."""
+        return float((self.end - self.start).sum()) / max(1, self.start.size)
+
+    @cached_property
+    def _recording_ns(self) -> float:
+        """What recording costs the host per step, be it ahead of the devices or not; 0: nothing is known."""
+        if self.usual_ns is None or self.usual is None:
+            return 0.0
+        whole_ns = self._recorded_ns
+        return max(0.0, self._recorded_without_waits_ns - self.usual_ns, whole_ns - self.usual.mean_ns(int(whole_ns)))
+
+    @cached_property
+    def _recorded_without_waits_ns(self) -> float:
         in_calls = int(self.own_in_steps[self.parts[: self._own.size] == SYNCHRONIZATION].sum())
         at, waits = _waits(self.graph, self._own, self.is_main)
         begins = self.graph.nodes.boundaries.time[at] - self._own[at]
-        wait_ns = length_within(self._steps, begins - waits, begins)
-        whole = float((self.end - self.start).sum())
-        return self._without_profiler(max(0.0, whole - in_calls - int(wait_ns.sum())) / max(1, self.start.size))
+        wait_ns = in_calls + int(length_within(self._steps, begins - waits, begins).sum())
+        return max(0.0, self._recorded_ns - wait_ns / max(1, self.start.size))
 
     @cached_property
     def own_in_steps(self) -> Ints:
@@ -95,7 +156,18 @@ class HostPace:
         return merge([(self.start, self.end)])
 
     def _without_profiler(self, ns: float) -> float:
-        return ns / _SLOWED if self.usual_ns is None else min(ns, self.usual_ns)
+        if self.usual_ns is None:
+            return ns / _SLOWED
+        return min(max(0.0, ns - self._recording_ns), self.usual_ns)
+
+
+def _even_share(most: NDArray[np.floating], whole: float) -> float:
+    """How much each of some parts gets of a whole, up to its own most, so that all of it is shared out."""
+    low, high = 0.0, _MOST_EVENT_NS
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(most, middle).sum() < whole else (low, middle)
+    return high
 
 
 def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:

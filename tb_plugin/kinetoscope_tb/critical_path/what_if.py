@@ -8,11 +8,15 @@ behind other work saves nothing. Nodes before the first step's start keep their 
 
 The host may be steps ahead of the device when the recording begins, and a recording ends before the device has caught
 up. So on average no step gets shorter than what the host needs for it (host_pace.py).
+
+Where the recorder timed steps without the profiler, what recording costs the host is gone in every simulation: savings
+are those of such a step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +56,7 @@ _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
 WAITS = np.uint8(128)
 """Added to a percentage: so much of the node's wait for devices is gone, too."""
 
+_LITTLE = 0.005  # of a step
 _MOST_VALUES = 1 << 24
 """Of one simulation of several variants: a recording with more nodes is simulated for fewer of them at a time."""
 
@@ -149,11 +154,50 @@ class WhatIf:
         return self._savings(variant, variants, np.full(variant.size, percent, np.uint8))
 
     def _savings(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """What each step saves without the profiler, as far as it is known what that costs."""
+        recording, recording_ns = self._recording
+        savings = self._savings_of_recorded(variant, variants, percents, recording)
+        return np.maximum(savings - recording_ns, 0) if recording.size else savings
+
+    @property
+    def lengths(self) -> Ints:
+        """How long each step takes without what recording costs: what savings are of."""
+        return self.recorded - self._recording[1]
+
+    @cached_property
+    def _recording(self) -> tuple[NDArray[np.uint8], Ints]:
+        """Which part of each node's own delay is what recording costs, in percent, and what that is of each step.
+
+        Nothing and 0 if the recorder timed no steps without the profiler, or they take as long.
+        """
+        recording = self.pace.recording
+        if not recording.size or self.pace.usual is None:
+            return recording, np.zeros(self.recorded.size, np.int64)
+        cost_ns = self._cost_of(recording)
+        first, after = self.counted_range
+        mean_ns = float(self.recorded[first:after].mean())
+        rest_ns = mean_ns - float(cost_ns[first:after].mean()) - self.pace.usual.mean_ns(round(mean_ns))
+        if rest_ns > _LITTLE * mean_ns:
+            recording = self.pace.also_slowed(recording, rest_ns)
+            cost_ns = self._cost_of(recording)
+        return recording, cost_ns
+
+    def _cost_of(self, recording: NDArray[np.uint8]) -> Ints:
+        nobody = np.zeros(self.part.size, np.int8)
+        cost_ns: Ints = self._savings_of_recorded(nobody, 1, nobody.view(np.uint8), recording)[0]
+        return cost_ns
+
+    def _savings_of_recorded(
+        self, variant: Codes, variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
         """What each step adds to the time by which all of them are over earlier.
 
         What a later step loses again, because everything waits for something else there, isn't saved.
         """
-        earlier, end = self._earlier(variant, variants, percents), self.graph.nodes.time[self.graph.nodes.step_ends]
+        earlier, end = (
+            self._earlier(variant, variants, percents, recording),
+            self.graph.nodes.time[self.graph.nodes.step_ends],
+        )
         first, after = self.counted_range
         before, since = (_in_order(earlier[:, part], end[part]) for part in (slice(first), slice(first, None)))
         within = _least_of_later(since[:, : after - first])
@@ -163,18 +207,20 @@ class WhatIf:
         savings = np.minimum(savings, self.recorded)
         mean, length_ns = savings[:, first:after].mean(axis=1), self.recorded[first:after].mean()
         if (mean > length_ns - self.pace.most_ns).any():
-            most = np.maximum(length_ns - self.pace.shortest(variant, variants, percents & ~WAITS), 0.0)
+            most = np.maximum(length_ns - self.pace.shortest(variant, variants, percents & ~WAITS, recording), 0.0)
             savings[:, first:after] = _at_most(savings[:, first:after], mean, most)
         return savings
 
-    def _earlier(self, variant: Codes, variants: int, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def _earlier(
+        self, variant: Codes, variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
+    ) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""
         graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
         longest = int(np.diff(self.window).max(initial=1))
         together = max(1, min(_MOST_VALUES // longest, variants))
         room = np.empty(longest * together, np.int64)
         of_graph = nodes.order, nodes.place, *graph.edges
-        of_variants = self.part, _PART_OF_LAG, variant, percents, self.window
+        of_variants = self.part, _PART_OF_LAG, variant, percents, recording, self.window
         earlier = np.zeros((variants, steps), np.int64)
         for first in range(0, variants, together):
             of_steps = np.zeros((steps, min(together, variants - first)), np.int64)

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kinetoscope_tb.advice.model import Candidate
+from kinetoscope_tb.advice.savings import percents
+from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.views.overview.advice import advice
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -29,7 +32,7 @@ def test_half_the_loading_time_is_saved_where_nothing_hides_it():
     trace = loading()
     row = what_if(trace).filter(pl.col("rule") == "data_loading").row(0, named=True)
     assert (row["target"], row["path_ns"], row["saved_ns"]) == ("data loading", 6 * MS, 3 * MS)
-    assert row["step_ns"] == row["recorded_ns"] - 3 * MS
+    assert row["step_ns"] == row["now_ns"] - 3 * MS
     part = critical_path(trace).filter(pl.col("part") == "data loading")
     assert part["saved_ns"].to_list() == [row["saved_ns"]]  # the same what-if as that of the critical path
 
@@ -89,3 +92,42 @@ def test_rows_without_a_duration_keep_their_place_on_the_stream():
         builder.kernel("k", i * 45 * US + 5 * US, dur, i + 1)
     faster = critical_path(builder.build(), percent="100").filter(pl.col("part") == "operator")
     assert faster["saved_ns"].max() <= 200 * US - 80 * US  # the two kernels of 40 µs never run at the same time
+
+
+def with_many_events(usual_ns=None):
+    """Steps of 250 operators of 4 µs, and an annotation of 1 ms: 2 ms of the host."""
+    top = {"kinetoscope": {"usual_step": {"median_ns": usual_ns, "steps": 40}}} if usual_ns else {}
+    machine = Machine(device=None, **top)
+
+    def step(_):
+        for _ in range(250):
+            machine.op("aten::add", lambda: machine.work(4 * US))
+        machine.annotation("tokenize", lambda: machine.work(1 * MS))
+
+    return machine.steps(step)
+
+
+def saved_of(trace, name):
+    """What a step saves without ranges of a name, and how long it is."""
+    explained, host = path_explanation(trace), trace.host_events
+    rows = host.filter(pl.col("name").cast(pl.String) == name)
+    start = rows["start_ns"].to_numpy()
+    spans, threads = (start, start + rows["dur_ns"].to_numpy()), tuple(rows["thread"].unique())
+    what_if = explained.what_if
+    saved = what_if.saved_together(percents(Candidate(name, spans=spans, threads=threads), explained))
+    counted = slice(*what_if.counted_range)
+    return saved[counted].mean(), what_if.lengths[counted].mean()
+
+
+def test_what_recording_costs_is_no_saving_and_lies_where_events_are():
+    slow, usual = with_many_events(), with_many_events(1_500 * US)
+    for name, whole in (("aten::add", 1 * MS), ("tokenize", 1 * MS)):
+        assert saved_of(slow, name) == pytest.approx((whole, 2 * MS), rel=0.02)
+    assert saved_of(usual, "aten::add") == pytest.approx((0.5 * MS, 1.5 * MS), rel=0.05)
+    assert saved_of(usual, "tokenize") == pytest.approx((1 * MS, 1.5 * MS), rel=0.05)
+
+
+def test_recording_that_costs_more_than_events_slows_all_alike():
+    """250 events cost 3 µs at most: of the other 1.25 ms, 0.65 ms are recording, too."""
+    trace = with_many_events(600 * US)
+    assert saved_of(trace, "tokenize") == pytest.approx((0.48 * MS, 0.6 * MS), rel=0.05)

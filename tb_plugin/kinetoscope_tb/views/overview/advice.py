@@ -34,10 +34,15 @@ class Advice(Table):
     saving_ns = Column(
         DURATION,
         "Upper bound on the saving per step, over the complete steps after warm-up (in the whole recording if no steps "
-        "were marked); missing if it isn't about time. Savings may overlap, so they don't add up.",
+        "were marked); missing if it isn't about time. Where the recorder timed steps without the profiler, it is of "
+        "such a step. Savings may overlap, so they don't add up.",
         adds_up=False,
     )
-    saving_frac = Column(FRACTION, "Saving / the mean length of these steps. The overview's mean includes warm-up.")
+    saving_frac = Column(
+        FRACTION,
+        "Saving / the mean length of these steps, without the profiler where that is known. The overview's mean "
+        "includes warm-up.",
+    )
     confidence = Column(
         TEXT,
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
@@ -57,7 +62,7 @@ def advice(trace: Trace) -> pl.DataFrame:
             a.evidence,
             a.action,
             a.saving_ns,
-            None if a.saving_ns is None else a.saving_ns / given.step_ns if given.step_ns else 0.0,
+            None if a.saving_ns is None else given.saved_frac(a.saving_ns),
             a.confidence,
             a.view,
             a.filter or None,

@@ -54,9 +54,10 @@ class CriticalPath(Table):
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time. The steps are "
         "simulated one after the other, including paths that become critical instead, so work that is partly hidden in "
         "one step counts by what it delays in later ones. On average, no step gets shorter than the host takes to "
-        "launch it: half of its recorded time, or the usual step without the profiler if that is known.",
+        "launch it: half of its recorded time, or what it takes without the profiler, where the recorder timed such "
+        "steps: then all of this is about these.",
     )
-    saved_frac = Column(FRACTION, "The same / the step.")
+    saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 
 
 def critical_path(
@@ -75,16 +76,30 @@ def critical_path(
     groups = [("all", counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
+
+    def whole_ns(steps: list[int]) -> tuple[int, int]:
+        return int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())
+
     frames = [
-        _parts(name, what_if.recorded[steps], *(values[:, steps] for values in (spent, counts, saved)))
+        _parts(name, whole_ns(steps), *(values[:, steps] for values in (spent, counts, saved)))
         for name, steps in groups
     ]
     return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
 
 
-def _parts(name: str, lengths: np.ndarray, spent: np.ndarray, counts: np.ndarray, saved: np.ndarray) -> pl.DataFrame:
-    """The rows of some steps, from arrays [part, step]."""
-    whole = int(lengths.sum())
+def _parts(
+    name: str, whole_ns: tuple[int, int], spent: np.ndarray, counts: np.ndarray, saved: np.ndarray
+) -> pl.DataFrame:
+    """The rows of some steps, from arrays [part, step].
+
+    Args:
+        name: Of these steps.
+        whole_ns: How long they are: as recorded, and without what recording costs.
+        spent: Time on the path.
+        counts: Segments of it.
+        saved: What is saved.
+    """
+    steps = spent.shape[1]
     rows = pl.DataFrame(
         {
             "part": CLASSES,
@@ -99,10 +114,10 @@ def _parts(name: str, lengths: np.ndarray, spent: np.ndarray, counts: np.ndarray
         .sort("path_ns", "saved", descending=True, maintain_order=True)
         .with_columns(
             step=pl.lit(name),
-            mean_ns=(pl.col("path_ns") / lengths.size).round().cast(pl.Int64),
-            path_frac=fraction(pl.col("path_ns"), pl.lit(whole)),
-            saved_ns=(pl.col("saved") / lengths.size).round().cast(pl.Int64),
-            saved_frac=fraction(pl.col("saved"), pl.lit(whole)),
+            mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),
+            path_frac=fraction(pl.col("path_ns"), pl.lit(whole_ns[0])),
+            saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
+            saved_frac=fraction(pl.col("saved"), pl.lit(whole_ns[1])),
         )
     )
 

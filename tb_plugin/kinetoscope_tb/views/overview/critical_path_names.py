@@ -52,7 +52,7 @@ class CriticalPathNames(Table):
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time; estimated for "
         f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others.",
     )
-    saved_frac = Column(FRACTION, "The same / the step.")
+    saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 
 
 def critical_path_names(
@@ -93,7 +93,7 @@ def critical_path_names(
             "saved": pl.Series(saved).extend_constant(None, order.size - estimated),
         }
     )
-    return _per_step(rows, int(what_if.recorded[counted].sum()), len(counted))
+    return _per_step(rows, (int(what_if.recorded[counted].sum()), int(what_if.lengths[counted].sum())), len(counted))
 
 
 def _lengths(path: pl.DataFrame) -> NDArray[np.int64]:
@@ -109,13 +109,14 @@ def _keys(names: Names, places: Places, part: NDArray[np.int8], by: str) -> NDAr
     return (named + 1) * _PARTS + part
 
 
-def _per_step(rows: pl.DataFrame, length: int, steps: int) -> pl.DataFrame:
+def _per_step(rows: pl.DataFrame, whole_ns: tuple[int, int], steps: int) -> pl.DataFrame:
+    """The rows per step, and how long all steps are: as recorded, and without what recording costs."""
     frame = rows.with_columns(
         mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),
-        path_frac=fraction(pl.col("path_ns"), pl.lit(length)),
+        path_frac=fraction(pl.col("path_ns"), pl.lit(whole_ns[0])),
         segments=pl.col("segments").cast(pl.Int64),
         saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
-        saved_frac=fraction(pl.col("saved"), pl.lit(length)),
+        saved_frac=fraction(pl.col("saved"), pl.lit(whole_ns[1])),
     )
     return CriticalPathNames.of(frame.select(CriticalPathNames.schema().names()))
 

@@ -24,7 +24,7 @@ from ...table import DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, View
 
-_DEFAULT, _ALL = 50, 100
+_DEFAULT = 50
 
 
 class WhatIf(Table):
@@ -35,12 +35,14 @@ class WhatIf(Table):
     rule = Column(TEXT, "Id of the rule; several, separated by commas, if they are chosen together.")
     target = Column(TEXT, "What would take less time.")
     path_ns = Column(DURATION, "How much of it lies on the critical path, per step.")
-    recorded_ns = Column(
-        DURATION, "Mean length of the steps that advice is about, as recorded: the complete ones after warm-up."
+    now_ns = Column(
+        DURATION,
+        "Mean length of the steps that advice is about, the complete ones after warm-up: without the profiler, where "
+        "the recorder timed such steps, else as recorded.",
     )
     step_ns = Column(DURATION, "Their mean length with all steps laid out again.")
-    saved_ns = Column(DURATION, "Recorded - new length.")
-    saved_frac = Column(FRACTION, "The same / the recorded length.")
+    saved_ns = Column(DURATION, "Length now - new length.")
+    saved_frac = Column(FRACTION, "The same / the length now.")
 
 
 def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
@@ -72,8 +74,9 @@ def _row(trace: Trace, given: Given, targets: dict[str, Candidate], less: dict[s
         of_path = np.maximum(of_path, on_path(candidate, path))
     spent = np.zeros(trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
-    mean_ns = round(float(explained.what_if.recorded[given.counted].mean()))
-    saved_ns = round(_mean_saving(explained, given, parts) - _saving_only_while_recording(explained, given, parts))
+    mean_ns = given.usual_step_ns
+    most_ns = given.most_saved_by_host_ns if all(candidate.is_of_host for candidate, _ in parts) else None
+    saved_ns = min(mean_ns if most_ns is None else most_ns, round(_mean_saving(explained, given, parts)))
     words = ", ".join(dict.fromkeys(candidate.words for candidate, _ in parts))
     path_ns = round(float(spent[given.counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
@@ -86,16 +89,6 @@ def _mean_saving(explained: Explanation, given: Given, parts: Sequence[tuple[Can
     for candidate, percent in parts:
         less = np.maximum(less, partly(percents(candidate, explained), percent))
     return float(explained.what_if.saved_together(less)[given.counted].mean())
-
-
-def _saving_only_while_recording(explained: Explanation, given: Given, parts: Sequence[tuple[Candidate, int]]) -> float:
-    """What less work of the host saves in recorded steps, but not in those without the profiler."""
-    of_host = [(candidate, percent) for candidate, percent in parts if candidate.is_of_host]
-    if given.most_saved_by_host_ns is None or not of_host:
-        return 0.0
-    all_of_it = _mean_saving(explained, given, [(candidate, _ALL) for candidate, _ in of_host])
-    share = 1 - given.most_saved_by_host_ns / all_of_it if all_of_it > given.most_saved_by_host_ns else 0.0
-    return share * _mean_saving(explained, given, of_host)
 
 
 VIEW = View(
