@@ -26,9 +26,9 @@ from torch.utils.data import DataLoader, Dataset
 from kinetoscope import Tracer, cyclic
 
 RANKS = 2
-TURNS = 11
-STEPS, STEPS_OF_WORKERS = 4, 12
-"""In a turn: as many for each of 1 to 4 workers, whose batches may come all at once."""
+TURNS, STEPS = 31, 3  # steps of a turn
+TURNS_OF_WORKERS, STEPS_OF_WORKERS = 11, 12
+"""As many steps for each of 1 to 4 workers, whose batches may come all at once."""
 TIMED_STEPS = 8  # before a recording
 RECORDINGS = 2  # of each job: the one counts whose steps are most like those that were measured
 PREFETCHED = 2  # batches of a worker
@@ -92,7 +92,7 @@ class Loop:
 
     def warm_up(self) -> None:
         """Use up what workers loaded while the other job ran, and let the allocator get used to the job."""
-        for _ in range(3 + PREFETCHED * self.job.workers):
+        for _ in range(2 + PREFETCHED * self.job.workers):
             self.step()
 
     def step(self) -> None:
@@ -141,7 +141,7 @@ def seconds_of_step(loop: Loop) -> float:
 def record(loop: Loop, path: Path) -> None:
     """Record some steps, after some that the recorder times."""
     loop.warm_up()
-    schedule = cyclic(wait=TIMED_STEPS, warmup=2, active=2 + loop.steps)
+    schedule = cyclic(wait=TIMED_STEPS, warmup=2, active=max(6, loop.steps))
     with tempfile.TemporaryDirectory() as folder:
         with Tracer(folder, run="pair", schedule=schedule, record_shapes=True, system=(), scalars=False) as tracer:
             for _ in tracer.steps(range(schedule.steps_needed)):
@@ -153,7 +153,8 @@ def run_pair(pair: dict[str, Any], rank: int, groups: dict[int, Any], out: Path)
     """Measure both jobs of a pair in turns, and record each."""
     loops = {side: Loop(Job(**pair[side]), rank, groups) for side in ("before", "after")}
     times: dict[str, list[float]] = {side: [] for side in loops}
-    for _ in range(TURNS):
+    has_workers = any(loop.job.workers for loop in loops.values())
+    for _ in range(TURNS_OF_WORKERS if has_workers else TURNS):
         for side, loop in loops.items():
             in_turn(loop, lambda loop=loop, side=side: times[side].append(seconds_of_step(loop)))
     for number in range(RECORDINGS):
