@@ -91,10 +91,10 @@ class HostPace:
             rest_ns: What recording costs besides, per step.
         """
         is_main = self.is_main[self.graph.nodes.boundaries.thread]
-        left_ns = float((self.own_in_steps * (100.0 - recording))[is_main].sum()) / 100 / max(1, self.start.size)
+        left_ns = float(np.dot(self.own_in_steps[is_main], 1 - recording[is_main] / 100)) / max(1, self.start.size)
         share = min(rest_ns / left_ns, _MOST_PERCENT / 100) if left_ns else 0.0
-        more = np.where(is_main, 100 - (100 - recording.astype(np.float64)) * (1 - share), recording)
-        return more.round().astype(np.uint8)
+        more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
+        return np.where(is_main, more[recording], recording)
 
     def shortest(
         self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
@@ -108,11 +108,10 @@ class HostPace:
             recording: Which part of it is what recording costs; empty: none is known.
         """
         of_host = slice(self.own_in_steps.size)
-        own = self.own_in_steps
+        weight = percents[of_host].astype(np.float32) / 100
         if recording.size:
-            own = own * (100 - recording.astype(np.int64)) // 100
-        in_percent = np.bincount(variant[of_host] + 1, own * percents[of_host], minlength=variants + 1)
-        saving = in_percent[1 : variants + 1] / 100
+            weight *= 1 - recording.astype(np.float32) / 100
+        saving = np.bincount(variant[of_host] + 1, self.own_in_steps * weight, minlength=variants + 1)[1 : variants + 1]
         return np.asarray(np.maximum(self.step_ns - saving / max(1, self.start.size), 0.0))
 
     @cached_property
