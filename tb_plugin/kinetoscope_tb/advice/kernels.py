@@ -369,7 +369,8 @@ def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
 def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused.
 
-    Where most of them are tiny, and the device waits longer for launches than these run, launching is what takes time.
+    Where most of them are tiny, and the device waits longer for launches than these run, launching is what takes time;
+    where it waits for less, the gaps between them count, too.
     """
     facts = kernels.facts
     chosen = kernels.is_free & (kernels.family == "elementwise")
@@ -382,8 +383,9 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     if not facts.is_worth(running, _LEAST) or _is_of_one_operator(kernels, spent):
         return
     tiny_ns = sum(int(ns) for ns, group in zip(spent, kernels.work.groups, strict=True) if group.call_ns < TINY_NS)
-    waiting_ns = facts.mean(facts.late.host + facts.late.latency)
-    if tiny_ns > _MOST * total and is_launch_bound(facts) and waiting_ns > facts.mean(running):
+    gaps = facts.late.host + facts.late.latency
+    is_tiny = tiny_ns > _MOST * total and is_launch_bound(facts)
+    if is_tiny and facts.mean(gaps) > facts.mean(running):
         return
     runs, fused_ns = _fused_runs(kernels, chosen)
     less = max(0.0, 1 - fused_ns / total)
@@ -393,7 +395,10 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(chosen.sum())
     yield Advice(
         "elementwise",
-        f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}"
+        f"Tiny kernels, launched one by one, take {facts.of_steps(running + gaps)} with the gaps between them"
+        f"{_largest_operator(groups, facts)}."
+        if is_tiny
+        else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}"
         f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(running)}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "

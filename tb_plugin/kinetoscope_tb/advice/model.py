@@ -74,6 +74,11 @@ class Candidate:
     waits: bool = False
 
     @property
+    def is_of_launches(self) -> bool:
+        """Whether it is rows with what launches them: without these, nothing waits for a launch or the row before."""
+        return self.rows is not None and self.spans is not None
+
+    @property
     def is_of_host(self) -> bool:
         """Whether it is work of the host alone."""
         return self.rows is None

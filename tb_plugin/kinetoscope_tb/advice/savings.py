@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
 from ..arrays.intervals import Ints, length_within, merge
-from ..critical_path.classes import CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, OPERATOR, SYNCHRONIZATION
+from ..critical_path.classes import (
+    BETWEEN_ROWS,
+    CALL,
+    CLASSES,
+    COMMUNICATION,
+    COMPUTATION,
+    COPY,
+    LAUNCH,
+    OPERATOR,
+    SYNCHRONIZATION,
+)
 from ..critical_path.explanation import Explanation, path_explanation
 from ..critical_path.what_if import WAITS
 from ..names import text
@@ -23,6 +33,7 @@ from .facts import LEAST_SHARE, Facts
 from .model import Advice, Candidate, Cleared, Result
 
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
+_BEFORE_ROWS = (LAUNCH, BETWEEN_ROWS)
 _ALL = 100  # percent
 _NEARLY = 0.8  # of what a claim saves
 _LONG_NS = 200_000  # of a call or an operator between two boundaries
@@ -82,6 +93,9 @@ def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8
         for rows, part in ((explanation.graph.holding_row, nodes.starts), (slice(-1), nodes.ends)):
             is_row = _classes(_OF_ROWS)[what_if.part[part]]
             percents[part] = np.maximum(percents[part], less[rows] * is_row)
+        if candidate.is_of_launches:
+            is_before = _classes(_BEFORE_ROWS)[what_if.part[nodes.starts]]
+            percents[nodes.starts] = np.maximum(percents[nodes.starts], less[:-1] * is_before)
     if candidate.spans is not None:
         thread, time = nodes.boundaries.thread, nodes.boundaries.time
         is_of_candidate = np.zeros(nodes.boundaries.first.size, bool)
@@ -104,7 +118,8 @@ def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
     )
     if candidate.rows is not None:
         less = _less_of_rows(candidate, max(row.max(initial=0), candidate.rows.max(initial=0)) + 1)
-        share = np.maximum(share, less[row] * np.isin(part, _OF_ROWS))
+        of_rows = _OF_ROWS + _BEFORE_ROWS if candidate.is_of_launches else _OF_ROWS
+        share = np.maximum(share, less[row] * np.isin(part, of_rows))
     on_host = np.isin(path["thread"].to_numpy(), candidate.threads) & (row == NONE)
     share[on_host] = np.maximum(share[on_host], _share_inside(candidate, start[on_host], end[on_host]))
     return np.asarray(np.round((end - start) * share).astype(np.int64))

@@ -12,6 +12,7 @@ half of its recorded time.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,9 +31,10 @@ from .graph import Graph
 _SLOWED = 2.0
 _MOST_PERCENT = 90
 """Of the time before the begin or end of a range: recording isn't taken to be all of it."""
-_MOST_EVENT_NS = 3_000.0
+_MOST_EVENT_NS = 3_000
 """Recording the begin or end of a range takes 0.5 to 1.2 µs if nothing else slows the host (`samples/h100_pairs`)."""
-_HALVINGS = 12  # of that: to the ns
+_NO_PART_NS = 200 * _MOST_EVENT_NS
+"""Of a delay from here on, that is less than half a percent."""
 _WAITS = (Kind.SYNC, Kind.FULL_QUEUE, Kind.COLLECTIVE)
 
 
@@ -78,10 +80,10 @@ class HostPace:
         if not self._recording_ns:
             return np.empty(0, np.uint8)
         is_main = self.is_main[self.graph.nodes.boundaries.thread]
-        most = self.own_in_steps[is_main] * (_MOST_PERCENT / 100)
-        event_ns = _even_share(most, self._recording_ns * self.start.size)
-        share = np.minimum(100 * event_ns / np.maximum(self._own, 1), _MOST_PERCENT)
-        return np.where(is_main, share.round(), 0).astype(np.uint8)
+        event_ns = _event_ns(self.own_in_steps[is_main], self._recording_ns * self.start.size)
+        share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
+        percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
+        return np.where(is_main, percents[np.minimum(self._own, _NO_PART_NS)], np.uint8(0))
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
         """The same, where recording costs more than events explain: all that the host does is slower alike.
@@ -160,13 +162,14 @@ class HostPace:
         return min(max(0.0, ns - self._recording_ns), self.usual_ns)
 
 
-def _even_share(most: NDArray[np.floating], whole: float) -> float:
-    """How much each of some parts gets of a whole, up to its own most, so that all of it is shared out."""
-    low, high = 0.0, _MOST_EVENT_NS
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.minimum(most, middle).sum() < whole else (low, middle)
-    return high
+def _event_ns(delays: Ints, whole_ns: float) -> int:
+    """How much of each of some delays is recording, up to its own most, so that all of them have the whole."""
+    counts = np.bincount(np.minimum(delays, 2 * _MOST_EVENT_NS))
+    most = np.arange(counts.size) * (_MOST_PERCENT / 100)
+    candidates = range(1, _MOST_EVENT_NS + 1)
+    return candidates[
+        bisect_left(candidates, whole_ns, key=lambda ns: float(counts @ np.minimum(most, ns)), hi=len(candidates) - 1)
+    ]
 
 
 def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:

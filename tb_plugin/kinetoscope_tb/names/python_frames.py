@@ -56,7 +56,7 @@ _MODULES = (
     "abc|ast|base64|bisect|bz2|codecs|contextlib|copy|copyreg|csv|dataclasses|datetime|decimal|enum|fnmatch|fractions|"
     "functools|genericpath|glob|gzip|hashlib|heapq|hmac|inspect|linecache|locale|lzma|ntpath|os|pathlib|pickle|posixpath|"
     "pprint|queue|random|re|reprlib|select|selectors|shutil|socket|sre_compile|sre_parse|ssl|string|struct|subprocess|"
-    "tarfile|tempfile|textwrap|threading|tokenize|traceback|typing|uuid|warnings|weakref|zipfile"
+    "tarfile|tempfile|textwrap|threading|traceback|typing|uuid|warnings|weakref|zipfile"
 )
 _PACKAGES = (
     "asyncio|collections|concurrent|ctypes|encodings|importlib|json|logging|multiprocessing|re|sqlite3|urllib|xml"
