@@ -75,8 +75,9 @@ def _answer(folder: DumpFolder) -> Answer:
         if mismatch is None:
             return _of_deaths(deaths, folder.problems)
         return _of_hang(mismatch, [death_sentences.what_followed(deaths)])
-    has_ended = bool(folder.statuses) and all(status.state == "ended" for status in folder.statuses)
-    if hang is None or (hang.outcome == NOTHING_OPEN and deaths is None and has_ended):
+    states = {status.state for status in folder.statuses}
+    is_past = hang is not None and hang.outcome == NOTHING_OPEN and (states == {"ended"} or "silent" in states)
+    if hang is None or (is_past and deaths is None):
         return _of_living(folder.statuses)
     then = "" if deaths is None else death_sentences.what_followed(deaths)
     return _of_hang(hang, [then] if then else [])

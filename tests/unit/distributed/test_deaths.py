@@ -287,3 +287,10 @@ def test_a_process_that_writes_nothing_any_more_does_not_simply_run(is_stopped, 
     answer = answer_why(DumpFolder((), (), (status,)))
     assert (answer.outcome, answer.kind) == (outcome, kind)
     assert answer.sentence.startswith(words)
+
+
+def test_a_rank_that_stopped_after_a_slow_step_is_not_told_that_it_went_on():
+    """It completed the slow step of which it wrote a report, and is silent since a later one."""
+    status = replace(of_one_rank(rank(0, state="silent", completed=9, age_s=40.0)), is_stopped=True)
+    answer = answer_why(DumpFolder((hung(0, 30),), (), (status,)))
+    assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "suspended", (0,))
