@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.communication import RECORD_ALL
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
@@ -131,6 +132,24 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     more = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=9 * MS, confidence="high")
     answer = with_ranks(of_rank("rank0", "communication"), [more, STRAGGLERS], EVERY_VIEW, 3)
     assert answer.claims[1].title == "communication: 5 ms of it is waiting for rank2."
+
+
+@pytest.mark.parametrize(
+    ("rule", "last", "confidence", "action"),
+    [
+        ("last_rank", "rank2", "low", "Begin with rank2, which comes last most often by *Ranks*. Then even out."),
+        ("last_rank", "rank0", "low", "*Ranks* compares the 3 that are recorded: find the one that comes last."),
+        ("no_last_rank", None, "low", "*Ranks* compares the 3 that are recorded: find the one that comes last."),
+        ("unknown", None, "cannot_tell", RECORD_ALL),
+    ],
+)
+def test_ranks_that_are_recorded_need_not_be_recorded(rule, last, confidence, action):
+    rows = run_rows(rule=rule, title="Ranks.", saving_ns=None, confidence=confidence, filter=last)
+    recording = of_rank("rank0", "communication")
+    waiting = tuple(replace(claim, action=f"{RECORD_ALL} Then even out.") for claim in recording.claims)
+    answer = with_ranks(replace(recording, claims=waiting), [rows, None], EVERY_VIEW, 3)
+    (own,) = (claim for claim in answer.claims if claim.about == "recording")
+    assert own.action == f"{action.removesuffix(' Then even out.')} Then even out."
 
 
 def test_a_late_rank_is_explained_by_its_own_recording():

@@ -33,10 +33,12 @@ _FEW = 0.1  # of the calls
 _COALESCE = (
     "Communicate in fewer, larger calls: gradients in buckets (`bucket_cap_mb`), small tensors flattened into one."
 )
+RECORD_ALL = "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*."
+"""What finds a late rank as long as one recording is known."""
+
 _WAITING = (
-    "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*. Then even out what ranks "
-    "do before they meet: batches, sequence lengths, the placement of tables, experts or layers, other work of the "
-    "hosts."
+    f"{RECORD_ALL} Then even out what ranks do before they meet: batches, sequence lengths, the placement of tables, "
+    "experts or layers, other work of the hosts."
 )
 _GATHERING = (
     "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "

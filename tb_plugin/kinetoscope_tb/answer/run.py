@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..advice.communication import RECORD_ALL
 from ..advice.model import Certainty, Culprit
 from ..names import text
 from .model import Answer, Claim, RowKey, Rows
@@ -28,6 +29,7 @@ _OF_HOST = (
     *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
     "longer_host_steps",
 )
+_NAMES_LAST = (*_LATE, "last_rank")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
 _IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
@@ -77,6 +79,7 @@ def with_ranks(
     of_run = [_with_own_cause(_claim(row, rank_rows, views), late or recording) for row in advice]
     late_claims = [claim for claim in of_run if claim.id in _LATE]
     own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
+    own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
@@ -139,6 +142,17 @@ def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: 
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
         yield _after(claim, text.listed(names), min(wait_ns, own_ns) or wait_ns) if is_wait else claim
+
+
+def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
+    """A claim that would have all ranks recorded, where they are: who was last is known, or is in *Ranks*."""
+    if all(other.confidence == "cannot_tell" for other in of_run):
+        return claim
+    last = next((other.filter for other in of_run if other.id in _NAMES_LAST and other.filter), worker)
+    known = f"*Ranks* compares the {workers} that are recorded: find the one that comes last."
+    if last != worker:
+        known = f"Begin with {last}, which comes last most often by *Ranks*."
+    return replace(claim, action=claim.action.replace(RECORD_ALL, known))
 
 
 def _after(claim: Claim, slow: str, wait_ns: int) -> Claim:
