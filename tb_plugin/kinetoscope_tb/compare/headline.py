@@ -67,7 +67,7 @@ def _certainty(before: Floats, after: Floats) -> str:
         sides = " and ".join(side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2)
         return f", not certain: one complete step of the {sides} side shows no variation."
     if delta > limit:
-        return f", beyond the steps of these recordings; another recording may differ as much; {median}."
+        return f", more than the steps vary; a second recording of the same code may differ as much; {median}."
     if delta == 0:
         return "."
     odd = [(outliers(steps), steps.size, side) for steps, side in ((before, "base"), (after, "new"))]

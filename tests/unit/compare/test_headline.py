@@ -34,8 +34,8 @@ def test_outliers_are_the_reason_why_a_change_is_not_certain():
 
 def test_a_change_beyond_the_variation_is_certain():
     assert headline(trace(100, 101, 99), trace(80, 81, 79)) == (
-        "The average step: 100 → 80 ms, −20 %, beyond the steps of these recordings; another recording may "
-        "differ as much; median 100 → 80 ms."
+        "The average step: 100 → 80 ms, −20 %, more than the steps vary; a second recording of the same code "
+        "may differ as much; median 100 → 80 ms."
     )
 
 
