@@ -28,22 +28,17 @@ def check(trace):
     assert sums.rows() == idle.rows()
 
 
-@settings(max_examples=60, deadline=None)
-@given(builders())
-def test_columns_add_up_to_their_length_and_to_the_idle_view(builder):
-    check(builder.build())
-
-
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
 @pytest.mark.parametrize("name", ["hta_nccl_data_rank0_of_2.json.gz", "tracelens_mi300_bert-small.json.gz"])
 def test_columns_of_real_traces_add_up_too(name):
     check(read(str(FOLDER / "single" / name)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(builders(), st.integers(0, 100), st.integers(0, 100))
-def test_a_part_of_the_time_has_what_lies_in_it(builder, start, length):
+def test_columns_add_up_to_their_length_and_to_the_idle_view_and_a_part_has_what_lies_in_it(builder, start, length):
     trace = builder.build()
+    check(trace)
     part = STRIP.run(trace, from_ns=start, to_ns=start + length)
     assert part.select(pl.sum_horizontal(ADDENDS)).to_series().to_list() == part["dur_ns"].to_list()
     whole = STRIP.run(trace)

@@ -9,10 +9,15 @@ from support.strategies import builders
 
 @settings(max_examples=60, deadline=None)
 @given(builders())
-def test_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time(builder):
+def test_what_holds_of_the_advice_about_any_trace(builder):
     trace = builder.build()
-    facts = Facts(trace)
     table = VIEWS["advice"].run(trace)
+    assert_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time(table, Facts(trace))
+    for text in table.select("title", "evidence", "action").rows():  # whole sentences
+        assert all(part and part.endswith(".") and "nan" not in part for part in text)
+
+
+def assert_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time(table, facts):
     assert table.is_empty() or table["rule"][-1] in ("nothing_to_fix", "nothing_timed", "device_not_recorded")
     assert table["rule"].is_unique().all()
     savings = table["saving_ns"].drop_nulls().to_list()
@@ -26,10 +31,3 @@ def test_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_time
         assert (blamed <= idle)[facts.counted].all()
         parts = (late.loading, late.allocating, late.synchronizing, late.optimizer, late.host)
         assert min(int(part.min()) for part in parts) >= 0
-
-
-@settings(max_examples=30, deadline=None)
-@given(builders())
-def test_advice_is_in_whole_sentences(builder):
-    for text in VIEWS["advice"].run(builder.build()).select("title", "evidence", "action").rows():
-        assert all(part and part.endswith(".") and "nan" not in part for part in text)

@@ -38,14 +38,27 @@ def alone(view, trace, *, per_step):
 
 
 @few
-@given(builders(), builders(), st.sampled_from(["operators", "operators_by_shape", "kernels", "kernels_by_op"]))
-def test_rows_are_joined_as_a_dictionary_would(first, second, name):
-    view, base, new = VIEWS[name], first.build(), second.build()
+@given(
+    builders(),
+    builders(),
+    st.sampled_from(["operators", "operators_by_shape", "kernels", "kernels_by_op"]),
+    flat,
+    st.sampled_from(["operators", "kernels", "python_calls", "copies"]),
+)
+def test_what_holds_of_any_two_traces(first, second, joined, swapped, shared):
+    base, new = first.build(), second.build()
+    assert_rows_are_joined_as_a_dictionary_would(VIEWS[joined], base, new)
+    assert_swapped_sides_are_mirrored(VIEWS[swapped], base, new)
+    assert_shares_add_up_to_one_and_mean_times_calls_is_the_amount(VIEWS[shared], base, new)
+    assert_changes_are_mirrored_and_the_largest_comes_first(base, new)
+
+
+def assert_rows_are_joined_as_a_dictionary_would(view, base, new):
     if stepless_side(base, new):
         with pytest.raises(BadParameter, match="marks no steps"):
             compare(view, base, new, columns=[view.table.weight])
         return
-    comparison = compare(view, base, new, columns=[VIEWS[name].table.weight])
+    comparison = compare(view, base, new, columns=[view.table.weight])
     sides = [alone(view, trace, per_step=comparison.basis.is_per_step) for trace in (base, new)]
     got = rows(comparison.frame, view.table.key)
     assert set(got) == set(sides[0]) | set(sides[1])
@@ -70,11 +83,8 @@ def test_a_trace_does_not_differ_from_itself(builder, name):
             assert set(frame[column]) <= {"same", "unknown"}
 
 
-@few
-@given(builders(), builders(), flat)
-def test_swapped_sides_are_mirrored(first, second, name):
-    view, a, b = VIEWS[name], first.build(), second.build()
-    forth, back = compare(view, a, b), compare(view, b, a)
+def assert_swapped_sides_are_mirrored(view, base, new):
+    forth, back = compare(view, base, new), compare(view, new, base)
     key = forth.table.key
     assert rows(forth.frame, key).keys() == rows(back.frame, key).keys()
     for place, row in rows(forth.frame, key).items():
@@ -89,25 +99,21 @@ def test_swapped_sides_are_mirrored(first, second, name):
                 assert math.isclose(row[f"noise_{column.name}"], other[f"noise_{column.name}"], rel_tol=1e-9, abs_tol=1)
 
 
-@few
-@given(builders(), builders(), st.sampled_from(["operators", "kernels", "python_calls", "copies"]))
-def test_shares_add_up_to_one_and_mean_times_calls_is_the_amount(first, second, name):
-    view, base, new = VIEWS[name], first.build(), second.build()
+def assert_shares_add_up_to_one_and_mean_times_calls_is_the_amount(view, base, new):
     if not stepless_side(base, new):
         return
     comparison = compare(view, base, new)
     share, mean = (column.name for column in comparison.columns)
-    parent = comparison.frame["parent_row"] if name == "python_calls" else pl.Series([None] * comparison.frame.height)
+    parent = (
+        comparison.frame["parent_row"] if view.id == "python_calls" else pl.Series([None] * comparison.frame.height)
+    )
     for side in ("base", "new"):
         shares = comparison.frame.filter(parent.is_null())[f"{side}_{share}"].drop_nulls()
         assert shares.is_empty() or math.isclose(shares.sum(), 1, rel_tol=1e-9)
         assert (comparison.frame[f"{side}_{mean}"].drop_nulls() >= 0).all()
 
 
-@few
-@given(builders(), builders())
-def test_changes_are_mirrored_and_the_largest_comes_first(first, second):
-    base, new = first.build(), second.build()
+def assert_changes_are_mirrored_and_the_largest_comes_first(base, new):
     forth, back = changes(EVERY_VIEW, base, new), changes(EVERY_VIEW, new, base)
     for one in (forth, back):
         sizes = one.frame.select(pl.coalesce(pl.col("delta_ns").abs(), "delta_frac").abs()).to_series().drop_nulls()

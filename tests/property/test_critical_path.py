@@ -44,19 +44,27 @@ def slow_times(graph, own, lag, since):
 
 
 @few
-@given(builders())
-def test_unchanged_delays_give_the_recorded_times(builder):
-    graph = Graph.of(builder.build())
+@given(builders(), st.sampled_from([10, 50, 100]), st.integers(1, 5))
+def test_what_holds_of_the_graph_and_the_path_of_any_recording(builder, percent, together):
+    trace = builder.build()
+    explained = path_explanation(trace)
+    graph, path = explained.graph, explained.path
+    assert_unchanged_delays_give_the_recorded_times(graph)
+    assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together)
+    assert_segments_follow_each_other_through_the_whole_step(trace, path)
+    assert_the_path_turns_where_a_slow_search_turns(trace, graph, path)
+    assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained)
+    assert_parts_and_names_of_the_path_add_up_to_the_steps(trace)
+    assert_no_step_gets_longer_and_less_never_saves_more(trace)
+
+
+def assert_unchanged_delays_give_the_recorded_times(graph):
     again = slow_times(graph, own_delays(graph), lags(graph), graph.nodes.time.min() - 1)
     assert again == graph.nodes.time.tolist()
     assert min(own_delays(graph)) >= 0
 
 
-@few
-@given(builders(), st.sampled_from([10, 50, 100]), st.integers(1, 5))
-def test_variants_save_what_a_slow_simulation_of_each_saves(builder, percent, together):
-    trace = builder.build()
-    explained = path_explanation(trace)
+def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together):
     graph = explained.graph
     what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual_ns=0))
     size = max(1, int(np.diff(what_if.window).max()))
@@ -90,11 +98,7 @@ def slow_savings(recorded, new, counted):
     return [ns - before for ns, before in zip(lasting, [0, *lasting], strict=False)]
 
 
-@few
-@given(builders())
-def test_the_segments_of_a_path_follow_each_other_through_the_whole_step(builder):
-    trace = builder.build()
-    path = critical_path(trace, Graph.of(trace))
+def assert_segments_follow_each_other_through_the_whole_step(trace, path):
     for number, step in enumerate(trace.steps.rows(named=True)):
         own = path.filter(pl.col("step") == number)
         assert [*own["start_ns"], step["end_ns"]][1:] == own["end_ns"].to_list()
@@ -102,10 +106,7 @@ def test_the_segments_of_a_path_follow_each_other_through_the_whole_step(builder
         assert (own["end_ns"] - own["start_ns"]).sum() == step["end_ns"] - step["start_ns"]
 
 
-@few
-@given(builders())
-def test_the_parts_and_the_names_of_a_path_add_up_to_the_steps(builder):
-    trace = builder.build()
+def assert_parts_and_names_of_the_path_add_up_to_the_steps(trace):
     lengths = dict(zip(trace.steps["name"], trace.steps["end_ns"] - trace.steps["start_ns"], strict=True))
     each = VIEWS["critical_path"].run(trace, per="step")
     assert dict(each.group_by("step").agg(pl.col("path_ns").sum()).rows()) == {k: v for k, v in lengths.items() if v}
@@ -126,12 +127,7 @@ def slow_path(graph, node, start):
     return sorted({start, *turns})
 
 
-@few
-@given(builders())
-def test_a_path_turns_where_a_slow_search_turns(builder):
-    trace = builder.build()
-    graph = Graph.of(trace)
-    path = critical_path(trace, graph)
+def assert_the_path_turns_where_a_slow_search_turns(trace, graph, path):
     for number, step in enumerate(trace.steps.rows(named=True)):
         turns = slow_path(graph, graph.nodes.step_ends.start + number, step["start_ns"])
         own = path.filter(pl.col("step") == number)
@@ -161,47 +157,35 @@ def test_what_would_be_saved_is_what_the_faster_program_takes_less(program, name
     assert what_if.saved(nodes_named(trace, graph, name), percent).tolist() == [length - shorter]
 
 
-@settings(max_examples=40, deadline=None)
-@given(program_lists, st.sampled_from([("operator", ("aten::a", "aten::b")), ("computation", ("gemm", "norm"))]))
-def test_what_a_whole_part_would_save_is_what_the_faster_program_takes_less(program, part):
-    called, names = part
-    builder, length = programs.run(program)
-    for name in names:
-        program = programs.faster(program, name, 50)
-    _, shorter = programs.run(program)
-    table = VIEWS["critical_path"].run(builder.build(), percent="50")
-    assert table.filter(pl.col("part") == called)["saved_ns"].sum() == length - shorter
-
-
-@settings(max_examples=40, deadline=None)
+@few
 @given(program_lists)
-def test_only_what_is_on_the_path_can_save_anything(program):
-    builder, _ = programs.run(program)
+def test_a_whole_part_saves_what_the_faster_program_takes_less_and_only_what_is_on_the_path_saves_anything(program):
+    builder, length = programs.run(program)
     trace = builder.build()
+    table = VIEWS["critical_path"].run(trace, percent="50")
+    for part, names in (("operator", ("aten::a", "aten::b")), ("computation", ("gemm", "norm"))):
+        faster = program
+        for name in names:
+            faster = programs.faster(faster, name, 50)
+        _, shorter = programs.run(faster)
+        assert table.filter(pl.col("part") == part)["saved_ns"].sum() == length - shorter
     graph = Graph.of(trace)
-    path = critical_path(trace, graph)
+    path, what_if = critical_path(trace, graph), WhatIf.of(trace, graph)
     for name in ("aten::a", "aten::b", "gemm", "norm"):
-        saved = WhatIf.of(trace, graph).saved(nodes_named(trace, graph, name), 100)
+        saved = what_if.saved(nodes_named(trace, graph, name), 100)
         own = path.filter(is_named(trace, Places.of_path(path), name))
         on_path = own.select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
         assert saved[0] <= on_path
 
 
-@few
-@given(builders())
-def test_an_explanation_is_made_once_and_says_what_its_parts_say(builder):
-    trace = builder.build()
-    explained = path_explanation(trace)
+def assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained):
     assert path_explanation(trace) is explained
     assert explained.path.equals(critical_path(trace, Graph.of(trace)))
     assert explained.what_if.part.tolist() == WhatIf.of(trace, Graph.of(trace)).part.tolist()
     assert bytes_of([explained]) > 0
 
 
-@few
-@given(builders())
-def test_no_step_gets_longer_and_less_never_saves_more(builder):
-    trace = builder.build()
+def assert_no_step_gets_longer_and_less_never_saves_more(trace):
     length = (trace.steps["end_ns"].max() - trace.steps["start_ns"].min()) if trace.steps.height else 0
     fewer: dict[str, dict[object, int]] = {"critical_path": {}, "critical_path_names": {}}
     for percent in ("10", "50", "100"):

@@ -55,17 +55,23 @@ def test_the_parent_is_the_innermost_earlier_range_that_holds_it(items):
 
 @few
 @given(builders())
-def test_the_parts_of_every_step_add_up_to_its_total(builder):
-    table = VIEWS["steps"].run(builder.build())
+def test_what_holds_of_the_times_of_any_trace(builder):
+    trace = builder.build()
+    assert_the_parts_of_every_step_add_up_to_its_total(trace)
+    assert_the_breakdown_counts_instant_by_instant(trace)
+    assert_self_times_add_up_to_the_time_in_ranges(trace)
+    for name in ("operators", "operators_by_shape"):
+        assert VIEWS[name].run(trace)["device_self_ns"].sum() == trace.device_events["dur_ns"].sum()
+
+
+def assert_the_parts_of_every_step_add_up_to_its_total(trace):
+    table = VIEWS["steps"].run(trace)
     parts = [f"{name.lower().replace(' ', '_')}_ns" for name in CATEGORIES]
     assert table.select(pl.sum_horizontal(parts)).to_series().to_list() == table["total_ns"].to_list()
     assert table.select(pl.min_horizontal(parts)).to_series().min() >= 0
 
 
-@few
-@given(builders())
-def test_the_breakdown_counts_instant_by_instant(builder):
-    trace = builder.build()
+def assert_the_breakdown_counts_instant_by_instant(trace):
     active = activities(trace)
     groups = [list(zip(*(side.tolist() for side in active[name]), strict=True)) for name in CATEGORIES[:-1]]
     parts = np.array(list(breakdown(trace).values()))
@@ -73,10 +79,7 @@ def test_the_breakdown_counts_instant_by_instant(builder):
         assert parts[:, i].tolist() == oracle.first_active(groups, (start, end))
 
 
-@few
-@given(builders())
-def test_self_times_add_up_to_the_time_in_ranges(builder):
-    trace = builder.build()
+def assert_self_times_add_up_to_the_time_in_ranges(trace):
     for (thread,), ranges in trace.host_events.group_by("thread"):
         assert ranges["self_ns"].min() >= 0
         if "host_overlap" not in {diagnostic.rule for diagnostic in trace.diagnostics}:
@@ -87,14 +90,6 @@ def test_self_times_add_up_to_the_time_in_ranges(builder):
 
 def spans_of(frame):
     return [(s, s + d) for s, d in frame.select("start_ns", "dur_ns").rows()]
-
-
-@few
-@given(builders())
-def test_device_time_of_all_operators_is_that_of_all_device_rows(builder):
-    trace = builder.build()
-    assert VIEWS["operators"].run(trace)["device_self_ns"].sum() == trace.device_events["dur_ns"].sum()
-    assert VIEWS["operators_by_shape"].run(trace)["device_self_ns"].sum() == trace.device_events["dur_ns"].sum()
 
 
 @few

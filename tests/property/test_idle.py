@@ -181,9 +181,21 @@ COLUMNS += [name for name in VIEWS["idle"].table.schema() if name.startswith("la
 
 
 @few
-@given(launched(), st.sampled_from(["recording", "step"]))
-def test_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(builder, per):
+@given(
+    launched(), st.sampled_from(["recording", "step"]), st.sampled_from(["stream", "device", "worker"]), st.booleans()
+)
+def test_what_holds_of_any_idle_time(builder, per, axis, each):
     trace = builder.build()
+    windows = module.Windows.of(trace, each=each)
+    parts = gap_parts(trace, axis, windows)
+    assert_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(trace, per)
+    assert_the_host_is_late_only_while_nothing_is_queued(trace, parts)
+    assert_the_parts_of_a_gap_follow_each_other_without_a_hole(module.gaps(trace, axis, windows), parts)
+    assert_the_culprits_of_idle_time_add_up_to_its_causes(trace)
+    assert_the_culprit_is_the_innermost_range_of_the_launching_thread_at_each_instant(trace)
+
+
+def assert_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(trace, per):
     steps = trace.steps.select("name", "start_ns", "end_ns").rows()
     windows = steps if per == "step" else [("all", steps[0][1], steps[-1][2])]
     table = VIEWS["idle"].run(trace, per=per)
@@ -193,21 +205,11 @@ def test_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(builde
     }
     expected = slow_idle(trace, windows)
     assert got == {key: dict(zip(COLUMNS, counts.values(), strict=True)) for key, counts in expected.items()}
-
-
-@few
-@given(launched(), st.sampled_from(["recording", "step"]))
-def test_busy_time_and_the_causes_of_idle_time_add_up_to_the_window(builder, per):
-    table = VIEWS["idle"].run(builder.build(), per=per)
     assert table.select(pl.sum_horizontal(COLUMNS[:PARTS])).to_series().to_list() == table["window_ns"].to_list()
     assert table.select(pl.sum_horizontal(COLUMNS[PARTS:])).to_series().to_list() == table["host_late_ns"].to_list()
 
 
-@few
-@given(launched(), st.sampled_from(["stream", "device", "worker"]), st.booleans())
-def test_the_host_is_late_only_while_nothing_is_queued(builder, axis, each):
-    trace = builder.build()
-    parts = gap_parts(trace, axis, module.Windows.of(trace, each=each))
+def assert_the_host_is_late_only_while_nothing_is_queued(trace, parts):
     rows = [row for row in device_rows(trace) if row["launched"] is not None]
     for part in parts.filter(cause="host late").rows(named=True):
         own = [
@@ -218,13 +220,9 @@ def test_the_host_is_late_only_while_nothing_is_queued(builder, axis, each):
         )
 
 
-@few
-@given(launched(), st.sampled_from(["stream", "device", "worker"]), st.booleans())
-def test_the_parts_of_a_gap_follow_each_other_without_a_hole(builder, axis, each):
-    trace = builder.build()
-    windows = module.Windows.of(trace, each=each)
-    gaps = module.gaps(trace, axis, windows).rows_by_key(["gap", "window"], named=True, unique=True)
-    parts = gap_parts(trace, axis, windows).rows_by_key(["gap", "window"], named=True)
+def assert_the_parts_of_a_gap_follow_each_other_without_a_hole(gaps, parts):
+    gaps = gaps.rows_by_key(["gap", "window"], named=True, unique=True)
+    parts = parts.rows_by_key(["gap", "window"], named=True)
     assert gaps.keys() == parts.keys()
     for key, gap in gaps.items():
         times = [gap["start_ns"], *(part["end_ns"] for part in parts[key])]
@@ -232,10 +230,7 @@ def test_the_parts_of_a_gap_follow_each_other_without_a_hole(builder, axis, each
         assert times[-1] == gap["end_ns"]
 
 
-@few
-@given(launched())
-def test_the_culprits_of_idle_time_add_up_to_its_causes(builder):
-    trace = builder.build()
+def assert_the_culprits_of_idle_time_add_up_to_its_causes(trace):
     table = VIEWS["idle_culprits"].run(trace)
     for row in VIEWS["idle"].run(trace).filter(scope="device").rows(named=True):
         own = table.filter(device=row["device"])
@@ -246,10 +241,7 @@ def test_the_culprits_of_idle_time_add_up_to_its_causes(builder):
         assert late == {activity: ns for activity, column in columns.items() if (ns := row[column])}
 
 
-@few
-@given(launched())
-def test_the_culprit_is_the_innermost_range_of_the_launching_thread_at_each_instant(builder):
-    trace = builder.build()
+def assert_the_culprit_is_the_innermost_range_of_the_launching_thread_at_each_instant(trace):
     table = culprits(trace, device=None)
     main = main_thread(trace)
     for piece in table.pieces.rows(named=True):
@@ -282,8 +274,13 @@ def slow_innermost(trace, piece, main, at):
 
 @few
 @given(builders(), st.sampled_from(["recording", "step"]))
-def test_exposed_time_counts_instant_by_instant(builder, per):
+def test_exposed_time_and_queues_count_instant_by_instant(builder, per):
     trace = builder.build()
+    assert_exposed_time_counts_instant_by_instant(trace, per)
+    assert_a_queue_holds_what_was_launched_and_has_not_begun(trace)
+
+
+def assert_exposed_time_counts_instant_by_instant(trace, per):
     table = VIEWS["exposed_time"].run(trace, per=per)
     steps = trace.steps.select("name", "start_ns", "end_ns").rows()
     windows = steps if per == "step" else [("all", steps[0][1], steps[-1][2])]
@@ -303,10 +300,7 @@ def test_exposed_time_counts_instant_by_instant(builder, per):
     assert (table["overlap_ns"] == table["communication_ns"] - table["exposed_communication_ns"]).all()
 
 
-@few
-@given(builders())
-def test_a_queue_holds_what_was_launched_and_has_not_begun(builder):
-    trace = builder.build()
+def assert_a_queue_holds_what_was_launched_and_has_not_begun(trace):
     rows = [row for row in device_rows(trace) if row["launched"] is not None]
     table = VIEWS["queue_length"].run(trace)
     for row in {row["queue"]: row for row in rows}.values():

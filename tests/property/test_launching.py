@@ -22,8 +22,14 @@ def spans(frame):
 
 @few
 @given(builders())
-def test_what_became_of_each_call(builder):
+def test_what_holds_of_the_launches_of_any_trace(builder):
     trace = builder.build()
+    assert_each_call_has_what_became_of_it(trace)
+    assert_all_device_time_is_in_every_view_that_splits_it(trace)
+    assert_launches_of_all_operators_and_of_none_are_the_calls_that_launched(trace)
+
+
+def assert_each_call_has_what_became_of_it(trace):
     device = trace.device_events.with_row_index("row")
     for call, found in enumerate(launch_outcomes(trace).rows(named=True)):
         mine = device.filter(pl.col("launch") == call)
@@ -48,10 +54,7 @@ def test_each_duration_falls_into_its_bin(durations):
     assert table["to_ns"].to_list()[:-1] == table["from_ns"].to_list()[1:]
 
 
-@few
-@given(builders())
-def test_all_device_time_is_in_every_view_that_splits_it(builder):
-    trace = builder.build()
+def assert_all_device_time_is_in_every_view_that_splits_it(trace):
     total = trace.device_events["dur_ns"].sum()
     sums = {
         name: VIEWS[name].run(trace)[column].sum()
@@ -68,10 +71,7 @@ def test_all_device_time_is_in_every_view_that_splits_it(builder):
     assert sums["launches"] == total
 
 
-@few
-@given(builders())
-def test_launches_of_all_operators_and_of_none_are_the_calls_that_launched(builder):
-    trace = builder.build()
+def assert_launches_of_all_operators_and_of_none_are_the_calls_that_launched(trace):
     launching = launch_outcomes(trace).with_columns(trace.launches["op"]).filter(pl.col("device_rows") > 0)
     inside = launching.filter(pl.col("op") >= 0).height
     assert (VIEWS["operators"].run(trace)["launches"].sum() or 0) == inside

@@ -86,17 +86,26 @@ def test_the_peak_is_the_highest_level_and_what_is_alive_then_adds_up_to_it(hist
 
 
 @few
-@given(builders(), st.one_of(st.none(), st.integers(0, 90)), st.one_of(st.none(), st.integers(0, 90)))
-def test_operators_have_what_a_walk_up_from_each_record_finds(builder, from_ns, to_ns):
+@given(
+    builders(),
+    st.one_of(st.none(), st.integers(0, 90)),
+    st.one_of(st.none(), st.integers(0, 90)),
+    st.sampled_from(["operator", "module"]),
+)
+def test_what_holds_of_the_memory_of_any_trace(builder, from_ns, to_ns, by):
     trace = builder.build()
+    assert_operators_have_what_a_walk_up_from_each_record_finds(trace, from_ns, to_ns)
+    assert_all_views_of_memory_tell_the_same(trace, from_ns, by)
+    if not VIEWS["gpus"].is_missing(trace):
+        assert_activity_over_time_has_the_means_of_the_devices(trace)
+
+
+def assert_operators_have_what_a_walk_up_from_each_record_finds(trace, from_ns, to_ns):
     table = VIEWS["memory_by_operator"].run(trace, from_ns=from_ns, to_ns=to_ns)
     assert sorted(table.drop("calls").rows()) == sorted(oracle.memory_by_operator(trace, from_ns, to_ns))
 
 
-@few
-@given(builders(), st.one_of(st.none(), st.integers(0, 90)), st.sampled_from(["operator", "module"]))
-def test_all_views_of_memory_tell_the_same(builder, from_ns, by):
-    trace = builder.build()
+def assert_all_views_of_memory_tell_the_same(trace, from_ns, by):
     devices = VIEWS["memory_devices"].run(trace, from_ns=from_ns)
     alive = VIEWS["memory_peak"].run(trace, by=by, from_ns=from_ns)
     curve = VIEWS["memory_curve"].run(trace, from_ns=from_ns)
@@ -111,12 +120,7 @@ def test_all_views_of_memory_tell_the_same(builder, from_ns, by):
         assert operators.filter(of)["self_size_increase_bytes"].sum() == end - begin
 
 
-@few
-@given(builders())
-def test_activity_over_time_has_the_means_of_the_devices(builder):
-    trace = builder.build()
-    if VIEWS["gpus"].is_missing(trace):
-        return
+def assert_activity_over_time_has_the_means_of_the_devices(trace):
     parts = VIEWS["gpu_activity"].run(trace)
     for device, share in VIEWS["gpus"].run(trace).select("device", "utilization_frac").rows():
         rows = parts.filter(pl.col("device") == device)

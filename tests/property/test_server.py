@@ -39,10 +39,27 @@ def view(name, trace, **parameters):
     return VIEWS[name].run(trace, **parameters)
 
 
-@given(servers())
+@given(servers(), st.sampled_from(["kernels", "kernels_by_op", "launches"]), st.data())
 @few
-def test_each_iteration_is_as_it_was_served(server):
+def test_what_holds_of_a_server_that_is_annotated(server, name, data):
     trace = server.builder.build()
+    assert_each_iteration_is_as_it_was_served(server, trace)
+    assert_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(trace)
+    phase = data.draw(st.sampled_from(trace.steps["phase"].unique(maintain_order=True).to_list()))
+    assert_a_row_of_a_phase_finds_the_calls_that_it_counts(trace, name, phase)
+
+
+@given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
+@few
+def test_what_holds_of_any_server(server, of):
+    trace = server.builder.build()
+    assert_iterations_are_the_same_whether_they_are_steps_or_not(trace)
+    assert_iterations_are_the_steps(trace)
+    assert_phases_add_up_to_the_recording(server, trace, of)
+    assert_what_limits_a_phase_adds_up_to_it(trace, of)
+
+
+def assert_each_iteration_is_as_it_was_served(server, trace):
     rows = view("iterations", trace).rows(named=True)
     end = 0
     for row, made in zip(rows, server.passes, strict=True):
@@ -60,10 +77,7 @@ def trace_begin(server):
     return min(event["ts"].ns for event in server.builder.events)
 
 
-@given(servers())
-@few
-def test_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(server):
-    trace = server.builder.build()
+def assert_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(trace):
     table = view("iterations", trace)
     ends = (table["start_ns"] + table["total_ns"])[:-1]
     assert ends.to_list() == table["start_ns"][1:].to_list()
@@ -77,10 +91,7 @@ def test_cycles_leave_no_gap_and_consist_of_busy_and_idle_time(server):
         assert covered is None or len(covered) == row["busy_ns"]
 
 
-@given(servers((*DIALECTS, "")))
-@few
-def test_iterations_are_the_steps(server):
-    trace = server.builder.build()
+def assert_iterations_are_the_steps(trace):
     each, steps = view("iterations", trace), view("steps", trace)
     for column in ("phase", "part", "start_ns", "total_ns"):
         assert each[column].to_list() == steps[column].to_list()
@@ -92,10 +103,7 @@ def test_iterations_are_the_steps(server):
     assert launched.value_counts().sort("step")["count"].to_list() == [n for n in each["device_events"] if n]
 
 
-@given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
-@few
-def test_phases_add_up_to_the_recording(server, of):
-    trace = server.builder.build()
+def assert_phases_add_up_to_the_recording(server, trace, of):
     each, table, made = view("iterations", trace), view("phases", trace, of=of), iterations(trace)
     assert table["total_ns"].sum() == made.bounds[1] - made.bounds[0]
     assert table["total_frac"].sum() == pytest.approx(1)
@@ -113,10 +121,7 @@ def test_phases_add_up_to_the_recording(server, of):
             assert table[name].sum() == each[name].sum()
 
 
-@given(servers((*DIALECTS, "")), st.sampled_from(["steady", "all"]))
-@few
-def test_what_limits_a_phase_adds_up_to_it(server, of):
-    trace = server.builder.build()
+def assert_what_limits_a_phase_adds_up_to_it(trace, of):
     parts, table = view("limits", trace, of=of), view("phases", trace, of=of)
     whole = dict(table.select("phase", "total_ns").rows())
     for (phase,), rows in parts.group_by("phase"):
@@ -148,11 +153,7 @@ def test_any_recording_around_an_iteration_has_phases_that_add_up(builder, at, d
     assert (view("iterations", trace)["gap_ns"] >= 0).all()
 
 
-@given(servers(), st.sampled_from(["kernels", "kernels_by_op", "launches"]), st.data())
-@few
-def test_a_row_of_a_phase_finds_the_calls_that_it_counts(server, name, data):
-    trace = server.builder.build()
-    phase = data.draw(st.sampled_from(trace.steps["phase"].unique(maintain_order=True).to_list()))
+def assert_a_row_of_a_phase_finds_the_calls_that_it_counts(trace, name, phase):
     shown = timeline(trace)
     for row in compute(VIEWS[name], trace, {"phase": phase}).rows(named=True):
         key = {column: row[column] for column in VIEWS[name].table.key}
@@ -160,10 +161,7 @@ def test_a_row_of_a_phase_finds_the_calls_that_it_counts(server, name, data):
         assert search(trace, shown, find, VIEWS).numbers.size == row["calls"]
 
 
-@given(servers((*DIALECTS, "")))
-@few
-def test_iterations_are_the_same_whether_they_are_steps_or_not(server):
-    trace = server.builder.build()
+def assert_iterations_are_the_same_whether_they_are_steps_or_not(trace):
     again = iterations(replace(trace))  # nothing is known of a copy
     assert again.frame.equals(iterations(trace).frame)
     assert (again.device == iterations(trace).device).all()

@@ -9,7 +9,22 @@ from kinetoscope_tb.views import VIEWS
 from support import slow_tables as slow
 from support.strategies import builders
 
-few = settings(max_examples=60, deadline=None)
+
+@settings(max_examples=60, deadline=None)
+@given(builders())
+def test_every_table(builder):
+    trace, recording = builder.build(), slow.Recording(builder)
+    assert_steps(trace, recording)
+    assert_overview(trace, recording)
+    assert_operators(trace, recording)
+    assert_operators_by_shape(trace, recording)
+    assert_op_kernels(trace, recording)
+    assert_kernels(trace, recording)
+    assert_kernels_by_op(trace, recording)
+    assert_gpus(trace, recording)
+    assert_copies(trace, recording)
+    assert_launches(trace, recording)
+    assert_gpu_activity(trace, recording, builder.base_ns)
 
 
 def rows(frame, *columns):
@@ -20,20 +35,16 @@ def close(values):
     return pytest.approx(values, rel=1e-12, abs=1e-12, nan_ok=False)
 
 
-@few
-@given(builders())
-def test_steps(builder):
+def assert_steps(trace, recording):
     columns = "step", "total_ns", "kernel_ns", "memcpy_ns", "memset_ns", "communication_ns", "runtime_ns"
-    table = VIEWS["steps"].run(builder.build())
+    table = VIEWS["steps"].run(trace)
     rest = "dataloader_ns", "cpu_exec_ns", "other_ns", "is_complete"
-    assert rows(table, *columns, *rest) == slow.steps(slow.Recording(builder))
+    assert rows(table, *columns, *rest) == slow.steps(recording)
 
 
-@few
-@given(builders())
-def test_overview(builder):
-    table = VIEWS["overview"].run(builder.build())
-    theirs = slow.overview(slow.Recording(builder))
+def assert_overview(trace, recording):
+    table = VIEWS["overview"].run(trace)
+    theirs = slow.overview(recording)
     assert table["category"].to_list() == [row[0] for row in theirs]
     for name, column in (("mean_ns", 1), ("stdev_ns", 2), ("min_ns", 3), ("max_ns", 4)):
         exact = [row[column] for row in theirs]
@@ -61,14 +72,10 @@ OPERATOR = (
 )
 
 
-@few
-@given(builders())
-def test_operators(builder):
-    trace = builder.build()
+def assert_operators(trace, recording):
     if VIEWS["operators"].is_missing(trace):
         return
     table = VIEWS["operators"].run(trace)
-    recording = slow.Recording(builder)
     theirs = slow.operators(recording)
     ours = {row[0]: row[1:] for row in rows(table, "name", *OPERATOR)}
     lost = sum(row.dur for row in recording.device if not row.op)
@@ -76,16 +83,13 @@ def test_operators(builder):
     assert ours == {name: tuple(close(v) if isinstance(v, float) else v for v in row) for name, row in theirs.items()}
 
 
-@few
-@given(builders())
-def test_operators_by_shape(builder):
-    trace = builder.build()
+def assert_operators_by_shape(trace, recording):
     if VIEWS["operators_by_shape"].is_missing(trace):
         return
     table = VIEWS["operators_by_shape"].run(trace)
     ours = {row[:2]: row[2:] for row in rows(table, "name", "input_shapes", "calls", "host_self_ns", "host_total_ns")}
     ours.pop(("[unattributed]", None), None)
-    theirs = slow.operators(slow.Recording(builder), key=lambda row: (row.name, shapes(row)))
+    theirs = slow.operators(recording, key=lambda row: (row.name, shapes(row)))
     assert ours == {key: (row[0], *row[3:5]) for key, row in theirs.items()}
 
 
@@ -98,15 +102,12 @@ def launched(sequence):
     return tuple(sorted(counts.items()))
 
 
-@few
-@given(builders())
-def test_op_kernels(builder):
+def assert_op_kernels(trace, recording):
     ours = defaultdict(lambda: (0, 0))
-    trace = builder.build()
     for row in VIEWS["op_kernels"].run(trace).iter_rows(named=True):
         key = row["name"], launched(row["sequence"])
         ours[key] = ours[key][0] + row["calls"], ours[key][1] + row["device_total_ns"]
-    assert ours == slow.op_kernels(slow.Recording(builder))
+    assert ours == slow.op_kernels(recording)
 
 
 def shapes(row):
@@ -121,72 +122,54 @@ def percent_as_share(row):
     return tuple(close(v / (100 if i == 5 else 1)) if isinstance(v, float) else v for i, v in enumerate(row))
 
 
-@few
-@given(builders())
-def test_kernels(builder):
-    ours = {row[0]: row[1:] for row in rows(VIEWS["kernels"].run(builder.build()), "name", *KERNEL)}
-    theirs = slow.kernels(slow.Recording(builder))
+def assert_kernels(trace, recording):
+    ours = {row[0]: row[1:] for row in rows(VIEWS["kernels"].run(trace), "name", *KERNEL)}
+    theirs = slow.kernels(recording)
     assert ours == {name: percent_as_share(row) for name, row in theirs.items()}
 
 
-@few
-@given(builders())
-def test_kernels_by_op(builder):
-    ours = {row[:2]: row[2:] for row in rows(VIEWS["kernels_by_op"].run(builder.build()), "name", "op", *KERNEL)}
-    recording = slow.Recording(builder)
+def assert_kernels_by_op(trace, recording):
+    ours = {row[:2]: row[2:] for row in rows(VIEWS["kernels_by_op"].run(trace), "name", "op", *KERNEL)}
     theirs = slow.kernels(recording, key=lambda row: (row.name, row.op.name if row.op else None))
     assert ours == {key: percent_as_share(row) for key, row in theirs.items()}
 
 
-@few
-@given(builders())
-def test_gpus(builder):
-    trace = builder.build()
+def assert_gpus(trace, recording):
     if VIEWS["gpus"].is_missing(trace):
         return
     names = "utilization_frac", "sm_efficiency_frac", "occupancy_frac", "tc_time_frac"
     ours = {row[0]: row[1:] for row in rows(VIEWS["gpus"].run(trace), "device", *names)}
-    theirs = slow.gpus(slow.Recording(builder))
+    theirs = slow.gpus(recording)
     assert ours == {device: tuple(v if v is None else close(v) for v in row) for device, row in theirs.items()}
 
 
 COPY = "calls", "moved_bytes", "total_ns", "max_ns", "moved_bytes_per_s"
 
 
-@few
-@given(builders())
-def test_copies(builder):
-    trace = builder.build()
+def assert_copies(trace, recording):
     if VIEWS["copies"].is_missing(trace):
         return
     ours = {row[:2]: row[2:] for row in rows(VIEWS["copies"].run(trace), "name", "device", *COPY)}
-    theirs = slow.copies(slow.Recording(builder))
+    theirs = slow.copies(recording)
     assert ours == {key: tuple(close(v) if isinstance(v, float) else v for v in row) for key, row in theirs.items()}
 
 
 LAUNCH = "calls", "total_ns", "max_ns", "launching_calls", "device_events", "device_total_ns"
 
 
-@few
-@given(builders())
-def test_launches(builder):
-    trace = builder.build()
+def assert_launches(trace, recording):
     if VIEWS["launches"].is_missing(trace):
         return
     ours = {row[0]: row[1:] for row in rows(VIEWS["launches"].run(trace), VIEWS["launches"].table.key[0], *LAUNCH)}
-    recording = slow.Recording(builder)
     lost = [row for row in recording.device if not row.launch]
     assert ours.pop("[unattributed]", (None, None, None, None, 0, 0))[4:] == (len(lost), sum(row.dur for row in lost))
     assert ours == slow.launches(recording)
 
 
-@few
-@given(builders())
-def test_gpu_activity(builder):
-    trace = builder.build()
+def assert_gpu_activity(trace, recording, base_ns):
     if VIEWS["gpu_activity"].is_missing(trace):
         return
-    instants, origin = slow.activity(slow.Recording(builder)), trace.origin_ns - builder.base_ns
+    instants, origin = slow.activity(recording), trace.origin_ns - base_ns
     for device, at, dur, busy, filled in VIEWS["gpu_activity"].run(trace).rows():
         part = [instants[device, origin + t] for t in range(at, at + dur)]
         assert busy == (close(sum(b for b, _ in part) / dur) if dur else None)

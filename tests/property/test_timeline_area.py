@@ -148,11 +148,19 @@ def cells(table):
 
 
 @given(builders(), recorded_spans, areas())
-def test_groups_by_name_are_what_a_look_at_each_instant_says(builder, spans, where):
+def test_what_holds_of_any_area(builder, spans, where):
     trace = with_spans(builder, spans)
     made = timeline(trace)
     where = chosen(made, where)
     slowly = Slowly(made, *where)
+    assert_groups_by_name_are_what_a_look_at_each_instant_says(trace, made, where, slowly)
+    assert_device_time_by_annotation_is_that_of_the_work_launched_in_it(trace, made, where, slowly)
+    assert_every_grouping_has_the_same_slices_except_for_the_spans_of_annotations(trace, made, where, slowly)
+    assert_flames_are_what_a_look_at_each_instant_says(made, where, slowly)
+    assert_counters_have_the_values_of_each_instant(trace, where)
+
+
+def assert_groups_by_name_are_what_a_look_at_each_instant_says(trace, made, where, slowly):
     by_name = area(made, groups(trace, made, "name"), *where)
     assert cells(by_name) == slowly.groups(lambda i: (label(made, i)[0] or None, label(made, i)[1], None))
     by_thread = area(made, groups(trace, made, "thread"), *where)
@@ -160,12 +168,8 @@ def test_groups_by_name_are_what_a_look_at_each_instant_says(builder, spans, whe
     assert cells(by_thread) == thread
 
 
-@given(builders(), recorded_spans, areas())
-def test_device_time_by_annotation_is_that_of_the_work_launched_in_it(builder, spans, where):
-    trace = with_spans(builder, spans)
-    made, ranges = timeline(trace), AnnotationRanges.of(trace)
-    where = chosen(made, where)
-    slowly = Slowly(made, *where)
+def assert_device_time_by_annotation_is_that_of_the_work_launched_in_it(trace, made, where, slowly):
+    ranges = AnnotationRanges.of(trace)
 
     def launching(i):
         frame, row = made.source_of(i)
@@ -178,12 +182,7 @@ def test_device_time_by_annotation_is_that_of_the_work_launched_in_it(builder, s
     assert cells(area(made, groups(trace, made, "annotation"), *where).filter(pl.col("is_device"))) == expected
 
 
-@given(builders(), recorded_spans, areas())
-def test_every_grouping_has_the_same_slices_except_for_the_spans_of_annotations(builder, spans, where):
-    trace = with_spans(builder, spans)
-    made = timeline(trace)
-    where = chosen(made, where)
-    slowly = Slowly(made, *where)
+def assert_every_grouping_has_the_same_slices_except_for_the_spans_of_annotations(trace, made, where, slowly):
     begin, end, _ = where
     in_area = [
         max(0, min(slowly.stop[i], end) - max(slowly.start[i], begin)) for i in filter(slowly.is_span, slowly.inside)
@@ -199,11 +198,7 @@ def test_every_grouping_has_the_same_slices_except_for_the_spans_of_annotations(
     assert len(amounts) == 1
 
 
-@given(builders(), recorded_spans, areas())
-def test_flames_are_what_a_look_at_each_instant_says(builder, spans, where):
-    made = timeline(with_spans(builder, spans))
-    where = chosen(made, where)
-    slowly = Slowly(made, *where)
+def assert_flames_are_what_a_look_at_each_instant_says(made, where, slowly):
     for is_device in (False, True):
         boxes = area_flames(made, *where, is_device=is_device).rows(named=True)
         expected = +slowly.flames(is_device=is_device)
@@ -222,17 +217,13 @@ def test_flames_are_what_a_look_at_each_instant_says(builder, spans, where):
         assert +found == without_axes
 
 
-@given(builders(), areas())
-def test_counters_have_the_values_of_each_instant(builder, where):
-    trace = builder.build()
-    begin, lasts, _ = where
+def assert_counters_have_the_values_of_each_instant(trace, where):
+    begin, end, _ = where
     for counter in counters(trace):
         at, value = counter.curve
-        held = [
-            value[np.searchsorted(at, t, "right") - 1] for t in range(begin, begin + lasts) if at[0] <= t < counter.end
-        ]
+        held = [value[np.searchsorted(at, t, "right") - 1] for t in range(begin, end) if at[0] <= t < counter.end]
         held = [one for one in held if np.isfinite(one)]
-        values = counter_values(counter, begin, begin + lasts)
+        values = counter_values(counter, begin, end)
         if not held:
             assert set(values.values()) == {None}
             continue

@@ -47,10 +47,7 @@ def assert_rows_have_what_they_count(trace, made, view):
             assert search.numbers.size == row[COUNTS[view]]
 
 
-@given(builders())
-def test_rows_of_views_have_as_many_slices_as_they_say(builder):
-    trace = builder.build()
-    made = timeline(trace)
+def assert_rows_of_views_have_as_many_slices_as_they_say(trace, made):
     for view in COUNTS:
         if not VIEWS[view].is_missing(trace):
             assert_rows_have_what_they_count(trace, made, view)
@@ -59,16 +56,26 @@ def test_rows_of_views_have_as_many_slices_as_they_say(builder):
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_rows_of_views_of_real_traces_have_as_many_slices_as_they_say(path):
     trace = read(path)
-    made = timeline(trace)
-    for view in COUNTS:
-        if not VIEWS[view].is_missing(trace):
-            assert_rows_have_what_they_count(trace, made, view)
+    assert_rows_of_views_have_as_many_slices_as_they_say(trace, timeline(trace))
 
 
-@given(builders(), st.sampled_from(["mm", "a", "", "aten -mm", "re:^a", "k"]), st.integers(0, 90))
-def test_what_is_found_is_what_a_look_at_each_slice_finds(builder, words, at):
+@given(
+    builders(),
+    st.sampled_from(["mm", "a", "", "aten -mm", "re:^a", "k"]),
+    st.integers(0, 90),
+    st.sampled_from(CATEGORIES),
+    st.integers(0, 60),
+    st.integers(0, 60),
+)
+def test_what_holds_of_any_search(builder, words, at, category, begin, lasts):
     trace = builder.build()
     made = timeline(trace)
+    assert_rows_of_views_have_as_many_slices_as_they_say(trace, made)
+    assert_what_is_found_is_what_a_look_at_each_slice_finds(trace, made, words, at)
+    assert_a_time_and_a_category_choose_the_slices_that_reach_into_it(trace, made, category, begin, lasts)
+
+
+def assert_what_is_found_is_what_a_look_at_each_slice_finds(trace, made, words, at):
     search = slices_of(trace, made, text=words)
     names = [made.labels.texts[label] for label in made.label.tolist()]
     expected = {
@@ -94,10 +101,7 @@ def test_what_is_found_is_what_a_look_at_each_slice_finds(builder, words, at):
         assert drawn == [tile([slices[i] for i in numbers if a <= i < b], level, 0) for a, b in rows]
 
 
-@given(builders(), st.sampled_from(CATEGORIES), st.integers(0, 60), st.integers(0, 60))
-def test_a_time_and_a_category_choose_the_slices_that_reach_into_it(builder, category, begin, lasts):
-    trace = builder.build()
-    made = timeline(trace)
+def assert_a_time_and_a_category_choose_the_slices_that_reach_into_it(trace, made, category, begin, lasts):
     search = slices_of(trace, made, category=category, from_ns=begin, to_ns=begin + lasts)
     kinds = [CATEGORIES[made.labels.categories[label]] for label in made.label.tolist()]
     times = zip(kinds, made.start_ns.tolist(), made.dur_ns.tolist(), strict=True)

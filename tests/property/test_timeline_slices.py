@@ -47,17 +47,21 @@ def begins_in(other, one):
     return other["thread"] == one["thread"] and one["start_ns"] <= other["start_ns"] < end
 
 
-@given(builders())
-def test_what_was_launched_inside_a_slice_is_what_the_links_of_all_work_say(builder):
+@given(builders(), st.integers(0, 3), st.integers(0, 90))
+def test_what_holds_of_the_slices_of_any_trace(builder, thread, at):
     trace = builder.build()
+    assert_what_was_launched_inside_a_slice_is_what_the_links_of_all_work_say(trace)
+    assert_the_innermost_open_row_is_the_last_to_begin_of_those_that_are_open(trace, thread, at)
+    assert_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs(trace)
+
+
+def assert_what_was_launched_inside_a_slice_is_what_the_links_of_all_work_say(trace):
     for frame in ("host_events", "launches", "python_calls"):
         for row in range(getattr(trace, frame).height):
             assert launched(trace, frame, row).tolist() == slowly_launched(trace, frame, row)
 
 
-@given(builders())
-def test_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs(builder):
-    trace = builder.build()
+def assert_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs(trace):
     made = timeline(trace)
     start, end = made.start_ns.tolist(), (made.start_ns + made.dur_ns).tolist()
     parents = made.parent.tolist()
@@ -79,9 +83,8 @@ def test_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs
             assert (made.dur_ns[statistics[name]], made.label[statistics[name]]) == (dur, made.label[number])
 
 
-@given(builders(), st.integers(0, 3), st.integers(0, 90))
-def test_the_innermost_open_row_is_the_last_to_begin_of_those_that_are_open(builder, thread, at):
-    host = builder.build().host_events
+def assert_the_innermost_open_row_is_the_last_to_begin_of_those_that_are_open(trace, thread, at):
+    host = trace.host_events
     rows = zip(*(host[name].to_list() for name in ("thread", "start_ns", "dur_ns")), strict=True)
     begun = [i for i, (where, start, dur) in enumerate(rows) if where == thread and start <= at < start + dur]
     assert open_at(host, thread, at) == max(begun, default=-1)

@@ -62,11 +62,22 @@ def nested(trace, *, modules_only):
 
 @few
 @given(traces())
-def test_modules_are_those_of_a_slow_recursion(trace):
-    if not nested(trace, modules_only=True):
-        return
+def test_what_holds_of_the_trees_of_any_trace(trace):
+    of_modules, of_calls = modules(trace), python_calls(trace)
+    if nested(trace, modules_only=True):
+        assert_modules_are_those_of_a_slow_recursion(trace, of_modules)
+    if trace.python_calls.height and nested(trace, modules_only=False):
+        assert_python_calls_are_those_of_a_slow_recursion(trace, of_calls)
+    for tree in (of_modules, of_calls):
+        assert_totals_are_self_times_and_the_totals_of_the_rows_inside(tree)
+    assert_forward_and_backward_parts_add_up_to_the_total(of_modules)
+    whole = trace.device_events["dur_ns"].sum()
+    for table in (of_modules, modules_by_class(trace), of_calls, call_stacks(trace), operators(trace)):
+        assert table["device_self_ns"].sum() == whole
+
+
+def assert_modules_are_those_of_a_slow_recursion(trace, table):
     host, device = tree_oracle.module_sums(trace)
-    table = modules(trace)
     for row in table.iter_rows(named=True):
         path = {OUTSIDE: None, UNATTRIBUTED: UNATTRIBUTED}.get(row["path"], tuple(row["path"].split(WITHIN)))
         if path == UNATTRIBUTED:
@@ -82,43 +93,25 @@ def test_modules_are_those_of_a_slow_recursion(trace):
     assert {WITHIN.join(place) for place in places} <= set(table["path"])
 
 
-@few
-@given(traces())
-def test_totals_are_self_times_and_the_totals_of_the_rows_inside(trace):
-    for table, sides in ((modules(trace), ("host", "device")), (python_calls(trace), ("host", "device"))):
-        for side in sides:
-            own, total = table[f"{side}_self_ns"].to_list(), table[f"{side}_total_ns"].to_list()
-            inside = [0] * table.height
-            for row, around in enumerate(table["parent_row"]):
-                if around is not None:
-                    inside[around] += total[row] or 0
-            assert [(o or 0) + i for o, i in zip(own, inside, strict=True)] == [t or 0 for t in total]
+def assert_totals_are_self_times_and_the_totals_of_the_rows_inside(table):
+    for side in ("host", "device"):
+        own, total = table[f"{side}_self_ns"].to_list(), table[f"{side}_total_ns"].to_list()
+        inside = [0] * table.height
+        for row, around in enumerate(table["parent_row"]):
+            if around is not None:
+                inside[around] += total[row] or 0
+        assert [(o or 0) + i for o, i in zip(own, inside, strict=True)] == [t or 0 for t in total]
 
 
-@few
-@given(traces())
-def test_every_view_that_splits_device_time_adds_up_to_all_of_it(trace):
-    whole = trace.device_events["dur_ns"].sum()
-    for table in (modules(trace), modules_by_class(trace), python_calls(trace), call_stacks(trace), operators(trace)):
-        assert table["device_self_ns"].sum() == whole
-
-
-@few
-@given(traces())
-def test_forward_and_backward_parts_add_up_to_the_total(trace):
-    for row in modules(trace).iter_rows(named=True):
+def assert_forward_and_backward_parts_add_up_to_the_total(table):
+    for row in table.iter_rows(named=True):
         if row["forward_host_ns"] is not None:
             assert row["forward_host_ns"] + row["backward_host_ns"] == row["host_total_ns"]
             assert row["python_self_ns"] <= row["host_self_ns"]
 
 
-@few
-@given(traces())
-def test_python_calls_are_those_of_a_slow_recursion(trace):
-    if not trace.python_calls.height or not nested(trace, modules_only=False):
-        return
+def assert_python_calls_are_those_of_a_slow_recursion(trace, table):
     expected = tree_oracle.python_sums(trace)
-    table = python_calls(trace)
     numbers = {name: str(row) for row, name in enumerate(trace.threads.select("tid").to_series())}
     paths = []
     for row in table.iter_rows(named=True):
