@@ -223,11 +223,16 @@ def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
 
 
 def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advice]) -> list[Advice]:
-    """That most of the step is unknown, if all that is known besides is uncertain and less than half as large."""
+    """That most of the step is unknown, if all that is known besides is uncertain and less than half as large.
+
+    If it is in one operator of whose work there is no model, also if that is certain and less than a third as large.
+    """
     unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
     if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked:
         return []
-    if ranked[0].confidence != "low" or ranked[0].weight_ns > unknown.size_ns / 2:
+    has_no_model = unknown.culprit.operator is not None and bool(unknown.action)
+    part = 1 / 2 if ranked[0].confidence == "low" else 1 / 3 if has_no_model else 0
+    if not part or ranked[0].weight_ns > part * unknown.size_ns:
         return []
     return [
         Advice(

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
+from ..measures.calls.memory_work import NO_MODEL
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.recording.contents import has_modules
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.regex import regex
 from .facts import Facts
 from .host import is_launch_bound, kernels_of_optimizer
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
@@ -44,6 +46,8 @@ _MOVED = 0.05
 _MOST = 1 / 2
 """Of the time: an operator that takes more is named."""
 _LOOP = 50  # calls per step
+_ADDS_ATOMICALLY = regex(r"index_add|scatter_(?:add|reduce)|index_put|embedding_dense_backward|bincount|histc")
+"""Operators whose threads may add to the same element."""
 
 Mask = NDArray[np.bool_]
 
@@ -510,12 +514,21 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
             own_ns = sum(groups[number].time_ns for number in numbers if groups[number].name == largest.name)
             is_most = bool(largest.name) and own_ns >= _MOST * facts.count * facts.mean(unknown)
             who = Culprit(operator=largest.name) if is_most else Culprit()
-            yield Unknown(topic, words, facts.mean(unknown), culprit=who)
+            action = _how_to_know(largest.name) if is_most and largest.reason == NO_MODEL else ""
+            yield Unknown(topic, words, facts.mean(unknown), action, culprit=who)
         return
     below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
     lengths = kernels.lengths(kernels.of_groups(below))
     if cleared := facts.cleared("kernel efficiency", lengths, "in kernels far below their roof", _LEAST):
         yield cleared
+
+
+def _how_to_know(operator: str) -> str:
+    """What says why the kernels of an operator take long, of whose work there is no model."""
+    look = "Look at what limits its kernels, with Nsight Compute or rocprof."
+    if not _ADDS_ATOMICALLY.search(operator):
+        return look
+    return f"{look} Additions that meet in few rows wait for each other: sum sorted rows, or in parts first."
 
 
 def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group) -> str:

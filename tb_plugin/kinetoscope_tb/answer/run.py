@@ -149,10 +149,10 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     if all(other.confidence == "cannot_tell" for other in of_run):
         return claim
     last = next((other.filter for other in of_run if other.id in _NAMES_LAST and other.filter), worker)
-    known = f"*Ranks* compares the {workers} that are recorded: find the one that comes last."
+    action = f"*Ranks* compares the {workers} that are recorded: find the one that comes last."
     if last != worker:
-        known = f"Begin with {last}, which comes last most often by *Ranks*."
-    return replace(claim, action=claim.action.replace(RECORD_ALL, known))
+        action = f"Begin with {last}, which comes last most often by *Ranks*."
+    return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
 def _after(claim: Claim, slow: str, wait_ns: int) -> Claim:

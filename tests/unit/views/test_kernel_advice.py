@@ -274,3 +274,20 @@ def test_a_bias_that_takes_more_than_its_convolution():
     assert rules(trace) == ["convolution_below_roof"]
     assert "70 % of the time is in elementwise kernels of the operator" in finding["evidence"]
     assert "bias=False" in finding["action"]
+
+
+def test_an_operator_without_a_model_that_takes_most_of_the_step_comes_before_a_small_cause():
+    machine = Machine()
+
+    def step(_):
+        machine.load(1000 * US)
+        machine.kernel(
+            7000 * US, "indexFuncLargeIndex", "aten::index_add_", shapes=[[1000, 64], [], [5000], [5000, 64]]
+        )
+        machine.wait()
+
+    trace = machine.steps(step)
+    assert rules(trace)[:2] == ["unknown_part", "data_loading"]
+    unknown = row(trace, "unknown_part")
+    assert "most of it in `aten::index_add_`" in unknown["title"]
+    assert "Additions that meet in few rows wait" in unknown["action"]
