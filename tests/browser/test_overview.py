@@ -237,7 +237,7 @@ def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Pa
             number, unit = re.search(r"up to −([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
             assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=5e-3)
         if answer.usual_step_ns:
-            expect(shown).to_contain_text("recorded step")
+            expect(shown).to_contain_text("of a step without the profiler")
         items = page.locator(".advice > li")
         expect(items).to_have_count(1 + len(others))
         for item, claim in zip(items.all(), (verdict, *others), strict=True):

@@ -13,7 +13,7 @@ import { hasNoTime } from "./advice_rows.ts";
 import { Breakdown } from "./breakdown.tsx";
 import { Card, Facts } from "./card.tsx";
 import { PartialOverview } from "./partial_overview.tsx";
-import { type Unit, unitOf, withRecorded } from "./step_unit.ts";
+import { type Unit, unitOf, withoutProfiler } from "./step_unit.ts";
 import { SummaryTiles } from "./summary_tiles.tsx";
 import { TopLists } from "./top_lists.tsx";
 import { RunVerdict, Verdict } from "./verdict.tsx";
@@ -85,7 +85,7 @@ export function Overview() {
   const memory = useAnswer("memory_devices");
   const steps = tableOf(useAnswer("steps"));
   const unit = unitOfTable(steps);
-  const found = tableOf(summary), ofClaims = found?.usual_step_ns ? withRecorded(unit) : unit;
+  const found = tableOf(summary), ofClaims = found?.usual_step_ns ? withoutProfiler(unit) : unit;
   const isForeign = Boolean(foreignWriter.value),
     isSnapshot = !isFindingViews.value && !("snapshot_summary" in missing.value);
   const partial = usePartial();

@@ -18,11 +18,11 @@ export interface Unit {
   counted: string;
 }
 
-/** The unit where recording slows steps, so that shares are of steps as they were recorded. */
-export const withRecorded = ({ noun, words, ...unit }: Unit): Unit => ({
+/** The unit of savings where recording slows steps. */
+export const withoutProfiler = ({ noun, ...unit }: Unit): Unit => ({
   ...unit,
-  noun: `recorded ${noun}`,
-  words: words.replace(noun, `recorded ${noun}`),
+  noun: `${noun} without the profiler`,
+  words: `a ${noun} without the profiler`,
 });
 
 /** The unit of a trace with these steps; the complete ones count, or all if none is. */
