@@ -35,6 +35,7 @@ _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _MANY = 100
+_MOST_OF_READ = 20  # kernels and copies of an operator whose result is read, such as nonzero
 _FEW = 10
 _MOST_OF_LOADING = 0.8
 _FEW_BATCHES = 1 / 3  # times as long by chance, these have less than that
@@ -208,12 +209,18 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
 
 
 def _reads(facts: Facts) -> Candidate:
-    """The waits, with the operators around them and what these launch: nothing is read."""
+    """The waits, with the operators around them and what these launch: nothing is read.
+
+    Not with operators that launch much, and so do more than to read: of these the waits alone.
+    """
     trace, calls = facts.trace, facts.late.reads
     op = aten_operators(trace, calls)
     ranges = np.zeros(trace.host_events.height, bool)
     ranges[op[op != NONE]] = True
-    inside = gather(nearest(ranges, trace.host_events["parent"].to_numpy()), trace.recorded_op.to_numpy())
+    parent, launching_op = trace.host_events["parent"].to_numpy(), trace.recorded_op.to_numpy()
+    inside = gather(nearest(ranges, parent), launching_op)
+    ranges &= np.bincount(inside[inside != NONE], minlength=ranges.size) <= _MOST_OF_READ
+    inside = gather(nearest(ranges, parent), launching_op)
     candidate = facts.host_candidate("the host's waits for the device", intervals_of(trace.host_events, ranges))
     return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True)
 
