@@ -57,14 +57,9 @@ def nests(spans):
 
 
 @given(builders(), WINDOWS, CHOSEN)
-def test_what_holds_of_any_exported_file(builder, window, extras):
+def test_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(builder, window, extras):
     trace = builder.build()
     made = timeline(trace)
-    assert_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(trace, made, window, extras)
-    assert_our_own_reader_finds_the_same_slices_of_the_same_categories(trace, made, extras)
-
-
-def assert_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(trace, made, window, extras):
     _, events, base = written([Source(trace, made)], window, extras)
     slices = [e for e in events if e["ph"] in "Xi"]
     expected = drawn(trace, made, window)
@@ -79,7 +74,10 @@ def assert_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(trace
     assert {e["pid"] for e in events} == {e["pid"] for e in events if e["name"] == "process_name"}
 
 
-def assert_our_own_reader_finds_the_same_slices_of_the_same_categories(trace, made, extras):
+@given(builders(), CHOSEN)
+def test_our_own_reader_finds_the_same_slices_of_the_same_categories(builder, extras):
+    trace = builder.build()
+    made = timeline(trace)
     again = read_blocks([written([Source(trace, made)], extras=extras)[0]], path="again.json")
     assert categorised(again, timeline(again)) == categorised(trace, made)
 
