@@ -53,6 +53,11 @@ Deno.test("a difference has its sign, and growth is in percent", () => {
   same([1.5, 0.5, 1, null].map(formatGrowth), ["+50 %", "−50 %", "0 %", "–"]);
 });
 
+Deno.test("verdicts are in plain words", () => {
+  const { shown } = column("total_ns_verdict");
+  same([0, 1, 2, 3].map((row) => shown!(row)), ["beyond noise", "not certain", "unknown", "same"]);
+});
+
 Deno.test("the color shows the direction in addition to the text, and is pale for noise", () => {
   const { tone } = column("delta_total_ns");
   same([0, 1, 2, 3].map((row) => tone!(row)), ["shrank real", "grew noise", "grew unsure", "noise"]);

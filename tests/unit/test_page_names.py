@@ -11,7 +11,7 @@ AREA = "tables of a marked area, which are no views; they have such columns too"
 BY_NAME = {
     "views/overview": (
         "activity_strip advice environment gpus health kernels lanes memory_devices operators overview run_advice "
-        "snapshot_summary steps what_if",
+        "snapshot_alive snapshot_summary steps what_if",
         OVERVIEW,
     ),
     "index.tsx": ("overview", "the overview has a page of its own"),

@@ -26,6 +26,15 @@ export function formatGrowth(ratio: Value | undefined): string {
   return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
 }
 
+/** What the page calls a difference that the steps of both sides don't explain. */
+const BEYOND = "beyond steps", BEYOND_IN_WORDS = "beyond noise";
+
+export const isBeyondSteps = (verdict: Value | undefined) => verdict === BEYOND;
+
+/** The verdict on a difference in words. */
+export const verdictWords = (verdict: Value | undefined): string =>
+  isBeyondSteps(verdict) ? BEYOND_IN_WORDS : String(verdict ?? MISSING);
+
 const DIRECTIONS: Record<string, string> = { unknown: "unsure", "not certain": "noise", same: "noise" };
 
 /** The color of a difference: by direction for amounts, pale if it may be noise. A change of a share is neither good nor bad. */
@@ -73,7 +82,10 @@ function decorate(ready: Ready, table: Comparison, { picture, columns: own }: Vi
     const [delta, verdict] = [data[`delta_${of}`]!, data[`${of}_verdict`]!];
     const tone = toneOf(delta, verdict, of.endsWith("_ns") || of.endsWith("_bytes") || isCount(of));
     if (column.name === `${of}_ratio`) return { ...one, shown: (row) => formatGrowth(data[`${of}_ratio`]![row]), tone };
-    if (column.name === `${of}_verdict`) return { ...one, tone: (row) => tone(row).replace(/grew|shrank|changed/, "") };
+    if (column.name === `${of}_verdict`) {
+      const shown = (row: number) => verdictWords(verdict[row]);
+      return { ...one, shown, tone: (row) => tone(row).replace(/grew|shrank|changed/, "") };
+    }
     const scale = scaleFor(column.kind, [...data[`base_${of}`]!, ...data[`new_${of}`]!]);
     const isSummed = parts.includes(of) && !column.name.startsWith("noise_");
     if (!column.name.startsWith("delta_")) return { ...one, scale, isSummed };

@@ -34,12 +34,12 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     return Math.ceil(needed + PADDING + (column.bar ? BAR : 0) + (i === main ? indented : 0));
   });
   const whole = 0.45 * available; // of a narrow table, so that the numbers next to the name stay visible
+  const leastName = LEAST_NAME + (indented && indented - indent(0)); // the deepest one is readable, too
   const most = (i: number): number => {
     const column = columns[i]!;
     if (!isText(column)) return Infinity;
-    return isProse(column)
-      ? goodProseWidth(natural[i]!)
-      : Math.min(Math.max(140, whole), i === main ? 380 + indented : 240);
+    if (isProse(column)) return goodProseWidth(natural[i]!);
+    return i === main ? Math.min(Math.max(140, whole, leastName), 380 + indented) : Math.min(Math.max(140, whole), 240);
   };
   const result = natural.map((width, i) => Math.min(width, most(i)));
   const roomAfter = (count: number) => available - result.slice(0, count).reduce((sum, width) => sum + width, 0);
@@ -47,7 +47,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   if (left < 0 && columns.some(isProse)) {
     columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
     const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
-    if (short > 0 && main >= 0 && result[main]! - short >= LEAST_NAME) result[main]! -= short;
+    if (short > 0 && main >= 0 && result[main]! - short >= leastName) result[main]! -= short;
     // What is out of sight anyway takes few lines.
     columns.forEach((column, i) => {
       if (isProse(column) && roomAfter(i) < LEAST_PROSE) result[i] = Math.min(natural[i]!, WIDEST_PROSE);

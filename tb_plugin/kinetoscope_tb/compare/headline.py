@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..measures.memory.snapshots import chosen_snapshots
+from ..measures.recording.contents import has_snapshot_alone
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..names import text
 from ..trace import Trace
@@ -32,6 +34,10 @@ def headline(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str =
         why_uncertain: In what the work of the sides differs; empty if in nothing known.
         why_only_shares: Why their times can't be compared; empty if they can.
     """
+    if has_snapshot_alone(base) and has_snapshot_alone(new):
+        return _peaks(base, new)
+    if has_snapshot_alone(base) or has_snapshot_alone(new):
+        return "One side is a memory snapshot, the other a trace: they have nothing to compare."
     if why_only_shares:
         return f"Times can't be compared: {why_only_shares}. Shares and means per call can."
     before, after = lengths(base), lengths(new)
@@ -42,6 +48,15 @@ def headline(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str =
     if why_uncertain:
         return f"{change}, not certain: {why_uncertain}."
     return f"{change}{_certainty(before, after)}"
+
+
+def _peaks(base: Trace, new: Trace) -> str:
+    """How the memory at the peaks of all devices of two memory snapshots changed."""
+    before, after = (
+        sum(snapshot.levels(snapshot.peak)[0] for snapshot in chosen_snapshots(trace, None)) for trace in (base, new)
+    )
+    sizes = f"{text.memory_size(before)} → {text.memory_size(after)}"
+    return f"Allocated at the peak: {sizes}, {growth_text(before, after)}. Snapshots may cover different work."
 
 
 def lengths(trace: Trace) -> Floats:
@@ -64,8 +79,9 @@ def _certainty(before: Floats, after: Floats) -> str:
     delta = abs(float(after.mean() - before.mean()))
     median = f"median {pair_of_times(float(np.median(before)), float(np.median(after)))}"
     if np.isnan(limit):
-        sides = " and ".join(side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2)
-        return f", not certain: one complete step of the {sides} side shows no variation."
+        single = [side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2]
+        sides = "both sides have" if len(single) == 2 else f"the {single[0]} side has"
+        return f", not certain: {sides} only one complete step, so how much steps vary is unknown."
     if delta > limit:
         return f", more than the steps vary; a second recording of the same code may differ as much; {median}."
     if delta == 0:

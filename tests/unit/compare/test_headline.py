@@ -5,6 +5,7 @@ import numpy as np
 from kinetoscope_tb.compare import headline as sentences
 from kinetoscope_tb.compare.headline import outliers
 from support.build import TraceBuilder
+from support.snapshots import small_snapshot, with_snapshot
 
 
 def trace(*lengths_ms):
@@ -50,10 +51,10 @@ def test_a_small_change_of_even_steps_says_how_large_it_would_have_to_be():
 
 def test_single_steps_are_not_certain():
     assert headline(trace(100), trace(150)).endswith(
-        ", not certain: one complete step of the base and new side shows no variation."
+        ", not certain: both sides have only one complete step, so how much steps vary is unknown."
     )
     assert headline(trace(100, 101), trace(150)).endswith(
-        ", not certain: one complete step of the new side shows no variation."
+        ", not certain: the new side has only one complete step, so how much steps vary is unknown."
     )
 
 
@@ -72,6 +73,15 @@ def test_a_whole_recording_is_not_compared_with_a_step():
         "The whole recording: 100 → 100 ns, 0 %. Neither recording marks steps; they may hold different amounts of "
         "work."
     )
+
+
+def test_memory_snapshots_are_compared_by_their_peaks():
+    allocators = [small_snapshot() for _ in range(2)]
+    base, new = (with_snapshot(TraceBuilder().build(), allocator) for allocator in allocators)
+    sentence = headline(base, new)
+    assert sentence.startswith("Allocated at the peak: ")
+    assert ", 0 %. " in sentence
+    assert headline(base, trace(100)) == "One side is a memory snapshot, the other a trace: they have nothing to compare."
 
 
 def test_steps_of_almost_equal_length_have_no_outliers():

@@ -3,13 +3,13 @@ import type { Comparison, Table } from "../../api/types.ts";
 import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
 import { capitalized } from "../../format/steps.ts";
 import { CATEGORIES } from "./step_categories.ts";
-import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
+import { formatGrowth, formatSigned, isBeyondSteps, verdictWords } from "../../table/comparison_columns.ts";
 import { addKernelLabels, readableName } from "../../format/readable_names.ts";
-import { cell, quantity, scaleFor } from "../../format/numbers.ts";
-import { viewEntry } from "../../app/router.ts";
+import { cell, quantity, scaleFor, type Value } from "../../format/numbers.ts";
+import { isFindingViews, missing, viewEntry } from "../../app/router.ts";
 import { AnswerView, Failure } from "../../ui/status.tsx";
 import { useViewComparison } from "../comparison.tsx";
-import { View } from "../view_page.tsx";
+import { Part, View } from "../view_page.tsx";
 import { Card } from "./card.tsx";
 
 interface Bar {
@@ -60,6 +60,28 @@ function Overlay({ table }: { table: Comparison }) {
   );
 }
 
+/** What the page calls the kinds of what changed. */
+const KINDS: Record<string, string> = { category: "step part", "idle cause": "idle time" };
+
+const kindWords = (kind: Value | undefined) => KINDS[String(kind)] ?? kind;
+
+/** The largest change that the steps don't explain, in words; none where nothing is known of their variation. */
+function LargestChange({ data }: Table) {
+  const row = data.verdict!.findIndex(isBeyondSteps);
+  if (row < 0) {
+    return data.verdict!.includes("not certain") ? <p>No single change is beyond noise.</p> : null;
+  }
+  const [base, delta] = [data.base_ns![row], data.delta_ns![row]];
+  const scale = scaleFor("duration", [base!, data.new_ns![row]!]), ratio = data.ratio![row];
+  return (
+    <p>
+      Largest change beyond noise: <b>{readableName(String(data.name![row]))}</b> ({kindWords(data.kind![row])}),{" "}
+      <b>{formatSigned(delta, scale)} {scale.unit}</b>
+      {ratio !== null && ` (${formatGrowth(ratio)})`}.
+    </p>
+  );
+}
+
 /** What changed most, of any kind: times or shares, the largest change first, then facts of the environment. */
 function ChangeRows({ data }: Table) {
   if (!data.kind!.length) return <p>Nothing changed.</p>;
@@ -82,14 +104,14 @@ function ChangeRows({ data }: Table) {
         {data.kind!.map((kind, row) => (
           <tr key={row} class={data.verdict![row] === "not certain" ? "quiet" : ""}>
             <th scope="row" data-tip={data.name![row]}>{readableName(String(data.name![row]))}</th>
-            <td>{kind}</td>
+            <td>{kindWords(kind)}</td>
             <td class="number">{side("base", row)}</td>
             <td class="number">{side("new", row)}</td>
             <td class="number">
               {data[`delta_${unit}`]![row] !== null && formatSigned(data[`delta_${unit}`]![row], scale)}
               {data.ratio![row] !== null && ` (${formatGrowth(data.ratio![row])})`}
             </td>
-            <td>{data.verdict![row]}</td>
+            <td>{verdictWords(data.verdict![row])}</td>
           </tr>
         ))}
       </tbody>
@@ -97,11 +119,17 @@ function ChangeRows({ data }: Table) {
   );
 }
 
+/** Whether the shown recording is a memory snapshot alone, which has no steps to compare. */
+const isOfSnapshot = () =>
+  !isFindingViews.value && !("snapshot_summary" in missing.value) && "operators" in missing.value;
+
 function Changed({ table }: { table: Comparison & { headline: string } }) {
   addKernelLabels(table.labels);
+  if (isOfSnapshot()) return <p class="answer">{table.headline}</p>;
   return (
     <>
       <p class="answer">{table.headline}</p>
+      <LargestChange {...table} />
       <ChangeRows {...table} />
     </>
   );
@@ -119,8 +147,14 @@ export function ComparedOverview() {
           {(table) => <Changed table={table as Comparison & { headline: string }} />}
         </AnswerView>
       </Card>
-      <AnswerView shown={overview} title="Overview">{(table) => <Overlay table={table as Comparison} />}</AnswerView>
-      <View entry={viewEntry("overview")!} />
+      {isOfSnapshot() ? <Part entry={viewEntry("snapshot_alive")!} /> : (
+        <>
+          <AnswerView shown={overview} title="Overview">
+            {(table) => <Overlay table={table as Comparison} />}
+          </AnswerView>
+          <View entry={viewEntry("overview")!} />
+        </>
+      )}
     </div>
   );
 }
