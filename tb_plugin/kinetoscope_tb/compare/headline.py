@@ -79,8 +79,8 @@ def _certainty(before: Floats, after: Floats) -> str:
     delta = abs(float(after.mean() - before.mean()))
     median = f"median {pair_of_times(float(np.median(before)), float(np.median(after)))}"
     if np.isnan(limit):
-        single = [side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2]
-        sides = "both sides have" if len(single) == 2 else f"the {single[0]} side has"
+        sides_of_one = [side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2]
+        sides = "both sides have" if len(sides_of_one) == 2 else f"the {sides_of_one[0]} side has"
         return f", not certain: {sides} only one complete step, so how much steps vary is unknown."
     if delta > limit:
         return f", more than the steps vary; a second recording of the same code may differ as much; {median}."

@@ -81,7 +81,9 @@ def test_memory_snapshots_are_compared_by_their_peaks():
     sentence = headline(base, new)
     assert sentence.startswith("Allocated at the peak: ")
     assert ", 0 %. " in sentence
-    assert headline(base, trace(100)) == "One side is a memory snapshot, the other a trace: they have nothing to compare."
+    assert (
+        headline(base, trace(100)) == "One side is a memory snapshot, the other a trace: they have nothing to compare."
+    )
 
 
 def test_steps_of_almost_equal_length_have_no_outliers():
