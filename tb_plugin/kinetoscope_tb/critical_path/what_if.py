@@ -57,6 +57,7 @@ WAITS = np.uint8(128)
 """Added to a percentage: so much of the node's wait for devices is gone, too."""
 
 _LITTLE = 0.005  # of a step
+_ROUNDING_NS = 1e-3  # by which a sum of floats may be below its whole number
 _MOST_VALUES = 1 << 24
 """Of one simulation of several variants: a recording with more nodes is simulated for fewer of them at a time."""
 
@@ -241,6 +242,10 @@ def _least_of_later(earlier: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _at_most(savings: NDArray[np.int64], mean: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The savings, less where their mean is more than what is possible: [variant, step]."""
+    """The savings, less where their mean is more than what is possible: [variant, step].
+
+    Their sum is rounded, and not each, so that equal means stay equal.
+    """
     share = np.divide(most, mean, out=np.ones_like(mean), where=mean > most)
-    return np.where(share[:, None] < 1, np.floor(savings * share[:, None]).astype(np.int64), savings)
+    until = np.floor(np.cumsum(savings * share[:, None], axis=1) + _ROUNDING_NS).astype(np.int64)
+    return np.where(share[:, None] < 1, np.diff(until, axis=1, prepend=0), savings)
