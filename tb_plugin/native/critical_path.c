@@ -162,8 +162,8 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
                               IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
                               IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(uint8_t, always),
-                              IN(int64_t, window), int64_t first_variant, int64_t variants, int64_t first_end, OUT(int64_t, earlier),
-                              OUT(int64_t, saved)) {
+                              IN(int64_t, window), int64_t first_variant, int64_t variants, int64_t first_end,
+                              OUT(int64_t, earlier), OUT(int64_t, saved)) {
     for (int64_t s = 0; s + 1 < window_size; s++) {
         int64_t since = AT(window, s), until = AT(window, s + 1);
         CHECK((until - since) * variants <= earlier_size);
