@@ -101,7 +101,10 @@ def test_the_order_of_rows_in_the_file_changes_no_number(builder, random):
 
 
 def distinct(builder: TraceBuilder) -> TraceBuilder:
-    """Without rows whose order only the file decides: host ranges of one thread, and memory, with the same times."""
+    """Without rows whose order only the file decides.
+
+    They are host ranges of one thread, and memory, with the same times, and rows of devices that begin at once.
+    """
     seen = set()
     kept = []
     for event in builder.events:
@@ -109,9 +112,11 @@ def distinct(builder: TraceBuilder) -> TraceBuilder:
         linked = event["args"].get("correlation") or event["args"].get("External id")
         link = (event["cat"] in ("cpu_op", "user_annotation"), event["cat"] in ("cuda_runtime",), linked)
         moment = ("[memory]", event["ts"]) if event["name"] == "[memory]" else None
-        if not (key[0] and key in seen) and moment not in seen and not (linked and any(link[:2]) and link in seen):
+        begin = ("[device]", event["ts"]) if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") else None
+        has_twin = (key[0] and key in seen) or (linked and any(link[:2]) and link in seen)
+        if not has_twin and moment not in seen and begin not in seen:
             kept.append(event)
-        seen |= {key, link, *filter(None, [moment])}
+        seen |= {key, link, *filter(None, [moment, begin])}
     builder.events = kept
     return builder
 

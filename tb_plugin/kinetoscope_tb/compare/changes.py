@@ -126,7 +126,8 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
         return [_compared(names, shares[0], shares[1], None)]
     limit = None
     if has_steps(base) and has_steps(new):
-        limit = None if basis.why_uncertain else margin(*(Spread.of(value.T) for value in values))
+        spreads, means = [Spread.of(value.T) for value in values], [value.mean(axis=0) for value in values]
+        limit = None if basis.why_uncertain else margin(spreads[0], spreads[1], means[1] - means[0])
     return [_compared(names, values[0].mean(axis=0), values[1].mean(axis=0), limit, unit="ns")]
 
 

@@ -303,7 +303,7 @@ def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per
     if is_per_step and column.adds_up and column.kind in _ROUNDED:
         base, new = (values.round().cast(pl.Int64) for values in (base, new))
     delta = _with_zero(column, new, joined, sides[1]) - _with_zero(column, base, joined, sides[0])
-    noise = _noise(column, joined, sides)
+    noise = _noise(column, joined, sides, delta)
     parts = pl.DataFrame({"base": base, "new": new, "delta": delta, "noise": noise})
     ratio = pl.when(pl.col("base") != 0).then(pl.col("new") / pl.col("base"))
     return parts.select(
@@ -325,7 +325,7 @@ def _with_zero(column: Column, values: pl.Series, joined: pl.DataFrame, one: Sid
     return pl.select(pl.when(absent.fill_null(value=False)).then(0).otherwise(values).alias(values.name)).to_series()
 
 
-def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Series:
+def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side], delta: pl.Series) -> pl.Series:
     """The margin within which a difference is noise; null if unknown."""
     if any(one.spread is None for one in sides):
         return pl.Series("noise", [None] * joined.height, dtype=pl.Float64)
@@ -333,12 +333,15 @@ def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side]) -> pl.Se
     for name, one in zip(("base", "new"), sides, strict=True):
         # An amount that occurs in no step is 0 in each of them.
         nothing, none = (0.0, one.samples) if column.adds_up else (np.nan, 0)
-        variance, number, correlation = (
-            joined[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(missing).to_numpy()
-            for part, missing in (("var", nothing), ("n", none), ("r", 0.0))
+        absent = {"var": nothing, "n": none, "r": 0.0, "log mean": np.nan, "log var": np.nan, "log r": np.nan}
+        variance, number, correlation, *of_logarithms = (
+            joined[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(value).to_numpy()
+            for part, value in absent.items()
         )
-        spreads.append(Spread(variance, number, correlation, one.averaged * number / max(1, one.samples)))
-    return pl.Series("noise", margin(*spreads)).fill_nan(None)
+        steps = one.averaged * number / max(1, one.samples)
+        spreads.append(Spread(variance, number, correlation, steps, *of_logarithms))
+    change = delta.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    return pl.Series("noise", margin(spreads[0], spreads[1], change)).fill_nan(None)
 
 
 def verdict() -> pl.Expr:

@@ -75,8 +75,9 @@ def outliers(steps: Floats) -> int:
 
 def _certainty(before: Floats, after: Floats) -> str:
     """The rest of the sentence: whether the variation between the steps explains the change, and what is typical."""
-    limit = float(margin(*(Spread.of(steps[None, :]) for steps in (before, after)))[0])
-    delta = abs(float(after.mean() - before.mean()))
+    change = np.array([after.mean() - before.mean()])
+    limit = float(margin(Spread.of(before[None, :]), Spread.of(after[None, :]), change)[0])
+    delta = abs(float(change[0]))
     median = f"median {pair_of_times(float(np.median(before)), float(np.median(after)))}"
     if np.isnan(limit):
         sides_of_one = [side for steps, side in ((before, "base"), (after, "new")) if steps.size < 2]

@@ -29,7 +29,8 @@ class Side:
     Args:
         frame: The view of the counted steps, amounts divided by their number if values are per step.
         spread: Per row the variance (`var …`), number (`n …`) and correlation (`r …`) of the values of the sampled
-            steps, per column; None without separate steps.
+            steps, per column, and mean, variance and correlation of their logarithms (`log …`); None without separate
+            steps.
         steps: Number of counted steps.
         samples: Number of steps that the spread is estimated from.
         averaged: Number of sampled steps that each value is the mean of: one where each row is a step.
@@ -128,7 +129,14 @@ def spread_of_rows(rows: pl.DataFrame, ids: list[str], columns: Sequence[Column]
 
 def _columns(spread: Spread, name: str) -> list[pl.Series]:
     """A spread as columns of the frame of a side."""
-    parts = {"var": spread.variance, "n": spread.samples, "r": spread.correlation}
+    parts = {
+        "var": spread.variance,
+        "n": spread.samples,
+        "r": spread.correlation,
+        "log mean": spread.log_mean,
+        "log var": spread.log_variance,
+        "log r": spread.log_correlation,
+    }
     return [pl.Series(f"{part} {name}", values, pl.Float64).fill_nan(None) for part, values in parts.items()]
 
 

@@ -85,7 +85,7 @@ def test_nothing_is_certain_of_different_work():
     other = steps(300, 310, 320, op="aten::conv2d")
     comparison = compare(VIEWS["overview"], steps(80, 100, 120), other)
     assert set(comparison.frame["mean_ns_verdict"]) <= {"unknown", "same"}
-    assert "No difference is certain: the sides have little in common: 0 % of the calls" in comparison.basis.words
+    assert "No difference is certain: the sides have little in common: 0 % of their operators" in comparison.basis.words
 
 
 def served():
@@ -102,7 +102,7 @@ def test_times_of_a_server_and_of_a_training_with_other_operators_are_not_compar
     assert comparison.basis.is_of_shares
     assert comparison.basis.words == (
         "Shares and means per call instead of times: iterations of a server and steps of a training have 0 % of their "
-        "calls in common."
+        "operators in common."
     )
     assert comparison.frame["new_device_self_share_frac"].max() == 1.0
     with pytest.raises(BadParameter, match="'device_self_ns' of 'operators' can't be compared: iterations of a server"):

@@ -20,7 +20,7 @@ def work():
 
 def test_the_same_work_differs_in_nothing(work):
     assert difference_of_work(work, work) == ""
-    assert Workload.of(steps(10)).calls == {"aten::mm": 1.0}
+    assert Workload.of(steps(10, 20)).calls == {"aten::mm": 1.0}  # in a step
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_other_places_and_phases_are_named(work, change, words):
 @pytest.mark.parametrize(
     ("phases", "calls", "words"),
     [
-        ((), {"aten::mm": 0.4, "aten::add": 0.6}, "iterations of a server and steps of a training have 40 % of "),
-        ((), {"aten::mm": 0.5, "aten::add": 0.5}, ""),
+        ((), {"aten::mm": 1, "aten::add": 15}, "iterations of a server and steps of a training have 33 % of "),
+        ((), {"aten::mm": 1, "aten::add": 1}, ""),
         ({"mixed"}, {"flash_attn": 1.0}, ""),
         ((), {}, ""),
     ],
@@ -58,6 +58,12 @@ def test_what_a_file_does_not_say_is_no_difference(work):
 
 
 def test_other_operators_are_other_work(work):
-    other = replace(work, calls={"aten::mm": 0.4, "aten::conv2d": 0.6})
-    assert difference_of_work(work, other).startswith("the sides have little in common: 40 % of the calls")
-    assert difference_of_work(work, replace(work, calls={"aten::mm": 0.5, "aten::add": 0.5})) == ""
+    other = replace(work, calls={"aten::mm": 1, "aten::conv2d": 15})
+    assert difference_of_work(work, other).startswith("the sides have little in common: 33 % of their operators")
+    assert difference_of_work(work, replace(work, calls={"aten::mm": 1, "aten::add": 1})) == ""
+
+
+def test_a_loop_of_one_operator_is_no_other_work(work):
+    model = {"aten::mm": 20.0, "aten::relu": 10.0, "aten::add": 10.0, "aten::select": 5.0}
+    base, new = replace(work, calls=model | {"aten::select": 10_000.0}), replace(work, calls=model)
+    assert difference_of_work(base, new) == ""

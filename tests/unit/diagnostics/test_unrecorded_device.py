@@ -56,6 +56,19 @@ def test_an_operator_that_cpus_lack_shows_that_the_device_wasn_t_recorded(name):
     assert name in found.consequence
 
 
+def test_an_rnn_on_the_cpu_that_asks_for_cudnn_ran_on_the_cpu():
+    trace = training("aten::lstm", "aten::cudnn_is_acceptable", "aten::mkldnn_rnn_layer").build()
+    assert unrecorded_device(trace) is None
+    assert fact(trace) is None or "not recorded" not in fact(trace)
+    assert all(row["rule"] != "device_not_recorded" for row in advice(trace))
+
+
+def test_ranks_that_could_communicate_by_either_backend_ran_where_their_operators_did():
+    top = {"distributedInfo": {"backend": "cpu:gloo,cuda:nccl", "rank": 0, "world_size": 2}}
+    assert unrecorded_device(training("aten::mkldnn_convolution", **top).build()) is None
+    assert unrecorded_device(training("aten::mm", **top).build()) is not None
+
+
 def test_the_name_of_the_device_is_in_the_heading_and_in_the_verdict():
     trace = training("aten::cudnn_convolution", **A100).build()
     assert fact(trace) == "NVIDIA A100-SXM4-80GB (not recorded)"

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ..workload import Workload, common_frac, difference_of_places
+from ..workload import LEAST_COMMON_FRAC, Workload, common_frac, difference_of_places
 
-_LEAST_COMMON_FRAC = 0.5  # of the calls; less is said
 _MOST_TROUBLES = 3  # of a side
 
 
@@ -110,8 +109,8 @@ def notes(base: Sequence[Recording], new: Sequence[Recording]) -> list[str]:
             "kinetoscope gate record --interleave takes turns."
         )
     common = common_frac(base[0].work, new[0].work)
-    if common is not None and common < _LEAST_COMMON_FRAC:
-        sentences.append(f"The sides have {100 * common:.0f} % of their calls in common.")
+    if common is not None and common < LEAST_COMMON_FRAC:
+        sentences.append(f"The sides have {100 * common:.0f} % of their operators in common.")
     if not base[0].marks_steps:
         sentences.append("The recordings mark no steps, so whole recordings are compared.")
     return sentences

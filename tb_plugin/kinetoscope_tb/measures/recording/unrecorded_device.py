@@ -22,6 +22,7 @@ _DEVICE_OPERATOR = regex(  # ATen's operators with kernels for one kind of devic
     r"|_scaled_dot_product_(?:flash|efficient|cudnn)_attention(?:_backward)?)$"
     r"|triton_(?:poi|red|per|tem)_\w+|(?:nccl|rccl|xccl|hccl):|flash_attn\w*::|c10d_npu::|npu::"
 )
+_ASKS_ON_ANY = "aten::cudnn_is_acceptable"  # an RNN asks on every device whether cuDNN could run it
 _CPU_OPERATOR = regex(r"mkldnn|onednn|_for_cpu\b|slow_conv|^cpp_fused")
 _DEVICE_BACKEND = regex(r"\b(?:nccl|rccl|hccl|xccl|cncl)\b")
 
@@ -89,7 +90,7 @@ def _of_calls(trace: Trace) -> str:
 
 def _of_operators(trace: Trace) -> str:
     names = trace.host_events["name"].unique(maintain_order=True).cast(pl.String).drop_nulls()
-    found = names.filter(names.str.contains(f"^(?:{_DEVICE_OPERATOR.pattern})"))
+    found = names.filter(names.str.contains(f"^(?:{_DEVICE_OPERATOR.pattern})") & (names != _ASKS_ON_ANY))
     more = f" and {found.len() - 1} other" + ("s" if found.len() > 2 else "") if found.len() > 1 else ""
     return f"`{found[0]}`{more} ran, which CPUs don't have" if found.len() else ""
 
@@ -101,4 +102,5 @@ def _of_memory(trace: Trace) -> str:
 
 def _of_backend(trace: Trace) -> str:
     backend = str(trace.meta.distributed.get("backend") or "")
-    return f"The ranks communicate by {backend}" if _DEVICE_BACKEND.search(backend) else ""
+    is_of_device = _DEVICE_BACKEND.search(backend) and not ("cpu:" in backend and runs_on_cpu(trace))
+    return f"The ranks communicate by {backend}" if is_of_device else ""
