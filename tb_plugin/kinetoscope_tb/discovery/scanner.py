@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,15 +29,17 @@ from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
 from .pattern_files import patterns_in, user_patterns
 from .processes import run_of_file, with_processes
+from .recency import moment_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 _WAIT_OR_DELETE = "it is being written, or its process ended too early. Delete it if nothing writes it."
 _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _SNAPSHOTS = "memory"
 _WORK = ".work"  # of kinetoscope.scheduling.request, which a listing doesn't need
+_LEAST_PAUSE_NS = 10_000_000_000  # between the recordings of a job and those of the next in the same folder
 _MOST_NOTES = 3  # notes of a run without traces
 _NO_TRACE = (
     "Files in it and below it whose names end in .json, .pftrace, .perfetto-trace, .pickle, .pkl (also with .gz or "
@@ -284,16 +286,43 @@ def _reason_by_name(entry: Entry, path: str) -> str:
 def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     """Name workers by their rank if the name has only host and process, and separate those that share a name.
 
-    A restarted process has another process id, but the same rank and host: it is the same worker. Workers of one name
-    with different ranks or hosts are different: `name@rank8`, `name@host`.
+    A restarted process has another process id, but the same rank and host: it is the same worker. So are processes
+    without a rank that recorded one after the other. Workers of one name with different ranks or hosts are different:
+    `name@rank8`, `name@host`.
     """
     by_name: dict[tuple[str, str], list[_Candidate]] = defaultdict(list)
-    for candidate in candidates:
+    for candidate in _of_repeated_jobs(candidates):
         name, rank = candidate.name, candidate.head.rank
         worker = f"rank{rank}" if name.is_process and rank is not None else name.worker
         candidate_of_worker = replace(candidate, name=replace(name, worker=worker))
         by_name[candidate.run, worker].append(candidate_of_worker)
     return [part for group in by_name.values() for part in _split(group)]
+
+
+def _of_repeated_jobs(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
+    """The candidates; jobs of one process that recorded into the same folder in turn are one worker: their host.
+
+    Ranks write their files at about the same time, a job that is started again some seconds later.
+    """
+    others: list[_Candidate] = []
+    processes_of: dict[tuple[str, str], dict[str, list[_Candidate]]] = defaultdict(lambda: defaultdict(list))
+    for candidate in candidates:
+        name = candidate.name
+        if name.is_process and candidate.head.is_trace and candidate.head.rank is None and moment_in(name.span):
+            host = name.worker.rpartition("_")[0]
+            processes_of[candidate.run, host][name.worker].append(candidate)
+        else:
+            others.append(candidate)
+    yield from others
+    for (_, host), processes in processes_of.items():
+        moments = sorted(
+            [moment_in(recording.name.span) for recording in recordings] for recordings in processes.values()
+        )
+        pauses = [min(after) - max(before) for before, after in pairwise(moments)]
+        is_repeated = bool(pauses) and min(pauses) >= _LEAST_PAUSE_NS
+        for candidate in chain.from_iterable(processes.values()):
+            name = replace(candidate.name, worker=host, is_process=False) if is_repeated else candidate.name
+            yield replace(candidate, name=name)
 
 
 def _split(group: list[_Candidate]) -> list[_Candidate]:

@@ -34,6 +34,36 @@ def test_a_process_that_was_started_anew_is_the_same_worker(tmp_path):
     assert names(listed(tmp_path)) == [("r", "rank3", "10"), ("r", "rank3", "20")]
 
 
+def process_names(tmp_path, *pids_and_seconds, **top):
+    """Workers and spans of recordings by processes of one host, at these seconds."""
+    for pid, second in pids_and_seconds:
+        name = f"r/host_{pid}.{int(NS) + second * 10**9}.pt.trace.json"
+        make(tmp_path, name, content=begins(host_name="host", **top))
+    return [(worker, (int(span) - int(NS)) // 10**9) for _, worker, span in names(listed(tmp_path))]
+
+
+def test_a_job_that_was_started_again_is_the_same_worker_with_its_newest_recording_first(tmp_path):
+    assert process_names(tmp_path, (9, 0), (9, 3), (4711, 71), (12, 300)) == [
+        ("host", 0),
+        ("host", 3),
+        ("host", 71),
+        ("host", 300),
+    ]
+    assert listed(tmp_path).newest(run="r", worker=None, span=None)[0].span == str(int(NS) + 300 * 10**9)
+
+
+@pytest.mark.parametrize("seconds", [((1, 0), (2, 3)), ((1, 0), (1, 60), (2, 1), (2, 61)), ((1, 0), (2, 40), (3, 42))])
+def test_processes_that_recorded_at_once_are_workers_of_their_own(tmp_path, seconds):
+    assert {worker for worker, _ in process_names(tmp_path, *seconds)} == {f"host_{pid}" for pid, _ in seconds}
+
+
+def test_ranks_that_wrote_their_files_far_apart_stay_ranks(tmp_path):
+    for rank, second in ((0, 0), (1, 90)):
+        name = f"r/host_{rank}.{int(NS) + second * 10**9}.pt.trace.json"
+        make(tmp_path, name, content=begins(distributedInfo={"rank": rank}, host_name="host"))
+    assert [worker for _, worker, _ in names(listed(tmp_path))] == ["rank0", "rank1"]
+
+
 def test_one_rank_on_two_hosts_is_two_workers(tmp_path):
     for host in ("a", "b"):
         make(tmp_path, f"r/{host}_1.10.pt.trace.json", content=begins(distributedInfo={"rank": 3}, host_name=host))
