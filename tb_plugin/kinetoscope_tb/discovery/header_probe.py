@@ -169,6 +169,7 @@ def head_in(data: bytes) -> tuple[Head, bool]:
         return UNKNOWN, True
     try:
         start = _first_text(data) if data.startswith(_GZIP) else data
+        start = _first_text(start) if start.startswith(_GZIP) else start  # compressed twice
     except zlib.error as error:
         return Head(problem=f"The gzip data is damaged from the start ({error}). Copy the file again."), True
     if begins_snapshot(start):

@@ -64,6 +64,16 @@ def test_the_content_says_what_a_file_is_and_a_wrong_name_is_noted(tmp_path, suf
     assert rules(trace) == ({} if name.endswith(suffix) else {"wrong_suffix": 1})
 
 
+@pytest.mark.parametrize("lost", [0, 9])
+def test_a_file_that_was_compressed_twice_is_read_as_far_as_it_goes(tmp_path, lost):
+    inner = gzip.compress(text().encode())
+    trace = of(tmp_path, "t.json.gz", gzip.compress(inner[: len(inner) - lost]))
+    assert trace.host_events.height == 3  # nine bytes less lack the trailer
+    found = rules(trace)
+    assert found.pop("wrong_suffix") == 1
+    assert bool(found) == bool(lost)
+
+
 def test_plain_text_that_is_named_gz_is_read(tmp_path):
     trace = of(tmp_path, "t.json.gz", text().encode())
     assert trace.host_events.height == 3

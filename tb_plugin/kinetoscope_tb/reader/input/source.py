@@ -134,7 +134,7 @@ class Source:
         opened = next((decompressor for magic, decompressor in _COMPRESSIONS.items() if start.startswith(magic)), None)
         if start.startswith(gunzip.MAGIC):
             self._look_at_name("gzip")
-            yield from self._gunzipped(start)
+            yield from self._gunzipped_twice(start)
         elif opened:
             self._look_at_name(opened[0])
             yield from self._by_library(opened[0], opened[1](_Beginning(start, self._read)))
@@ -155,9 +155,21 @@ class Source:
             words = "The name ends in .tmp: the writer hasn't finished the file, so its end may be missing."
             self.diagnostics.append(Diagnostic("unfinished_file", 1, words))
 
-    def _gunzipped(self, start: bytes) -> Iterator[bytes]:
+    def _gunzipped_twice(self, start: bytes) -> Iterator[bytes]:
+        """The text; if that is gzip data again, its text."""
+        pieces = self._gunzipped(self._read, start)
+        first_piece = next(pieces, b"")
+        if not first_piece.startswith(gunzip.MAGIC):
+            yield first_piece
+            yield from pieces
+            return
+        words = "The file is compressed twice with gzip; other tools may refuse it until it is decompressed once."
+        self.diagnostics.append(Diagnostic("wrong_suffix", 1, words, level="note"))
+        yield from self._gunzipped(lambda _: next(pieces, b""), first_piece)
+
+    def _gunzipped(self, read: Callable[[int], bytes], start: bytes) -> Iterator[bytes]:
         damage = gunzip.GzipDamage()
-        yield from gunzip.inflate(self._read, start, damage)
+        yield from gunzip.inflate(read, start, damage)
         if damage.wrong_trailers:
             words = (
                 f"The gzip data was decompressed to its end, but its {damage.first_wrong} of the compressed file is "
