@@ -51,6 +51,8 @@ _REMEDIES = {
     "all_gather": _GATHERING,
     "all_to_all": "Exchange less: embeddings or tokens in bfloat16, fewer and larger exchanges, tables or experts "
     "placed so that ranks need less of each other; run work that doesn't need the result meanwhile.",
+    "barrier": "Leave out barriers that nothing needs: collectives wait for each other without them. For a measurement "
+    "or a file that all ranks read, one barrier outside of the step is enough.",
     "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)` if buffers needn't be equal.",
     **dict.fromkeys(
         ("send", "recv"),
@@ -126,16 +128,20 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     sentences, remedy, small = "", _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
-        sentences = f" {text.percent(longest / whole)} of it is {kind}{_pace(counted, kind)}."
+        often = counted.filter(pl.col("kind") == kind).height / facts.count
+        calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
+        sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}."
         remedy = _REMEDIES.get(kind, _REMEDY)
-        if longest >= _MOSTLY * whole and (often := _small_calls(counted, kind, facts, on_device=on_device)):
-            small = f", most of it in {often} small calls of {kind} {facts.per}"
-            remedy = f"{_COALESCE} {remedy}"
+        many = _many_calls(counted, kind, facts, on_device=on_device)
+        if many is not None and longest >= _MOSTLY * whole:
+            small = many
+            remedy = remedy if kind == "barrier" else f"{_COALESCE} {remedy}"
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
         sentences += " It may hold time that others made this rank wait."
-        return sentences, remedy if facts.is_training else _SERVING_REMEDY, small
+        is_own = facts.is_training or (not kinds.is_empty() and kinds["kind"][0] == "barrier")
+        return sentences, remedy if is_own else _SERVING_REMEDY, small
     sentences += (
         f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
         "twice the time of the fastest equal call, moving the data takes no longer than the rest."
@@ -156,20 +162,25 @@ def _pace(calls: pl.DataFrame, kind: str) -> str:
     return f", whose fastest large call takes {text.time(ns)} for {size_text} ({text.digits(size / ns)} GB/s)"
 
 
-def _small_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> str:
-    """How many calls of a kind there are, if they are many, and each moves little in a short time; else empty.
+def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> str | None:
+    """Of calls of a kind that are many and move little: that most of the time is in them, if it is; else None.
 
-    Between hosts a call takes ms, however little it moves: there most of the time must lie outside of the longest
-    tenth, which may have waited for another rank.
+    On a device each takes a short time then. Between hosts a call takes ms, however little it moves, or even if nobody
+    knows how much; most of the time must lie outside of the longest tenth, which may have waited for another rank.
     """
-    own = calls.filter((pl.col("kind") == kind) & (pl.col("bytes") >= 0))
+    own = calls.filter(pl.col("kind") == kind)
+    sizes = own["bytes"].filter(own["bytes"] >= 0)
+    own = own if sizes.is_empty() and not on_device else own.filter(pl.col("bytes") >= 0)
     often = own.height / facts.count
-    if often < _MANY or float(own["bytes"].mean()) >= _SMALL_BYTES:  # type: ignore[arg-type]
-        return ""
+    if often < _MANY or (not sizes.is_empty() and float(sizes.mean()) >= _SMALL_BYTES):  # type: ignore[arg-type]
+        return None
     times = np.sort(own["dur_ns"].to_numpy())
     whole, in_most = int(times.sum()), int(times[: round((1 - _FEW) * times.size)].sum())
     is_usual = whole / own.height < _CALL_NS if on_device else in_most >= _MOSTLY * whole
-    return text.often(often) if is_usual else ""
+    if not is_usual:
+        return None if on_device else ""
+    small = "" if sizes.is_empty() else "small "
+    return f", most of it in {text.often(often)} {small}calls of {kind} {facts.per}"
 
 
 def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:

@@ -57,6 +57,11 @@ _WITH_ONEDNN = (
     "Let oneDNN convolve: `torch.backends.mkldnn.is_available()` and `torch.backends.mkldnn.enabled` have to be True, "
     "and tensors in float32 or bfloat16."
 )
+_DEEPCOPY = re.compile(r"(?:^|[/\\])copy\.py\(\d+\): deepcopy$")
+_COPY_IN_PLACE = (
+    "Don't make new objects in each step: copy the values into tensors that exist (`copy_`, `torch._foreach_copy_`); "
+    "`torch.optim.swa_utils.AveragedModel` averages weights in place."
+)
 _BATCH = (
     "Let each operator take all elements at once instead of one: stack what the loop goes over (batched matmuls, "
     "`torch.vmap`, padding)."
@@ -279,13 +284,18 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
     if loop is None:
         return
     lengths = length_within(loop.spans, facts.windows.start, facts.windows.end)
+    calls = facts.trace.python_calls
+    deepcopies = intervals_of(calls, map_categories(calls["name"], lambda name: _DEEPCOPY.search(name) is not None))
+    is_copying = length_within(deepcopies, *loop.spans).sum() >= _MOST * (loop.spans[1] - loop.spans[0]).sum()
+    does = "copies objects with `copy.deepcopy`" if is_copying else "calls small operators in a loop"
+    remedy = _COPY_IN_PLACE if is_copying else _READ_ONCE if loop.operator in _OF_ELEMENTS else _BATCH
     yield Advice(
         "operator_loop",
-        f"`{loop.frame}` calls small operators in a loop, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
+        f"`{loop.frame}` {does}, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
         f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}: with Python between them, "
         f"{text.often(loop.small / facts.count)} operators {facts.per}; it calls `{loop.operator}` most often, "
         f"{text.often(loop.times / facts.count)} times.",
-        _READ_ONCE if loop.operator in _OF_ELEMENTS else _BATCH,
+        remedy,
         None,
         "medium",
         "operators",

@@ -47,17 +47,17 @@ def longer_steps(facts: Facts) -> Iterator[Advice]:
         return
     which = lengths > 0
     has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
-    median = float(np.median(facts.length[facts.counted]))
-    times = text.digits(float(facts.length[which].mean()) / median)
+    median, spread = float(np.median(facts.length[facts.counted])), facts.spread(lengths)
+    times = text.digits(spread.length_ns / median)
     who = _caller(facts, which) if has_more_kernels else None
     by_whom = f", most of it in {who[0]}" if who else "" if has_more_kernels else ", on larger inputs"
-    takes, does = ("takes", "it does") if which.sum() == 1 else ("take", "they do")
+    takes, does = ("take", "they do") if facts.names_several_steps(lengths) else ("takes", "it does")
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
     yield Advice(
         "longer_steps",
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
         f"{does} more work{by_whom}.",
-        f"{facts.subject} {computes} {text.time(float(lengths[which].mean()))} longer "
+        f"{facts.subject} {computes} {text.time(spread.cost_ns)} longer "
         f"than in the median {facts.noun} of {text.time(median)}, "
         f"{_MORE if has_more_kernels else _LARGER}{facts.recurs(lengths)}.",
         _LESS_OFTEN if has_more_kernels else _EVEN,
@@ -92,12 +92,14 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
     if not facts.is_worth(lengths):
         return
-    steps, times = facts.steps_of(lengths), text.digits(float(facts.length[is_longer].mean()) / median)
+    spread = facts.spread(lengths)
+    steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
+    is_plural = facts.names_several_steps(lengths)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {'takes' if is_longer.sum() == 1 else 'take'} {times} times as long as the "
-        f"median {facts.noun}: `{name}` runs in {'it' if is_longer.sum() == 1 else 'them'} alone.",
-        f"It takes {text.time(float(lengths[is_longer].mean()))} there{facts.recurs(lengths)}; the median {facts.noun} "
+        f"{steps[0].upper()}{steps[1:]} {'take' if is_plural else 'takes'} {times} times as long as the "
+        f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone.",
+        f"It takes {text.time(spread.cost_ns)} there{facts.recurs(lengths)}; the median {facts.noun} "
         f"takes {text.time(median)}.",
         _LESS_OFTEN_ON_HOST,
         None,
@@ -119,15 +121,15 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     least_ns = _MOST * int(lengths.sum())
     who = next((hit for hit in _only_there(facts, which) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
     name, spans, culprit = who or ("", merge([]), Culprit())
-    is_one = which.sum() == 1
-    there, takes, them = ("there", "takes", "it") if is_one else ("in each of them", "take", "them")
+    is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
+    there, takes, them = ("in each of them", "take", "them") if is_plural else ("there", "takes", "it")
     waits = f"{text.uncapitalized(facts.subject)} {facts.waits} for the host"
     reason = f"`{name}` runs in {them} alone" if who else waits
-    steps, times = facts.steps_of(lengths), text.digits(float(facts.length[which].mean()) / median)
+    steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     yield Advice(
         "longer_host_steps",
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
-        f"{facts.subject} {facts.waits} {text.time(float(lengths[which].mean()))} longer for the host {there} than in "
+        f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.",
         _LESS_OFTEN_ON_HOST,
         None if who else facts.mean(lengths),

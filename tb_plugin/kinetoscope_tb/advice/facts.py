@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ..measures.calls.operator_loop import OperatorLoop
 
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
+_ERRORS, _FEWEST_FOR_ERROR = 3, 3
 LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
 _NEARLY_ALL = 0.9  # of the step
 _LONGER = 1.5  # times the median step
@@ -134,9 +135,23 @@ class Facts:
         return f"{text.time(ns)} of {text.time(self.step_ns)}"
 
     def is_worth(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
-        """Whether it is worth a word: a share of the step, and more than the error of the mean step's own length."""
+        """Whether it is worth a word: a share of the step, and no matter of chance.
+
+        It is none if it is more than the error of the mean step's own length, or, where steps differ much for other
+        reasons, a large share of it and several times its own error.
+        """
         cost = self.mean(per_step)
-        return cost > 0 and cost >= least * self.step_ns and cost > self._error_without(per_step)
+        if cost <= 0 or cost < least * self.step_ns:
+            return False
+        is_large = cost >= LARGE_SHARE * self.step_ns
+        return cost > self._error_without(per_step) or (is_large and self._recurs_surely(per_step[self.counted]))
+
+    @staticmethod
+    def _recurs_surely(costs: Ints) -> bool:
+        """Whether the mean of some costs is at least _ERRORS times its standard error."""
+        if costs.size < _FEWEST_FOR_ERROR:
+            return False
+        return bool(costs.mean() >= _ERRORS * costs.std(ddof=1) / np.sqrt(costs.size))
 
     def _error_without(self, per_step: Ints) -> float:
         """The standard error of the mean step without some cost, which may be why steps differ.
@@ -186,6 +201,11 @@ class Facts:
     def steps_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """Which steps have a cost: every step, the average step, step 25, the recording."""
         return self.unit if self.count == 1 else self.spread(per_step, least).steps_in_words(self._names, self.noun)
+
+    def names_several_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
+        """Whether `steps_of` is a plural."""
+        spread = self.spread(per_step, least)
+        return spread.is_rare and spread.steps.size > 1
 
     def of_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """A cost as a share of the steps that have it: 33.4 % of every step."""

@@ -89,6 +89,12 @@ _SYNTAX = {
     "hipDeviceSynchronize": "torch.cuda.synchronize()",
 }
 # torch/optim: `fused` has kernels of GPUs for these, and on CPUs from torch 2.4 on for Adagrad, too.
+_LARGE_UPDATE_NS = 1_000_000  # an operator: it takes its time for the memory that it moves, not for being called
+_DENSE_GRADIENT = "aten::embedding_dense_backward"
+_SPARSE = (
+    " A batch uses few rows of a large embedding: with `nn.Embedding(…, sparse=True)` and `SparseAdam` or `SGD` only "
+    "they are updated."
+)
 _FUSED = frozenset({"Adam", "AdamW", "SGD"})
 _FUSED_ON_CPU = _FUSED | {"Adagrad"}
 _FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
@@ -542,12 +548,20 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     saving = facts.mean(lengths)
     own_ns = facts.mean(facts.late.optimizer) if facts.has_device else saving
     rows = f" and {text.often(kernels.size / facts.count)} kernels" if kernels.size else ""
+    is_of_large = not facts.has_device and saving >= _LARGE_UPDATE_NS * int(ran.sum()) / facts.count
+    manner = (
+        "reads and writes all parameters anew in each operator"
+        if is_of_large
+        else "updates one parameter after the other"
+    )
+    has_embedding = is_of_large and (facts.trace.host_events["name"] == _DENSE_GRADIENT).any()
     yield Advice(
         "optimizer",
-        f"{name} updates one parameter after the other, which costs {facts.of_steps(lengths)}.",
+        f"{name} {manner}, which costs {facts.of_steps(lengths)}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(own_ns)} of {what}{facts.recurs(lengths)}.",
-        f"Let one kernel update many parameters: {grouped_update(name, has_device=facts.has_device)}.",
+        f"Let one kernel update many parameters: {grouped_update(name, has_device=facts.has_device)}."
+        + (_SPARSE if has_embedding else ""),
         None,
         "medium",
         "operators",

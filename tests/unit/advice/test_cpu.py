@@ -363,6 +363,44 @@ def test_a_few_calls_and_a_library_s_loop_are_no_loop_of_the_program(times, fram
     assert "operator_loop" not in looping("aten::item", times, frame=frame, dur=dur)
 
 
+def test_copying_a_model_with_deepcopy_is_told_as_such():
+    row = looping("aten::clone", 600, parts=("/usr/lib/python3.11/copy.py(128): deepcopy",))["operator_loop"]
+    assert row.title.startswith("`train.py(40): confusion` copies objects with `copy.deepcopy`, which takes 51.9 % ")
+    assert "AveragedModel" in row.action
+
+
+@pytest.mark.parametrize(("operators", "dur", "words"), [(400, 5 * US, "one parameter after"), (100, MS, "reads and")])
+def test_an_optimizer_of_few_large_parameters_is_told_otherwise_than_one_of_many_small_ones(operators, dur, words):
+    def extra(machine):
+        def update():
+            for _ in range(operators):
+                machine.op("aten::mul_", lambda: machine.work(dur))
+                machine.work(max(5 * US, dur // 3))
+
+        machine.op("aten::embedding_dense_backward", lambda: machine.work(MS))
+        machine.annotation("Optimizer.step#Adam.step", update)
+
+    row = rows(training(extra, 5).builder.build())["optimizer"]
+    assert words in row.title
+    assert ("SparseAdam" in row.action) == (dur == MS)
+
+
+def test_what_recurs_in_every_step_is_told_however_much_the_steps_differ():
+    """On a machine that others use, operators take five times as long in one step as in the next."""
+    machine = Machine(None)
+    others, own = (140, 10, 15, 9, 93, 260), (13, 30, 43, 86, 12, 55)
+
+    def step(number):
+        machine.op("aten::mm", lambda: machine.work(others[number] * MS))
+        start = machine.now
+        machine.work(own[number] * MS)
+        machine.builder.python("train.py(8): report", start, machine.now - start)
+
+    row = rows(machine.steps(step, 6))["host_bound"]
+    assert row.title.endswith(", most of it in `train.py(8): report`.")
+    assert row.culprit.function == "train.py(8): report"
+
+
 def test_a_loop_of_large_operators_is_none():
     assert "operator_loop" not in looping("aten::item", 600, dur=40 * US)
 

@@ -81,6 +81,22 @@ def test_on_the_host_a_function_that_runs_in_some_steps_alone_is_told(rare):
     assert claim.saving_ns == 20 * MS * len(rare) / 10
 
 
+def test_a_step_that_alone_has_most_of_a_rare_function_is_one():
+    machine = Machine(None)
+
+    def compute(dur):
+        machine.op("aten::mm", lambda: machine.work(dur))
+
+    def step(number):
+        machine.function("train.py(9): forward", lambda: compute(16 * MS if number == 8 else 10 * MS))
+        if number in (4, 8):
+            machine.function("train.py(20): validate", lambda: compute(40 * MS if number == 4 else MS // 4))
+
+    claim = first(machine.steps(step, 10))
+    assert claim.title.startswith("Step 4 takes ")
+    assert claim.title.endswith(": `train.py(20): validate` runs in it alone.")
+
+
 def test_on_the_host_steps_that_take_longer_for_no_recorded_reason_have_no_culprit():
     machine = Machine(None)
 

@@ -266,6 +266,31 @@ def test_nccl_of_which_the_kernels_are_missing_is_neither_gloo_nor_timed():
     assert "Unknown: what communication costs" in row(trace, "nothing_to_fix")["evidence"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "calls", "words", "action"),
+    [
+        ("all_reduce", 242, ", most of it in 242 calls of all_reduce per step.", "bucket_cap_mb"),
+        ("all_reduce", 2, " % of every step.", "no_sync()"),
+        ("barrier", 15, " % of every step.", "Leave out barriers"),
+        ("barrier", 30, ", most of it in 30 calls of barrier per step.", "Leave out barriers"),
+    ],
+)
+def test_many_calls_between_hosts_are_told_and_barriers_left_out(kind, calls, words, action):
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(calls):
+            machine.annotation(f"gloo:{kind}", lambda: machine.work(20 * MS // calls))
+        machine.op("aten::mm", lambda: machine.work(10 * MS))
+        if kind != "barrier":
+            machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+
+    given = row(machine.steps(step), "communication")
+    assert given["title"].endswith(words)
+    assert f"100 % of it is {kind} ({calls} calls per step)" in given["evidence"]
+    assert action in given["action"]
+
+
 def test_gloo_between_processes_without_gpus_is_only_communication():
     def step(machine):
         machine.op("aten::mm", lambda: machine.work(5 * MS))
