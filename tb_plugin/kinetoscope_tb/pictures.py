@@ -210,6 +210,7 @@ class PartBars:
         count: The column with how many others such a row sums up.
         source: The text column with the line of code that a row is.
         is_of_steps: Whether bars are steps, drawn on one scale below the first one, which is all of them.
+        what_if: Id of a view of the same parts, with what a step would save if one took `percent` less time.
     """
 
     kind: ClassVar = "part_bars"
@@ -220,6 +221,7 @@ class PartBars:
     count: str | None = None
     source: str | None = None
     is_of_steps: bool = False
+    what_if: str | None = None
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,24 @@ def test_a_part_of_a_bar_opens_its_row_which_leads_to_the_timeline(app: App):
     expect(page.get_by_role("button", name="Show in the timeline").first).to_be_visible()
 
 
+def test_each_part_of_the_bar_has_a_slider_and_its_name_in_the_table(app: App):
+    page = app.open("critical_path")
+    parts = page.locator(".sliders li")
+    expect(parts.first.locator("output b")).to_have_text(re.compile(r"^[<≈\d].* %$"))
+    slider = parts.first.get_by_role("slider")
+    slider.press("End")
+    expect(parts.first.locator("output")).to_contain_text("100 % less saves")
+    expect(page).to_have_url(re.compile("faster=[a-z_]+(%3A|:)100"))
+    table = page.get_by_label("Critical path by part", exact=True)
+    expect(table.locator("tr.row")).to_have_count(parts.count())
+    for part in parts.all():
+        name = (
+            part.get_by_role("slider").get_attribute("aria-label").removeprefix("If ").removesuffix(" took less time")
+        )
+        expect(table.locator("tr.row", has_text=name)).to_have_count(1)
+    expect(page.locator("tr.row", has_text="ProfilerStep")).to_have_count(0)
+
+
 def test_all_ranks_have_a_sentence_of_their_own(app: App):
     page = app.open("critical_path", run="ranks", worker="rank0", span="5")
     sentence = page.get_by_role("region", name="Critical path", exact=True).locator(".sentence")

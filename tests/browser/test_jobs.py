@@ -132,11 +132,12 @@ def test_why_is_my_gpu_idle(visit: Any):
         name: value for name, value in idle.items() if name.endswith("_ns") and name not in ("busy_ns", "window_ns")
     }
     answer = me.page.locator(".answer")
-    expect(answer).to_have_text(re.compile(r"^GPU 0 was idle for ([\d.]+) of ([\d.]+) ms \(.*waiting for data\.$"))
-    shown, whole = re.findall(r"[\d.]+", answer.inner_text())[1:3]
-    assert [float(shown), float(whole)] == [
-        close((idle["window_ns"] - idle["busy_ns"]) / 1e6),
-        close(idle["window_ns"] / 1e6),
+    words = re.compile(r"^GPU 0 was idle for ([\d.]+) (\S+) of ([\d.]+) (\S+) \(.*waiting for data\.$")
+    expect(answer).to_have_text(words)
+    shown, unit, whole, of_whole = words.match(answer.inner_text()).groups()  # type: ignore[union-attr]
+    assert [figure(shown, unit), figure(whole, of_whole)] == [
+        close(idle["window_ns"] - idle["busy_ns"]),
+        close(idle["window_ns"]),
     ]
     assert idle["late_data_loading_ns"] == max(value for name, value in parts.items() if name.startswith("late_"))
     culprit = me.row("idle_culprits")
@@ -146,7 +147,7 @@ def test_why_is_my_gpu_idle(visit: Any):
     expect(first).to_contain_text(few_digits(culprit["total_ns"] / 1e6))
 
 
-def test_which_kernel_takes_the_time_and_who_launches_it(visit: Any):
+def test_which_kernel_takes_the_time_and_which_line_launches_it(visit: Any):
     me = visit(INFERENCE)
     kernel, launcher = me.row("kernels"), me.row("kernels_by_op")
     top = me.page.locator(".top").first.locator("tbody tr").first
@@ -156,6 +157,10 @@ def test_which_kernel_takes_the_time_and_who_launches_it(visit: Any):
     me.click(me.page.locator(".top").first.get_by_role("button", name="softmax_forward"))
     expect(me.page.get_by_role("heading", level=1)).to_have_text("Kernels")
     expect(me.page.get_by_role("tabpanel")).to_contain_text(few_digits(kernel["total_ns"] / 1e6))
+    me.click(me.page.locator("tr.row").first)
+    expect(me.page.locator("main")).to_contain_text(
+        re.compile(r"Launched by.*modeling_owlv2\.py:410 forward", re.DOTALL)
+    )
 
 
 def test_is_communication_hidden(visit: Any):
@@ -172,10 +177,14 @@ def test_is_communication_hidden(visit: Any):
 
 def test_which_rank_is_late(visit: Any):
     me = visit(LAST_RANK)
-    me.click(me.entry("Ranks"))
-    me.click(me.page.get_by_role("tab", name="Communication"))
     collectives = me.rows("collectives")
     (late, times), *_ = Counter(collectives["last"]).most_common()
+    me.click(me.entry("Ranks"))
+    sentence = me.page.get_by_role("region", name="Ranks", exact=True)
+    expect(sentence).to_contain_text(
+        f"Rank {late.removeprefix('rank')} was last at {times} of {len(collectives['last'])} "
+    )
+    me.click(me.page.get_by_role("tab", name="Communication"))
     rows = me.page.get_by_role("region", name="Collectives").locator("tr.row")
     expect(rows.filter(has=me.page.get_by_role("gridcell", name=late, exact=True))).to_have_count(times)
     expect(rows.first).to_contain_text(few_digits(collectives["total_wait_ns"][0] / 1e6))
@@ -187,6 +196,8 @@ def test_why_does_memory_peak(visit: Any):
     tile = me.page.locator(".tiles .card").filter(has_text="Peak memory")
     assert figure(tile.locator("dd").inner_text(), "GiB") == close(device["peak_allocated_bytes"])
     me.click(me.entry("Memory"))
+    holder = me.page.locator("main .sentence").first
+    expect(holder).to_contain_text(category["operator"].strip("[]"))
     at_peak = me.page.get_by_role("region", name="At the peak by category")
     row = at_peak.locator("tr.row").first
     expect(row).to_contain_text(category["operator"])
@@ -204,6 +215,9 @@ def test_what_changed(visit: Any):
     before = Visit(me.app, me.server, base).row("overview")
     after = me.row("overview")
     expect(me.page.locator("main")).to_contain_text(growth_text(before["mean_ns"], after["mean_ns"]))
+    expect(me.page.locator("main")).to_contain_text(
+        re.compile(r"Largest change beyond noise: DataLoader \(step part\), −")
+    )
 
 
 def test_what_limits_tokens_per_second(visit: Any):

@@ -105,7 +105,7 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
     )
     part = page.get_by_label("Path across ranks by segment", exact=True).first
     segment = part.locator("tr.row").filter(has_text="rank4").first
-    expect(segment).to_contain_text("computation", timeout=60_000)
+    expect(segment).to_contain_text("Kernels", timeout=60_000)
     segment.click()
     part.get_by_role("button", name="Show in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")
@@ -176,7 +176,7 @@ def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: P
         expect(sentence).to_contain_text("low confidence")
         picture = page.locator(".heat").first
         expect(picture.locator(".legend li")).to_have_text(
-            ["Computation", "Exposed transfer", "Waiting for other ranks", "Exposed copies", "Idle"],
+            ["Computation", "Exposed transfer", "Waiting for other ranks", "Idle otherwise"],
             timeout=60_000,
         )
         expect(picture.locator(".scale")).to_contain_text("the step without its waiting for other ranks")
@@ -208,7 +208,7 @@ EXPECTED = {  # text in the first row of each view, or instead of rows
     "topology": "rank0",
     "clocks": "reference",
     "run_health": "missing_ranks",
-    "path_across_ranks": "computation",
+    "path_across_ranks": "Kernels",
 }
 
 

@@ -163,7 +163,7 @@ def test_a_whole_part_saves_what_the_faster_program_takes_less_and_only_what_is_
     builder, length = programs.run(program)
     trace = builder.build()
     table = VIEWS["critical_path"].run(trace, percent="50")
-    for part, names in (("operator", ("aten::a", "aten::b")), ("computation", ("gemm", "norm"))):
+    for part, names in (("host_operator", ("aten::a", "aten::b")), ("kernel", ("gemm", "norm"))):
         faster = program
         for name in names:
             faster = programs.faster(faster, name, 50)

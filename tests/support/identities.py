@@ -717,6 +717,7 @@ QUANTITIES = (
             of_the_device(column("idle.idle_ns", "step", where=IS_DEVICE, per="step")),
             of_the_device(column("exposed_time.idle_ns", "step", per="step")),
             of_the_device(column("rank_steps.idle_ns", "step")),
+            of_the_device(column("rank_steps.idle_other_ns", "step", also=["idle_loading_ns", "idle_collecting_ns"])),
             of_the_device(
                 Source(
                     "advice", lambda a: dict(zip(a.trace.steps["name"], map(int, a.facts.exposed["idle"]), strict=True))

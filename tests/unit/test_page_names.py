@@ -28,6 +28,7 @@ COLUMNS_BY_NAME = {
     "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),
     "charts/run_chart.tsx": ("step_ns", "of the answer about many runs, which is no view"),
     "charts/idle_bars.tsx": ("communication_ns device exposed_communication_ns step", "the sentence above such bars"),
+    "charts/part_bars.tsx": ("part", "the view that a picture names as its what-if has a row for each part"),
     "table/columns.ts": ("device thread", "rows of several devices or threads don't add up"),
     "timeline/model/area_comparison.ts": ("calls category name", AREA),
     "timeline/model/area_sides.ts": ("name", AREA),

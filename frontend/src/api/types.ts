@@ -45,7 +45,7 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "own unit";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "own unit" | "time part";
 }
 export interface Parameter {
   name: string;
@@ -122,6 +122,7 @@ export type Picture =
     count: string | null;
     source: string | null;
     is_of_steps: boolean;
+    what_if: string | null;
   }
   | { kind: "range_bars"; name: string; host: string; busy: string; idle: string }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };

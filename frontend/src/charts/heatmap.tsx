@@ -174,7 +174,8 @@ export function Heatmap(
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const { get } = useTableScope();
-  const { down: line, across, parts, mark: flag } = picture;
+  const { down: line, across, mark: flag } = picture;
+  const parts = picture.parts.filter((name) => table.data[name]?.some(Boolean));
   const drawable = ready.columns.filter(({ isNumeric, kind, name }) =>
     isNumeric && kind !== "instant" && name !== line && name !== across
   );

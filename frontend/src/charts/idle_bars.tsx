@@ -68,14 +68,14 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
 
 /** The answer: how long the device was idle, and the cause of most of that. */
 function Sentence({ bar }: { bar: Bar }) {
-  const idle = idleOf(bar), scale = scaleFor("duration", [idle]);
+  const idle = idleOf(bar);
   if (idle < NOTHING_IDLE * bar.whole) return <p class="answer">{bar.label} was busy all the time.</p>;
   const [most] = bar.parts.filter(({ id }) => id !== "busy_ns").sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
       {`${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
-        scaled(idle, scale)
-      } of ${scaled(bar.whole, scale)} ${scale.unit} `}
+        timeOf(idle)
+      } of ${timeOf(bar.whole)} `}
       {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.`}
     </p>
   );

@@ -1,14 +1,18 @@
 /** Bars of steps or phases whose parts are the rows of a table, in the colors of their causes. */
 
 import { Fragment, h } from "preact";
+import { isReport } from "../api/report.ts";
 import type { PictureOf, Table } from "../api/types.ts";
-import { stepWord } from "../app/router.ts";
+import { tableOf, useAnswer } from "../app/answers.ts";
+import { comparisonBase } from "../app/comparison_base.ts";
+import { stepWord, viewEntry } from "../app/router.ts";
 import { readableName } from "../format/readable_names.ts";
 import { exact, percent, plural, quantity, scaled, scaleFor } from "../format/numbers.ts";
 import { capitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
+import { Stops } from "../ui/choice.tsx";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
 import { timePart } from "../format/time_parts.ts";
 
@@ -63,8 +67,40 @@ function barsIn({ table: { data } }: DrawnTable, picture: PictureOfParts): Bar[]
   return [...bars.values()];
 }
 
+const USUAL = "50";
+const FASTER = "faster"; // in the address: "kernel:75,copy:20"
+
+/** The percentages of the sliders that were moved. */
+const percentsIn = (text: string) =>
+  new Map(text.split(",").filter(Boolean).map((of) => of.split(":") as [string, string]));
+
+/** "If it took 50 % less", for one part of the bar: what a step would save. */
+function PartSlider({ view, cause }: { view: string; cause: string }) {
+  const scope = useTableScope(), percents = percentsIn(scope.get(FASTER)), less = percents.get(cause) ?? USUAL;
+  const { choices } = viewEntry(view)!.parameters.find(({ name }) => name === "percent")!;
+  const table = tableOf(useAnswer(view, less === USUAL ? {} : { percent: less }));
+  const row = table?.data.part?.indexOf(cause) ?? -1;
+  const saved = (name: string) => Number(table?.data[name]?.[row] ?? 0);
+  const pick = (value: string) =>
+    scope.go({ [FASTER]: [...percents.set(cause, value)].map((of) => of.join(":")).join(",") });
+  return (
+    <>
+      <Stops
+        label={`If ${timePart(cause).name} took less time`}
+        value={less}
+        stops={choices.toSorted((a, b) => Number(a) - Number(b))}
+        onPick={pick}
+      />
+      <output>
+        {less} % less saves <b>{row < 0 ? "…" : `${percent(saved("saved_frac"))} %`}</b>
+        <span class="quiet">{row < 0 ? "" : quantity(saved("saved_ns"), "duration")}</span>
+      </output>
+    </>
+  );
+}
+
 /** A bar with names in it, and below it the time of each cause. */
-function LargeBar({ bar: { pieces, whole }, title }: { bar: Bar; title: string }) {
+function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: string; whatIf: string | null }) {
   const scope = useTableScope();
   const units = scaleFor("duration", pieces.map(({ value }) => value));
   const causes = Map.groupBy(pieces, ({ cause }) => cause);
@@ -80,7 +116,7 @@ function LargeBar({ bar: { pieces, whole }, title }: { bar: Bar; title: string }
         label={`Parts of ${title}`}
         onPick={(row) => scope.go({ rows: "1", row: String(row), open: "1" }, "push")}
       />
-      <ul>
+      <ul class={whatIf ? "sliders" : ""}>
         {[...causes].map(([cause, of]) => {
           const { name, color } = timePart(cause), time = of.reduce((sum, { value }) => sum + value, 0);
           return (
@@ -88,6 +124,7 @@ function LargeBar({ bar: { pieces, whole }, title }: { bar: Bar; title: string }
               <Swatch color={color} />
               {name} <b data-tip={exact(time, "duration")}>{scaled(time, units)} {units.unit}</b>
               <span class="quiet">{percent(time / whole)} %</span>
+              {whatIf && <PartSlider view={whatIf} cause={cause} />}
             </li>
           );
         })}
@@ -100,7 +137,7 @@ function LargeBar({ bar: { pieces, whole }, title }: { bar: Bar; title: string }
 export function PartBars({ picture, ...drawn }: DrawnTable & { picture: PictureOfParts }) {
   const noun = stepWord.value, bars = barsIn(drawn, picture);
   const isOfSteps = picture.is_of_steps, large = isOfSteps ? bars.slice(0, 1) : bars;
-  const small = bars.slice(large.length);
+  const small = bars.slice(large.length), whatIf = isReport || comparisonBase.value ? null : picture.what_if;
   const longest = Math.max(1, ...small.map(({ whole }) => whole)) * 1.12; // room for the number behind the longest bar
   const titleOf = ({ name }: Bar) => {
     if (!isOfSteps) return PHASES[name] ?? capitalized(name);
@@ -109,7 +146,7 @@ export function PartBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
   };
   return (
     <figure class="card idle-bars">
-      {large.map((bar) => <LargeBar key={bar.name} bar={bar} title={titleOf(bar)} />)}
+      {large.map((bar) => <LargeBar key={bar.name} bar={bar} title={titleOf(bar)} whatIf={whatIf} />)}
       {small.map((bar) => (
         <div key={bar.name} class="row thin">
           <span>{bar.name}</span>

@@ -12,6 +12,11 @@ const UNEXPLAINED: Part = ["Unexplained", "var(--warning)"];
 
 const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;
 
+const LAUNCHING: Part = ["Launching", "var(--runtime)"];
+const COPIES: Part = ["Copies and fills", "var(--memcpy)"];
+const LOADING: Part = ["Data loading", "var(--dataloader)"];
+const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--bar-muted)"];
+
 /** What the page calls each part of the time of a device, a rank, a step or a phase, and its color. */
 const PARTS: Record<string, Part> = {
   busy_ns: ["Busy", "var(--kernel)"],
@@ -33,19 +38,37 @@ const PARTS: Record<string, Part> = {
   exposed_transfer_ns: ["Exposed transfer", "var(--communication)"],
   wait_ns: ["Waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
   exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
+  idle_loading_ns: ["Waiting for data", "var(--dataloader)"],
+  idle_collecting_ns: ["Garbage collection", "var(--python)"],
+  idle_other_ns: ["Idle otherwise", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
   idle_ns: ["Idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
   kernel: KERNELS,
   communication: COMMUNICATION,
-  copy: ["Copies and fills", "var(--memcpy)"],
-  launch: ["Launching", "var(--runtime)"],
-  between_kernels: ["Between GPU events", "var(--bar-muted)"],
+  copy: COPIES,
+  launch: LAUNCHING,
+  between_kernels: BETWEEN_EVENTS,
   unexplained: UNEXPLAINED,
-  data: ["Data loading", "var(--dataloader)"],
+  data: LOADING,
   host_operator: OPERATORS,
   host_python: PYTHON,
   host_annotation: ANNOTATIONS,
   host_unrecorded: UNRECORDED,
   host_sync: SYNCHRONIZING,
+  all: ["All parts", "var(--other)"],
+  computation: KERNELS,
+  "device communication": COMMUNICATION,
+  "host communication": COMMUNICATION,
+  "launch latency": LAUNCHING,
+  "runtime call": LAUNCHING,
+  "between GPU events": BETWEEN_EVENTS,
+  "unexplained wait": UNEXPLAINED,
+  "data loading": LOADING,
+  operator: OPERATORS,
+  synchronization: SYNCHRONIZING,
+  "between operators": ["Host outside operators", "var(--python)"],
+  transfer: ["Transfer", "var(--communication)"],
+  collective: ["Collective, wait unknown", "color-mix(in srgb, var(--communication) 60%, var(--surface))"],
+  "before the step": ["Before the step", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
   gemm: ["Matmuls", "var(--kernel)"],
   attention: ["Attention", tint("kernel", 82)],
   moe: ["Experts", tint("kernel", 70)],

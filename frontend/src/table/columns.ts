@@ -22,6 +22,8 @@ export interface DrawnColumn extends Column {
   isConstant: boolean;
   /** The cell's text, if it isn't just the value in the column's scale. */
   shown?: (row: number) => string;
+  /** The color of the square before a cell's text. */
+  swatch?: (row: number) => string;
   /** The CSS class that gives a cell its color. */
   tone?: (row: number) => string;
 }
@@ -96,6 +98,11 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
 
 const readable = (value: Value | undefined) => typeof value === "string" ? readableName(value) : "–";
 
+const timeParts = (values: Value[]): Partial<DrawnColumn> => ({
+  shown: (row) => timePart(String(values[row] ?? "–")).name,
+  swatch: (row) => values[row] === null ? "transparent" : timePart(String(values[row])).color,
+});
+
 const FEW = 7; // rows, whose columns are all shown
 
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
@@ -121,8 +128,8 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
       { shown: (row: number) => readable(values[row]) }),
     ...(column.shown_as === "id" && column.name === entry.key[0] &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
-    ...(picture?.kind === "part_bars" && column.name === picture.part &&
-      { shown: (row: number) => timePart(String(values[row] ?? "–")).name }),
+    ...((column.shown_as === "time part" || (picture?.kind === "part_bars" && column.name === picture.part)) &&
+      timeParts(values)),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }
@@ -224,10 +231,11 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
-export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
-  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
-  return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
+/** The columns with the weight right after the first one, and then sentences if `isReadable`, so that they are in sight. */
+export function weightSecond(columns: DrawnColumn[], weight: string | null, isReadable = false): DrawnColumn[] {
+  const [first, ...others] = columns;
+  const rank = (column: DrawnColumn) => column.name === weight ? 0 : isReadable && isProse(column) ? 1 : 2;
+  return [first!, ...others.toSorted((a, b) => rank(a) - rank(b))];
 }
 
 /** The longest text that a column shows, by characters. */

@@ -2,7 +2,7 @@ import { type ComponentChildren, h, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
-import { type DrawnColumn, type Ready, weightSecond } from "./columns.ts";
+import { type DrawnColumn, isProse, type Ready, weightSecond } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
@@ -17,6 +17,7 @@ const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
 const FAR = 6; // columns that are in sight on any wide page
+const FAR_IF_NARROW = 3;
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
 const KEY_PX = 16;
@@ -223,7 +224,11 @@ export function DataTable(
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
-  const columns = useMemo(() => isFar ? weightSecond(all, first) : all, [all, isFar, first]);
+  const hasFarSentence = all.findIndex(isProse) > (isNarrow ? FAR_IF_NARROW : FAR);
+  const columns = useMemo(
+    () => isFar || hasFarSentence ? weightSecond(all, first, hasFarSentence) : all,
+    [all, isFar, hasFarSentence, first],
+  );
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);

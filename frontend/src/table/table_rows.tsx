@@ -4,7 +4,7 @@ import { align, cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
 import { cutName } from "../ui/measure.ts";
 import { prose } from "../ui/prose.tsx";
-import { indent, INSET } from "./table_layout.ts";
+import { indent, INSET, SWATCH } from "./table_layout.ts";
 
 /** The button that folds and unfolds a row; invisible if the row has no children. */
 const Fold = ({ level, isUnfolded, name }: { level: number; isUnfolded: boolean | null; name: string }) => (
@@ -73,7 +73,7 @@ export class Row extends Component<RowProps> {
     const value = column.values[row];
     const text = textOf(column, row);
     const isFolding = at === 0 && level !== null;
-    const room = columnWidths[at]! - INSET - (isFolding ? indent(level) : 0);
+    const room = columnWidths[at]! - INSET - (isFolding ? indent(level) : 0) - (column.swatch ? SWATCH : 0);
     const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
     return (
       <td
@@ -83,6 +83,7 @@ export class Row extends Component<RowProps> {
         style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
+        {column.swatch && <i class="swatch" style={{ background: column.swatch(row) }} />}
         {isProse(column) ? prose(text) : isText(column) ? cutName(text, room) : text}
       </td>
     );

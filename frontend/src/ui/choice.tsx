@@ -48,3 +48,24 @@ export const Check = ({ isOn, set, tip, disabled, children }: CheckProps) => (
     {children}
   </label>
 );
+
+interface StopsProps {
+  label: string;
+  value: string;
+  /** In order. */
+  stops: readonly string[];
+  onPick: (value: string) => void;
+}
+
+/** A slider that stands at one of a few values. */
+export const Stops = ({ label, value, stops, onPick }: StopsProps) => (
+  <input
+    type="range"
+    aria-label={label}
+    min={0}
+    max={stops.length - 1}
+    value={stops.indexOf(value)}
+    aria-valuetext={value}
+    onInput={({ currentTarget }) => onPick(stops[Number(currentTarget.value)]!)}
+  />
+);

@@ -5,7 +5,7 @@ import type { Parameter, ViewEntry } from "../api/types.ts";
 import { tableOf, useAnswer } from "../app/answers.ts";
 import { address, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
 import { label, quantity } from "../format/numbers.ts";
-import { Menu } from "../ui/choice.tsx";
+import { Menu, Stops } from "../ui/choice.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 
 const TIMES = ["from_ns", "to_ns"];
@@ -21,6 +21,25 @@ function Select({ parameter: { name, choices }, names }: { parameter: Parameter;
       options={choices.map((choice) => [choice, names?.get(choice) ?? choice])}
       onPick={(value) => choose({ [name]: value === choices[0] ? "" : value })}
     />
+  );
+}
+
+const isNumber = (text: string) => /^\d+$/.test(text);
+
+/** A choice among numbers, of which the first one is the usual one. */
+function NumberChoice({ parameter: { name, choices } }: { parameter: Parameter }) {
+  const [usual] = choices, value = valueOf(name) || usual!;
+  return (
+    <label>
+      {label(name)}{" "}
+      <Stops
+        label={label(name)}
+        value={value}
+        stops={choices.toSorted((a, b) => Number(a) - Number(b))}
+        onPick={(picked) => choose({ [name]: picked === usual ? "" : picked })}
+      />{" "}
+      <b>{value}</b>
+    </label>
   );
 }
 
@@ -60,7 +79,11 @@ function ColumnChoice({ parameter, entry }: { parameter: Parameter; entry: ViewE
 
 /** One parameter; `views` are those in whose rows its values may be found. */
 function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[] }) {
-  if (parameter.kind === "choice") return <Select parameter={parameter} />;
+  if (parameter.kind === "choice") {
+    return parameter.choices.every(isNumber)
+      ? <NumberChoice parameter={parameter} />
+      : <Select parameter={parameter} />;
+  }
   const isListed = ({ columns }: ViewEntry) =>
     columns.some(({ name, kind }) => name === parameter.name && (kind === "id" || kind === "text"));
   const listed = views.find(isListed);

@@ -30,11 +30,16 @@ CAUSES = (
     *("data", "communication", "host_operator", "launch", "host_sync", "host_unrecorded"),
 )
 """The cause that each class of the path is; of code outside of operators and calls where nothing is recorded."""
-_HOST_CODE = ("host_python", "host_python", "host_operator", "host_annotation", "launch")
+CAUSES_OF_CODE = ("host_python", "host_python", "host_operator", "host_annotation", "launch")
 """The cause of code that is outside of operators and calls by torch's account, for each kind of row of the stack."""
+
+_CODE = (LOADING, BETWEEN)
+"""The classes whose culprit is what the thread did."""
 
 WHO = ["cause", "name", "source"]
 """The columns that tell culprits apart."""
+
+_DIGITS = 6  # of a percentage, which a sum of shares may miss
 
 PIECES = {
     "segment": pl.Int64,  # a row of the path
@@ -45,6 +50,16 @@ PIECES = {
     "host_event": pl.Int32,  # the row of host_events that runs, or NONE
 }
 """One row is one piece of a segment with one culprit. Order: segment, time."""
+
+
+NODE_PIECES = {
+    "node": pl.Int64,
+    "dur_ns": pl.Int64,
+    "share": pl.Float64,  # of the node's own delay
+    "cause": pl.String,
+    "name": pl.String,
+}
+"""One row is one piece of a node's own delay with one culprit; only host code has several."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +81,7 @@ def path_culprits(trace: Trace) -> PathCulprits:
     """The culprits on the critical paths of all steps: computed at the first call and cached with the trace."""
     path = path_explanation(trace).path
     part, thread, start, end = (path[name].to_numpy() for name in ("class", "thread", "start_ns", "end_ns"))
-    is_code = np.isin(part, (LOADING, BETWEEN)) & (thread != NONE)
+    is_code = np.isin(part, _CODE) & (thread != NONE)
     events, code = np.flatnonzero(~is_code), np.flatnonzero(is_code)
     stack = HostStack.of(trace, np.unique(thread[code]), union(start[code], end[code]))
     activity = stack.pieces(thread[code], start[code], end[code])
@@ -80,15 +95,83 @@ def path_culprits(trace: Trace) -> PathCulprits:
     return PathCulprits(pieces.sort("segment", maintain_order=True), who)
 
 
+def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFrame:
+    """The pieces of the path, PIECES with the `cause` and the `name` of their culprits.
+
+    By operator, the name is that of the innermost operator around it, or of the one that launched the row, if there is
+    any.
+    """
+    culprits = path_culprits(trace)
+    who = culprits.who.select("cause", "name").select(pl.all().gather(culprits.pieces["culprit"]))
+    pieces = culprits.pieces.hstack(who)
+    if is_by_operator:
+        names = Names.of(trace)
+        operators = names.text(names.operators(Places.of_path(path_explanation(trace).path))).gather(pieces["segment"])
+        pieces = pieces.with_columns(name=pl.coalesce(operators, "name"))
+    return pieces
+
+
+@once_per_trace
+def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
+    """The nodes' own delays, on the path or not: NODE_PIECES."""
+    explanation, names = path_explanation(trace), Names.of(trace)
+    part, boundaries = explanation.what_if.part, explanation.graph.nodes.boundaries
+    thread, time = boundaries.thread, boundaries.time
+    is_code = np.isin(part[: time.size], _CODE) & (np.diff(time, prepend=0) > 0)
+    is_code &= thread == np.append(np.int32(NONE), thread[:-1])
+    code = np.flatnonzero(is_code)
+    events = np.setdiff1d(np.arange(part.size), code, assume_unique=True)
+    stack = HostStack.of(trace, np.unique(thread[code]), union(time[code - 1], time[code]))
+    activity = stack.pieces(thread[code], time[code - 1], time[code])
+    dur = activity.end - activity.start
+    node = code[activity.interval]
+    who, culprit = _culprits_of_code(trace, stack, part[node], activity.row)
+    event_names = names.text(names.merged_names(Places.of_nodes(trace, explanation.graph))).fill_null(NAMELESS)
+    columns = {
+        "node": np.concatenate([events, node]),
+        "dur_ns": np.concatenate([explanation.what_if.delays()[events], dur]),
+        "share": np.concatenate([np.ones(events.size), dur / (time[node] - time[node - 1])]),
+        "cause": pl.concat([pl.Series(CAUSES).gather(part[events]), who["cause"].gather(culprit)]),
+        "name": pl.concat([event_names.gather(events), who["name"].gather(culprit)]),
+    }
+    return pl.DataFrame(columns, schema=NODE_PIECES)
+
+
+def saved_by_group(trace: Trace, group: Rows, groups: int, percent: int) -> NDArray[np.int64]:
+    """How much shorter each step would be if all of a group took `percent` less: [group, step].
+
+    Delays are simulated in whole percent; what is a part of some is rounded up, and saves its share of
+    that.
+
+    Args:
+        trace: The trace.
+        group: The number of the group that each of the pieces of nodes belongs to, or NONE.
+        groups: How many there are.
+        percent: 0 to 100.
+    """
+    pieces, what_if = pieces_of_nodes(trace), path_explanation(trace).what_if
+    node, share = pieces["node"].to_numpy(), pieces["share"].to_numpy()
+    delays, is_whole = what_if.delays(), share == 1
+    variant = np.full(what_if.part.size, NONE, np.int8)
+    variant[node[is_whole]] = group[is_whole]
+    savings = what_if.saved_by_variant(variant, groups, percent)
+    for number in np.setdiff1d(group[~is_whole], [NONE]).tolist():
+        is_of_group = group == number
+        exact = percent * np.bincount(node[is_of_group], share[is_of_group], variant.size)
+        whole_percents = np.ceil(np.round(exact, _DIGITS))
+        part = float(exact @ delays) / max(1.0, float(whole_percents @ delays))
+        savings[number] = np.floor(min(1.0, part) * what_if.saved_together(whole_percents.astype(np.uint8)))
+    return savings
+
+
 def _culprits(
     trace: Trace, events: pl.DataFrame, stack: HostStack, part: Codes, row: Rows
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The culprits of segments with an event, then of pieces of host code: WHO, and the row of each there."""
     names, own = Names.of(trace), events["class"].to_numpy()
     name_of_event = names.merged_names(Places.of_path(events))
-    number, descriptions = stack.descriptions(trace)
     first_event, event = number_alike((name_of_event + 1) * np.int64(len(CLASSES)) + own)
-    first_code, code = number_alike((gather(number, row) + 1) * np.int64(len(CLASSES)) + part)
+    of_code, code = _culprits_of_code(trace, stack, part, row)
     of_events = pl.DataFrame(
         {
             "cause": pl.Series(CAUSES).gather(own[first_event]),
@@ -96,18 +179,25 @@ def _culprits(
             "source": pl.Series([None] * first_event.size, dtype=pl.String),
         }
     )
-    stack_row = pl.Series(gather(number, row[first_code]).astype(np.int64)).replace(NONE, None)
-    of_code = _code(names, stack, descriptions.select(pl.all().gather(stack_row)), part[first_code], row[first_code])
     who = pl.concat([of_events, of_code])
     distinct = who.unique(maintain_order=True).with_row_index("culprit")
     culprit = who.join(distinct, WHO, nulls_equal=True, maintain_order="left")["culprit"].cast(pl.Int64).to_numpy()
     return distinct.select(WHO), culprit[np.concatenate([event, code + first_event.size])]
 
 
+def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """The culprits of pieces of host code, by their classes and rows of the stack: WHO, and the row of each there."""
+    number, descriptions = stack.descriptions(trace)
+    first, code = number_alike((gather(number, row) + 1) * np.int64(len(CLASSES)) + part)
+    stack_row = pl.Series(gather(number, row[first]).astype(np.int64)).replace(NONE, None)
+    rows = descriptions.select(pl.all().gather(stack_row))
+    return _code(Names.of(trace), stack, rows, part[first], row[first]), code.astype(np.int64)
+
+
 def _code(names: Names, stack: HostStack, descriptions: pl.DataFrame, part: Codes, row: Rows) -> pl.DataFrame:
     """WHO of pieces of host code, by what the thread did; annotations without the numbers of steps and iterations."""
     annotation = names.text(gather(names.merged, gather(names.event, _rows_of(stack, "host_events", row))))
-    of_kind = pl.col("kind").replace_strict(KINDS, _HOST_CODE, default="host_unrecorded", return_dtype=pl.String)
+    of_kind = pl.col("kind").replace_strict(KINDS, CAUSES_OF_CODE, default="host_unrecorded", return_dtype=pl.String)
     return descriptions.with_columns(annotation=annotation, is_loading=pl.Series(part == LOADING)).select(
         cause=pl.when("is_loading").then(pl.lit("data")).otherwise(of_kind),
         name=pl.coalesce("annotation", "host", pl.lit(NAMELESS)),

@@ -11,10 +11,12 @@ from ..arrays.gather import NONE
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from ..trace.row_filters import Events, Key, is_equal
-from .classes import CLASSES
-from .culprits import path_culprits
+from .culprits import path_culprits, pieces_by_name
 from .explanation import path_explanation
-from .names import NAMELESS, Names, Places, Rows
+from .names import Places, Rows
+
+ALL = "all"
+"""In place of a step all complete ones, in place of a part all of an operator."""
 
 
 def path_events(trace: Trace, key: Key) -> Events:
@@ -22,15 +24,17 @@ def path_events(trace: Trace, key: Key) -> Events:
 
     The key has some of step, start_ns, part and name; without a step, all complete steps count.
     """
-    path = path_explanation(trace).path.filter(_predicates(trace, key))
-    places = Places.of_path(path)
-    if "name" in key:
-        names = Names.of(trace)
-        segment_names = names.text(names.merged_names(places))
-        if key.get("part") not in CLASSES:
-            segment_names = pl.select(pl.coalesce(names.text(names.operators(places)), segment_names)).to_series()
-        places = Places.of_path(path.filter(pl.Series(is_equal(segment_names.fill_null(NAMELESS), key["name"]))))
-    return _events(places)
+    step, part, steps = key.get("step", ALL), key.get("part"), counted_steps(trace)
+    if step != ALL or trace.steps["name"].to_list() == [ALL]:
+        steps = np.flatnonzero(is_equal(trace.steps["name"], step)).tolist()
+    pieces = pieces_by_name(trace, is_by_operator=part == ALL)
+    predicates = [pl.col("step").is_in(steps)]
+    if "start_ns" in key:
+        starts = pl.Series(is_equal(path_explanation(trace).path["start_ns"], key["start_ns"])).arg_true()
+        predicates.append(pl.col("segment").is_in(starts.implode()))
+    predicates += [pl.col("cause") == part] if part not in (None, ALL) else []
+    predicates += [pl.col("name") == key["name"]] if "name" in key else []
+    return _events_of_pieces(trace, pieces.filter(predicates))
 
 
 def culprit_events(trace: Trace, culprits: pl.Series, steps: Sequence[int]) -> Events:
@@ -42,7 +46,11 @@ def culprit_events(trace: Trace, culprits: pl.Series, steps: Sequence[int]) -> E
         steps: Rows of `steps`.
     """
     pieces = path_culprits(trace).pieces
-    pieces = pieces.filter(pl.col("culprit").is_in(culprits.implode()), pl.col("step").is_in(steps))
+    is_chosen = pl.col("culprit").is_in(culprits.implode()) & pl.col("step").is_in(steps)
+    return _events_of_pieces(trace, pieces.filter(is_chosen))
+
+
+def _events_of_pieces(trace: Trace, pieces: pl.DataFrame) -> Events:
     python, host = (pieces[name].to_numpy() for name in ("python_call", "host_event"))
     is_event = (python == NONE) & (host == NONE)
     segments = pieces["segment"].filter(pl.Series(is_event)).unique()
@@ -57,13 +65,3 @@ def _events(places: Places) -> dict[str, Rows]:
         "launches": places.call[in_call & ~on_device],
         "host_events": np.where(on_device | in_call, NONE, places.event),
     }
-
-
-def _predicates(trace: Trace, key: Key) -> list[pl.Expr]:
-    step, part, steps = key.get("step", "all"), key.get("part"), counted_steps(trace)
-    if step != "all" or trace.steps["name"].to_list() == ["all"]:
-        steps = np.flatnonzero(is_equal(trace.steps["name"], step)).tolist()
-    predicates = [pl.col("step").is_in(steps)]
-    predicates += [pl.col("start_ns").eq_missing(pl.lit(key["start_ns"], pl.Int64))] if "start_ns" in key else []
-    predicates += [pl.col("class") == CLASSES.index(part)] if part in CLASSES else []
-    return predicates

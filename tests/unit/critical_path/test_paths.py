@@ -9,7 +9,6 @@ from kinetoscope_tb.critical_path import sync_edges
 from kinetoscope_tb.critical_path.edges import REASONS, Kind
 from kinetoscope_tb.critical_path.row_events import path_events
 from kinetoscope_tb.reader import read
-from kinetoscope_tb.views.host.annotations import annotations
 from kinetoscope_tb.views.overview.critical_path import critical_path
 from kinetoscope_tb.views.overview.critical_path_names import critical_path_names
 from kinetoscope_tb.views.overview.critical_path_segments import critical_path_segments
@@ -43,13 +42,13 @@ def built(*rows, step=100):
 def test_a_step_without_a_device_is_what_its_thread_does():
     builder = built(("op", "outer", 10, 50), ("op", "inner", 20, 10), ("annotation", "mine", 70, 20))
     assert path(builder) == [
-        ("between operators", "ProfilerStep#1", 0, 10),
-        ("operator", "outer", 10, 10),
-        ("operator", "inner", 20, 10),
-        ("operator", "outer", 30, 30),
-        ("between operators", "ProfilerStep#1", 60, 10),
-        ("between operators", "mine", 70, 20),
-        ("between operators", "ProfilerStep#1", 90, 10),
+        ("host_unrecorded", None, 0, 10),
+        ("host_operator", "outer", 10, 10),
+        ("host_operator", "inner", 20, 10),
+        ("host_operator", "outer", 30, 30),
+        ("host_unrecorded", None, 60, 10),
+        ("host_annotation", "mine", 70, 20),
+        ("host_unrecorded", None, 90, 10),
     ]
 
 
@@ -61,7 +60,7 @@ def test_a_segment_names_the_python_call_that_lasts_all_of_it():
     segments = critical_path_segments(builder.build()).sort("start_ns")
     calls = ["train.py(1): loop", "train.py(1): loop", "train.py(1): loop"]
     assert segments["python"].to_list() == calls
-    assert segments["name"].to_list() == ["ProfilerStep#1", "aten::mm", "ProfilerStep#1"]
+    assert segments["name"].to_list() == ["f", "aten::mm", "g"]  # what runs for most of it
     with_outer = built(
         ("python", "train.py(1): loop", 0, 100), ("python", "b.py(3): g", 10, 80), ("op", "aten::mm", 30, 10)
     )
@@ -74,18 +73,18 @@ def test_a_device_that_is_behind_is_followed_back_to_the_launch_that_it_waited_f
         ("launch", 10, 5, 1), ("launch", 20, 5, 2), ("kernel", "a", 18, 60, 1), ("kernel", "b", 79, 60, 2), step=40
     )
     assert path(builder) == [
-        ("between operators", "ProfilerStep#1", 0, 10),
-        ("runtime call", "cudaLaunchKernel", 10, 5),
-        ("launch latency", "a", 15, 3),
-        ("computation", "a", 18, 60),
-        ("between GPU events", "b", 78, 1),
-        ("computation", "b", 79, 60),
+        ("host_unrecorded", None, 0, 10),
+        ("launch", "cudaLaunchKernel", 10, 5),
+        ("launch", "a", 15, 3),
+        ("kernel", "a", 18, 60),
+        ("between_kernels", "b", 78, 1),
+        ("kernel", "b", 79, 60),
     ]
 
 
 def test_a_row_that_begins_while_its_launch_goes_on_waited_for_that_call():
     builder = built(("launch", 10, 50, 1), ("kernel", "a", 55, 100, 1))
-    assert path(builder)[1:] == [("runtime call", "cudaLaunchKernel", 10, 45), ("computation", "a", 55, 100)]
+    assert path(builder)[1:] == [("launch", "cudaLaunchKernel", 10, 45), ("kernel", "a", 55, 100)]
 
 
 def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
@@ -93,8 +92,8 @@ def test_rows_of_a_graph_follow_each_other_though_its_launch_still_goes_on():
     for number, at in enumerate((20, 40, 60, 80)):
         us(builder, "kernel", f"k{number}", at, 17, 1)
     us(builder, "kernel", "last", 98, 90, 1)
-    names = [name for part, name, *_ in path(builder) if part != "between GPU events"]
-    assert names == ["ProfilerStep#1", "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
+    names = [name for part, name, *_ in path(builder) if part != "between_kernels"]
+    assert names == [None, "cudaGraphLaunch", "k0", "k1", "k2", "k3", "last"]
 
 
 def test_a_row_that_begins_while_the_previous_one_runs_waited_for_its_work():
@@ -106,11 +105,11 @@ def test_a_row_that_begins_while_the_previous_one_runs_waited_for_its_work():
         ("kernel", "third", 60, 15, 3),
     ]
     assert path(built(*rows, step=40)) == [
-        ("between operators", "ProfilerStep#1", 0, 5),
-        ("runtime call", "cudaLaunchKernel", 5, 5),
-        ("computation", "first", 10, 20),
-        ("computation", "second", 30, 38),
-        ("computation", "third", 68, 7),
+        ("host_unrecorded", None, 0, 5),
+        ("launch", "cudaLaunchKernel", 5, 5),
+        ("kernel", "first", 10, 20),
+        ("kernel", "second", 30, 38),
+        ("kernel", "third", 68, 7),
     ]
 
 
@@ -118,10 +117,10 @@ def test_a_row_that_overlaps_a_longer_one_waited_for_it_only_to_begin():
     rows = [("launch", 5, 5, 1), ("kernel", "long", 10, 80, 1), ("launch", 12, 2, 2), ("kernel", "short", 50, 5, 2)]
     rows += [("launch", 16, 2, 3), ("kernel", "next", 57, 40, 3)]
     assert [part for part in path(built(*rows, step=40)) if part[2] >= 10] == [
-        ("computation", "long", 10, 40),
-        ("computation", "short", 50, 5),
-        ("between GPU events", "next", 55, 2),
-        ("computation", "next", 57, 40),
+        ("kernel", "long", 10, 40),
+        ("kernel", "short", 50, 5),
+        ("between_kernels", "next", 55, 2),
+        ("kernel", "next", 57, 40),
     ]
 
 
@@ -129,15 +128,15 @@ def test_a_row_that_overlaps_a_longer_one_waited_for_it_only_to_begin():
 def test_dependent_launches_of_a_real_trace_leave_no_unexplained_wait():
     trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
     parts = dict(critical_path(trace).select("part", "path_ns").rows())
-    assert "unexplained wait" not in parts
-    assert parts["computation"] > 3_500_000  # of 3.9 ms of kernels in the step
+    assert "unexplained" not in parts
+    assert parts["kernel"] > 3_500_000  # of 3.9 ms of kernels in the step
     assert sum(parts.values()) == (trace.steps["end_ns"] - trace.steps["start_ns"]).item()
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
 def test_kernels_that_begin_before_a_call_returns_or_a_kernel_ends_count_no_time_twice():
     trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
-    names = critical_path_names(trace).filter(pl.col("part").is_in(["computation", "runtime call"]))
+    names = critical_path_names(trace).filter(pl.col("part").is_in(["kernel", "launch"]))
     recorded = [rows.select(pl.col("name").cast(pl.String), "dur_ns") for rows in (trace.kernels, trace.launches)]
     totals = dict(pl.concat(recorded).group_by("name").agg(pl.col("dur_ns").sum()).rows())
     assert names.height > 20
@@ -149,10 +148,10 @@ def test_the_host_waits_in_a_call_until_the_device_has_finished():
     sync = {"name": "cudaStreamSynchronize"}
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, sync))
     assert path(builder)[2:] == [
-        ("launch latency", "a", 15, 5),
-        ("computation", "a", 20, 60),
-        ("synchronization", "cudaStreamSynchronize", 80, 5),
-        ("between operators", "ProfilerStep#1", 85, 15),
+        ("launch", "a", 15, 5),
+        ("kernel", "a", 20, 60),
+        ("host_sync", "cudaStreamSynchronize", 80, 5),
+        ("host_unrecorded", None, 85, 15),
     ]
 
 
@@ -160,7 +159,7 @@ def test_a_copy_to_pageable_memory_waits_in_its_call_for_what_runs_before():
     copy = {"name": "cudaMemcpyAsync"}
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 2, copy), ("memcpy", 81, 2, 2))
     parts = [part for part, *_ in path(builder)[3:]]
-    assert parts == ["computation", "between GPU events", "copy", "runtime call", "between operators"]
+    assert parts == ["kernel", "between_kernels", "copy", "launch", "host_unrecorded"]
 
 
 def test_a_stream_that_was_told_to_wait_follows_the_other_one():
@@ -174,9 +173,9 @@ def test_a_stream_that_was_told_to_wait_follows_the_other_one():
     )
     segments = critical_path_segments(builder.build()).sort("start_ns")
     assert path(builder)[3:] == [
-        ("computation", "a", 16, 90),
-        ("between GPU events", "ncclDevKernel_AllReduce", 106, 3),
-        ("device communication", "ncclDevKernel_AllReduce", 109, 60),
+        ("kernel", "a", 16, 90),
+        ("between_kernels", "ncclDevKernel_AllReduce", 106, 3),
+        ("communication", "ncclDevKernel_AllReduce", 109, 60),
     ]
     assert segments["is_inferred"].to_list() == [False] * 4 + [True, False]
 
@@ -190,19 +189,19 @@ def test_a_row_that_began_just_when_another_stream_s_ended_waited_for_it():
 
 def test_a_row_that_began_long_after_all_it_is_known_to_wait_for_is_not_explained():
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 50, 100, 1))
-    assert path(builder)[2:] == [("unexplained wait", "a", 15, 35), ("computation", "a", 50, 100)]
+    assert path(builder)[2:] == [("unexplained", "a", 15, 35), ("kernel", "a", 50, 100)]
 
 
 def test_the_backward_pass_on_its_own_thread_is_followed():
     builder = built(("op", "aten::mm", 10, 20), ("op", "aten::add", 80, 10))
     us(builder, "op", "autograd::engine::evaluate_function: MmBackward0", 40, 30, thread=2)
     assert path(builder)[1:] == [
-        ("operator", "aten::mm", 10, 20),
-        ("between operators", "ProfilerStep#1", 30, 10),
-        ("operator", "autograd::engine::evaluate_function: MmBackward0", 40, 30),
-        ("between operators", "ProfilerStep#1", 70, 10),
-        ("operator", "aten::add", 80, 10),
-        ("between operators", "ProfilerStep#1", 90, 10),
+        ("host_operator", "aten::mm", 10, 20),
+        ("host_unrecorded", None, 30, 10),
+        ("host_operator", "autograd::engine::evaluate_function: MmBackward0", 40, 30),
+        ("host_unrecorded", None, 70, 10),
+        ("host_operator", "aten::add", 80, 10),
+        ("host_unrecorded", None, 90, 10),
     ]
 
 
@@ -210,16 +209,16 @@ def test_a_thread_that_only_watches_is_not_on_the_path():
     builder = built(("op", "aten::mm", 10, 20), ("op", "aten::add", 80, 10))
     for at in range(32, 80, 4):
         us(builder, "launch", at, 2, at, name="cudaEventQuery", thread=5)
-    assert path(builder)[2] == ("between operators", "ProfilerStep#1", 30, 50)
+    assert path(builder)[2] == ("host_unrecorded", None, 30, 50)
 
 
 def test_a_collective_on_a_thread_of_its_own_is_followed():
     builder = built(("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 80, 10))
     us(builder, "annotation", "gloo:all_reduce", 25, 50, thread=3)
     assert path(builder)[1:4] == [
-        ("host communication", "c10d::allreduce_", 10, 15),
-        ("host communication", "gloo:all_reduce", 25, 50),
-        ("between operators", "ProfilerStep#1", 75, 5),
+        ("communication", "c10d::allreduce_", 10, 15),
+        ("communication", "gloo:all_reduce", 25, 50),
+        ("host_unrecorded", None, 75, 5),
     ]
 
 
@@ -233,9 +232,9 @@ def test_a_thread_that_does_nothing_after_its_call_waits_for_the_collective():
     gloo = "annotation", "gloo:all_reduce", 40, 3_000, {"thread": 3}
     call, later = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::add", 3_300, 10)
     assert path(built(call, gloo, later, step=4_000))[1:4] == [
-        ("host communication", "c10d::allreduce_", 10, 20),
-        ("between operators", "ProfilerStep#1", 30, 10),
-        ("host communication", "gloo:all_reduce", 40, 3_000),
+        ("communication", "c10d::allreduce_", 10, 20),
+        ("host_unrecorded", None, 30, 10),
+        ("communication", "gloo:all_reduce", 40, 3_000),
     ]
     assert waits_for_its_collective(call, gloo, later, step=4_000)
 
@@ -273,7 +272,7 @@ def test_collectives_that_no_other_thread_runs_are_not_waited_for_elsewhere():
 def test_most_of_the_path_of_recorded_gloo_ranks_is_communication(torch_2_15):
     for rank in (0, 1):
         parts = critical_path(read(torch_2_15 / f"cpu/ddp_rank{rank}.json.gz"))
-        assert parts.row(0, named=True)["part"] == "host communication"
+        assert parts.row(0, named=True)["part"] == "communication"
         assert parts["path_frac"][0] > 0.7
 
 
@@ -298,10 +297,10 @@ def test_parts_of_steps_and_what_they_would_save():
     same(
         critical_path(builder.build(), percent="50"),
         """
-        step  part               place   path_ns  mean_ns  segments  saved_ns
-        all   computation        device  105000   105000   1          20000
-        all   between operators  host    10000    10000    1          5000
-        all   runtime call       host    5000     5000     1          2500
+        step  part             path_ns  mean_ns  segments  saved_ns
+        all   kernel           105000   105000   1         20000
+        all   host_unrecorded  10000    10000    1         5000
+        all   launch           5000     5000     1         2500
         """,
     )
     same(
@@ -309,21 +308,33 @@ def test_parts_of_steps_and_what_they_would_save():
         """
         name              part  path_ns  whole_ns  saved_ns
         a                 all   105000   105000    20000
-        ProfilerStep      all   10000    25000     10000
+        nothing recorded  all   10000    25000     10000
         cudaLaunchKernel  all   5000     5000      5000
         """,
     )
 
 
-def test_annotations_are_one_name_over_all_steps_as_in_their_own_view():
+def test_code_between_operators_is_the_function_or_the_annotation_that_runs_over_all_steps():
     builder = TraceBuilder()
     for number in (3, 4):
         builder.step(number, 100 * number * US, 100 * US)
         us(builder, "op", "aten::mm", 100 * number + 10, 20)
+        us(builder, "python", "train.py(1): normalize", 100 * number + 30, 40)
+        us(builder, "annotation", "collate", 100 * number + 70, 20)
     trace = builder.build()
+    same(
+        critical_path_names(trace, percent="100"),
+        """
+        name              part             path_ns  mean_ns  segments  saved_ns
+        normalize         host_python      80000    40000    2         40000
+        aten::mm          host_operator    40000    20000    2         20000
+        collate           host_annotation  40000    20000    2         20000
+        nothing recorded  host_unrecorded  40000    20000    4         20000
+        """,
+    )
     names = critical_path_names(trace)
-    assert names.select("name", "path_ns").rows() == [("ProfilerStep", 160 * US), ("aten::mm", 40 * US)]
-    assert names["name"].to_list()[0] in annotations(trace)["name"].to_list()
-    events = path_events(trace, {"name": "ProfilerStep", "part": "between operators"})
-    named = trace.host_events["name"].cast(pl.String).gather(events["host_events"])
-    assert set(named) == {"ProfilerStep#3", "ProfilerStep#4"}
+    assert "ProfilerStep" not in names["name"].to_list()
+    events = path_events(trace, {"name": "nothing recorded", "part": "host_unrecorded"})
+    of_events = trace.host_events["name"].cast(pl.String).gather(events["host_events"])
+    assert set(of_events) >= {"ProfilerStep#3", "ProfilerStep#4"}
+    assert len(path_events(trace, {"name": "normalize", "part": "host_python"})["python_calls"]) == 2

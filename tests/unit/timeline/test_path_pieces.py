@@ -55,11 +55,11 @@ def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
 @pytest.mark.parametrize(
     ("row", "names"),
     [
-        ({"view": "critical_path", "step": "all", "part": "computation"}, ["gemm"]),
-        ({"view": "critical_path", "step": "1", "part": "launch latency"}, ["gemm"]),
-        ({"view": "critical_path", "step": "2", "part": "computation"}, []),
-        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "runtime call"}, ["cudaLaunchKernel"]),
-        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "operator"}, []),
+        ({"view": "critical_path", "step": "all", "part": "kernel"}, ["gemm"]),
+        ({"view": "critical_path", "step": "1", "part": "launch"}, ["cudaLaunchKernel", "gemm"]),
+        ({"view": "critical_path", "step": "2", "part": "kernel"}, []),
+        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "launch"}, ["cudaLaunchKernel"]),
+        ({"view": "critical_path_names", "name": "cudaLaunchKernel", "part": "host_operator"}, []),
         (
             {"view": "critical_path_names", "name": "aten::mm", "part": "all"},
             ["aten::mm", "cudaLaunchKernel", "gemm"],

@@ -46,15 +46,22 @@ def _waits(ranks: Ranks) -> pl.DataFrame:
     )
 
 
-def own_parts(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with PARTS of their own time; those with an unknown wait are left out."""
-    idle, copies = pl.col("idle_ns"), pl.col("exposed_copies_ns")
+def idle_parts(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what ranks are idle for; these parts add up to `idle_ns`."""
+    idle = pl.col("idle_ns")
     loading = pl.min_horizontal("dataloader_ns", idle)
     collection = pl.min_horizontal("collecting_ns", idle - loading)
-    return rows.filter(pl.col("wait_ns").is_not_null()).with_columns(
+    return rows.with_columns(
+        idle_loading_ns=loading, idle_collecting_ns=collection, idle_other_ns=idle - loading - collection
+    )
+
+
+def own_parts(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with PARTS of their own time; those with an unknown wait are left out."""
+    return idle_parts(rows.filter(pl.col("wait_ns").is_not_null())).with_columns(
         transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns"),
-        copies_ns=copies,
-        dataloader_ns=loading,
-        collecting_ns=collection,
-        idle_ns=idle - loading - collection,
+        copies_ns="exposed_copies_ns",
+        dataloader_ns="idle_loading_ns",
+        collecting_ns="idle_collecting_ns",
+        idle_ns="idle_other_ns",
     )

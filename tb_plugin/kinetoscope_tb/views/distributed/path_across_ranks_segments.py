@@ -27,7 +27,7 @@ class PathAcrossRanksSegments(Table):
     number = Column(ID, "Number of the segment in its step: the first begins with the step, the last ends with it.")
     worker = Column(TEXT, "The worker that the path is on.")
     rank = Column(ID, "Its global rank.")
-    part = Column(TEXT, "Part, as in the critical path across ranks.")
+    part = Column(TEXT, "Part, as in the critical path across ranks.", shown_as="time part")
     dur_ns = Column(DURATION, "Time of this part in the segment; the order within the segment is unknown.")
     share_frac = Column(FRACTION, "The same / the step.")
     start_ns = Column(INSTANT, "When the segment begins, in the worker's own trace.")

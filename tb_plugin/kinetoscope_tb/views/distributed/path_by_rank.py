@@ -27,7 +27,11 @@ class PathByRank(Table):
     step = Column(TEXT, "Number of the step.")
     path_ns = Column(DURATION, "Time of the path on this rank: its own work, without transfers.")
     path_frac = Column(FRACTION, "The same / the step of the rank that ends it last.")
-    part = Column(TEXT, "Its largest part, as in the critical path across ranks; missing if it isn't on the path.")
+    part = Column(
+        TEXT,
+        "Its largest part, as in the critical path across ranks; missing if it isn't on the path.",
+        shown_as="time part",
+    )
     start_ns = Column(INSTANT, "When the step begins, in the worker's own trace.")
     total_ns = Column(DURATION, "Length of the step's window on this rank.", adds_up=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed.contents import has_steps
-from ...distributed.imbalance.step_times import step_rows
+from ...distributed.imbalance.step_times import idle_parts, step_rows
 from ...distributed.roles import roles
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
@@ -24,7 +24,10 @@ class RankSteps(Table):
     picture = Heatmap(
         "worker",
         "step",
-        parts=("computation_ns", "exposed_transfer_ns", "wait_ns", "exposed_copies_ns", "idle_ns"),
+        parts=(
+            *("computation_ns", "exposed_transfer_ns", "wait_ns", "exposed_copies_ns"),
+            *("idle_loading_ns", "idle_collecting_ns", "idle_other_ns"),
+        ),
     )
 
     worker = Column(TEXT, "The worker's name.")
@@ -54,13 +57,16 @@ class RankSteps(Table):
     exposed_copies_ns = Column(DURATION, "Copies and fills that neither computation nor communication hides.")
     idle_ns = Column(DURATION, "Time without computation, communication and copies.")
     dataloader_ns = Column(DURATION, "Waiting for a batch of a DataLoader while nothing else runs.")
+    idle_loading_ns = Column(DURATION, "Part of the idle time in which it waits for a batch of a DataLoader.")
+    idle_collecting_ns = Column(DURATION, "The same: Python collects garbage, and no data is loaded.")
+    idle_other_ns = Column(DURATION, "The rest of the idle time; the rank's own view of idle time says why.")
     is_complete = Column(BOOL, "Whether all of the step was recorded.")
 
 
 def rank_steps(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, each with its steps in order of time."""
     rows = (
-        step_rows(ranks)
+        idle_parts(step_rows(ranks))
         .with_columns(exposed_transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns").fill_null(0))
         .join(roles(ranks), "member", "left", maintain_order="left")
         .sort("rank", "worker", "start_ns", maintain_order=True)

@@ -66,7 +66,7 @@ def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.Dat
 VIEW = View(
     stragglers,
     table=Stragglers,
-    title="Stragglers",
+    title="Slow ranks",
     entry="Ranks",
     place=Tab("Slow ranks"),
     scope="run",

@@ -17,16 +17,18 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import fraction, scatter_add
-from ...critical_path.classes import CLASSES, ON_DEVICE
+from ...arrays.gather import fraction
+from ...critical_path.culprits import CAUSES, CAUSES_OF_CODE, pieces_by_name, pieces_of_nodes, saved_by_group
 from ...critical_path.explanation import path_explanation
-from ...critical_path.row_events import path_events
+from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, Slices, View
+
+_PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE)))
 
 
 class CriticalPath(Table):
@@ -36,15 +38,7 @@ class CriticalPath(Table):
     picture = Bars(("path_ns",))
 
     step = Column(TEXT, "Number of the step; `all`: all complete steps.")
-    part = Column(
-        TEXT,
-        "On a device: computation (kernels), device communication, copy and fill; launch latency (from the call's end "
-        "to the event's start); between GPU events (the next one was ready, and began at once); unexplained wait (an "
-        "event began over 20 µs after all known waits). On the host: data loading; host communication; operator; "
-        "runtime call; synchronization (a call returns after the device has finished); between operators (Python, or "
-        "waiting).",
-    )
-    place = Column(TEXT, "device, or host.")
+    part = Column(TEXT, "Cause, as in the critical path by culprit.", shown_as="time part")
     path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
@@ -67,13 +61,15 @@ def critical_path(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """Steps in order; within each, the most time on the path first."""
-    explanation = path_explanation(trace)
-    what_if, path = explanation.what_if, explanation.path
-    saved = what_if.saved_by_part(int(percent))
-    at = path["class"].to_numpy() * np.int32(saved.shape[1]) + path["step"].to_numpy()
-    spent = scatter_add(at, (path["end_ns"] - path["start_ns"]).to_numpy(), saved.size).reshape(saved.shape)
-    counts = np.bincount(at, minlength=saved.size).reshape(saved.shape)
-    groups = [("all", counted_steps(trace))]
+    what_if = path_explanation(trace).what_if
+    pieces = pieces_by_name(trace).with_columns(part=_codes(pl.col("cause")))
+    sums = pieces.group_by("part", "step").agg(pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
+    spent, counts = (np.zeros((len(_PARTS), trace.steps.height), np.int64) for _ in range(2))
+    at = sums["part"].to_numpy(), sums["step"].to_numpy()
+    spent[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
+    part_of_nodes = pieces_of_nodes(trace).select(_codes(pl.col("cause"))).to_series().to_numpy()
+    saved = saved_by_group(trace, part_of_nodes, len(_PARTS), int(percent))
+    groups = [(ALL, counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
 
@@ -85,6 +81,11 @@ def critical_path(
         for name, steps in groups
     ]
     return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
+
+
+def _codes(cause: pl.Expr) -> pl.Expr:
+    """The number of each cause among the parts."""
+    return cause.replace_strict(_PARTS, range(len(_PARTS)), return_dtype=pl.Int32)
 
 
 def _parts(
@@ -102,8 +103,7 @@ def _parts(
     steps = spent.shape[1]
     rows = pl.DataFrame(
         {
-            "part": CLASSES,
-            "place": ["device" if part in ON_DEVICE else "host" for part in range(len(CLASSES))],
+            "part": _PARTS,
             "path_ns": spent.sum(axis=1),
             "segments": counts.sum(axis=1),
             "saved": saved.sum(axis=1),

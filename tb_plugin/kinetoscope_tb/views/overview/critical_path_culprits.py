@@ -11,7 +11,7 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...critical_path.culprits import WHO, path_culprits
 from ...critical_path.explanation import path_explanation
-from ...critical_path.row_events import culprit_events
+from ...critical_path.row_events import ALL, culprit_events
 from ...measures.recording.contents import has_work
 from ...measures.time.step_subset import counted_steps
 from ...pictures import PartBars
@@ -20,7 +20,6 @@ from ...trace import Trace
 from ...trace.row_filters import Events, Key, is_equal
 from ...view import Slices, Tab, View
 
-ALL = "all"
 _ALL_STEPS = -1
 MOST_STEPS = 16
 MOST_NAMES = 12
@@ -34,7 +33,9 @@ class CriticalPathCulprits(Table):
     """
 
     key, weight = ("step", "cause", "name", "source"), "path_ns"
-    picture = PartBars("step", "cause", "mean_ns", "name", count="culprits", source="source", is_of_steps=True)
+    picture = PartBars(
+        "step", "cause", "mean_ns", "name", "culprits", "source", is_of_steps=True, what_if="critical_path"
+    )
 
     step = Column(TEXT, "Number of the step; `all`: all complete steps.")
     cause = Column(

@@ -5,17 +5,16 @@ The view of the critical path explains the path, and the limits of the estimates
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, factorize, fraction, scatter_add
-from ...critical_path.classes import CLASSES
-from ...critical_path.explanation import counted_path, path_explanation
-from ...critical_path.names import NAMELESS, Names, Places
-from ...critical_path.row_events import path_events
+from ...arrays.gather import NONE, fraction, scatter_add
+from ...critical_path.culprits import pieces_by_name, pieces_of_nodes, saved_by_group
+from ...critical_path.explanation import path_explanation
+from ...critical_path.names import Names, Places
+from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
@@ -24,8 +23,6 @@ from ...trace import Trace
 from ...view import Part, Slices, View
 
 MOST_ESTIMATED = 20
-_PART_NAMES = (*CLASSES, "all")
-_PARTS = len(_PART_NAMES)
 
 
 class CriticalPathNames(Table):
@@ -36,10 +33,11 @@ class CriticalPathNames(Table):
 
     name = Column(
         TEXT,
-        "Kernel, copy, operator, call or annotation; for launch latency and waits the row that waited; by operator: "
-        "the innermost operator around host time, or the one that launched the GPU event, else as by name.",
+        "Kernel, copy, operator, call, Python function or annotation, as in the critical path by culprit; for launch "
+        "latency and waits the row that waited; by operator: the innermost operator around host time, or the one that "
+        "launched the GPU event, else as by name.",
     )
-    part = Column(TEXT, "Part, as in the critical path by part; by operator: `all`.")
+    part = Column(TEXT, "Cause, as in the critical path by culprit; by operator: `all`.", shown_as="time part")
     path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
@@ -62,51 +60,28 @@ def critical_path_names(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """The most time on the path first."""
-    explanation = path_explanation(trace)
+    explanation, counted, is_by_operator = path_explanation(trace), counted_steps(trace), by == "operator"
     what_if = explanation.what_if
-    names, counted = Names.of(trace), counted_steps(trace)
-    path = counted_path(trace)
-    keys = _keys(names, Places.of_path(path), path["class"].to_numpy(), by)
-    unique_keys, number = factorize(keys)
-    counts, spent = (
-        np.bincount(number, minlength=unique_keys.size),
-        scatter_add(number, _lengths(path), unique_keys.size),
-    )
-    order = np.argsort(-spent, kind="stable")
-    of_nodes = _keys(names, Places.of_nodes(trace, explanation.graph), what_if.part, by)
-    place = np.full(int(max(of_nodes.max(initial=0), keys.max(initial=0))) + 1, NONE, np.int32)
-    place[unique_keys] = np.arange(unique_keys.size)
-    key = place[of_nodes]
-    whole = scatter_add(key, what_if.delays(), unique_keys.size)
-    whole = np.maximum(whole, spent)  # without known predecessors, a path has time that isn't in any delay
-    rank = np.full(unique_keys.size + 1, NONE, np.int8)
-    rank[order[:MOST_ESTIMATED]] = np.arange(min(order.size, MOST_ESTIMATED))
-    estimated = min(order.size, MOST_ESTIMATED)
-    saved = what_if.saved_by_variant(rank[key], estimated, int(percent))[:, counted].sum(axis=1)
-    rows = pl.DataFrame(
-        {
-            "name": names.text((unique_keys[order] // _PARTS - 1).astype(np.int32)).fill_null(NAMELESS),
-            "part": pl.Series([_PART_NAMES[key % _PARTS] for key in unique_keys[order].tolist()], dtype=pl.String),
-            "path_ns": spent[order],
-            "segments": counts[order],
-            "whole_ns": whole[order],
-            "saved": pl.Series(saved).extend_constant(None, order.size - estimated),
-        }
+    part = pl.lit(ALL).alias("part") if is_by_operator else pl.col("cause").alias("part")
+    pieces = pieces_by_name(trace, is_by_operator=is_by_operator).filter(pl.col("step").is_in(counted))
+    rows = pieces.group_by("name", part).agg(path_ns=pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
+    rows = rows.sort("path_ns", "name", "part", descending=[True, False, False]).with_row_index("row")
+    of_nodes = pieces_of_nodes(trace)
+    if is_by_operator:
+        names = Names.of(trace)
+        operators = names.text(names.operators(Places.of_nodes(trace, explanation.graph)))
+        of_nodes = of_nodes.with_columns(name=pl.coalesce(operators.gather(of_nodes["node"]), "name"))
+    row = of_nodes.select("name", part).join(rows, ["name", "part"], "left", maintain_order="left")["row"]
+    row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()
+    whole = scatter_add(row_of_node, of_nodes["dur_ns"].to_numpy(), rows.height)
+    whole = np.maximum(whole, rows["path_ns"].to_numpy())  # without known predecessors, a path has time outside delays
+    estimated = min(rows.height, MOST_ESTIMATED)
+    group = np.where(row_of_node < estimated, row_of_node, np.int32(NONE))
+    saved = saved_by_group(trace, group, estimated, int(percent))[:, counted].sum(axis=1)
+    rows = rows.with_columns(
+        whole_ns=pl.Series(whole), saved=pl.Series(saved).extend_constant(None, rows.height - estimated)
     )
     return _per_step(rows, (int(what_if.recorded[counted].sum()), int(what_if.lengths[counted].sum())), len(counted))
-
-
-def _lengths(path: pl.DataFrame) -> NDArray[np.int64]:
-    return (path["end_ns"] - path["start_ns"]).to_numpy()
-
-
-def _keys(names: Names, places: Places, part: NDArray[np.int8], by: str) -> NDArray[Any]:
-    """A number for each pair of a name and a part; by operator the part is all of them."""
-    named = names.merged_names(places)
-    if by == "operator":
-        op = names.operators(places)
-        return (np.where(op >= 0, op, named) + 1) * _PARTS + len(CLASSES)
-    return (named + 1) * _PARTS + part
 
 
 def _per_step(rows: pl.DataFrame, whole_ns: tuple[int, int], steps: int) -> pl.DataFrame:

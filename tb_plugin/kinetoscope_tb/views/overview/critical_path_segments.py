@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, texts
 from ...arrays.nesting import innermost
-from ...critical_path.classes import CLASSES
+from ...critical_path.culprits import pieces_by_name
 from ...critical_path.edges import INFERRED, REASONS
 from ...critical_path.explanation import path_explanation
-from ...critical_path.names import Names, Places
+from ...critical_path.names import NAMELESS, Names, Places
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
@@ -35,8 +35,8 @@ class CriticalPathSegments(Table):
     step = Column(TEXT, "Number of the step.")
     start_ns = Column(INSTANT, "When it begins, which is when the previous segment ends.")
     dur_ns = Column(DURATION, "Length of the segment.")
-    part = Column(TEXT, "Part, as in the critical path by part.")
-    name = Column(TEXT, "What runs, or the row that waits; missing if nothing was recorded.")
+    part = Column(TEXT, "Cause, as in the critical path by culprit, of most of it.", shown_as="time part")
+    name = Column(TEXT, "What runs for most of it, or the row that waits; missing if nothing was recorded.")
     op = Column(TEXT, "The innermost operator around it, or the one that launched the row; missing if none is known.")
     python = Column(
         TEXT,
@@ -58,19 +58,23 @@ def critical_path_segments(
     predicates = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
+    path = path.with_row_index("segment").cast({"segment": pl.Int64})
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *predicates)
     path = path.top_k(MOST_ROWS, by=[pl.col("dur_ns"), -pl.col("start_ns")])
     path = path.sort("dur_ns", "start_ns", descending=[True, False])
+    pieces = pieces_by_name(trace).join(path, "segment", "semi")
+    largest = pieces.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
+    path = path.join(largest.select("segment", "cause", "name"), "segment", "left", maintain_order="left")
     around = _python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
     names, places = Names.of(trace), Places.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
     rows = path.select(row).to_series()
     frame = path.with_columns(
         step=steps.gather(path["step"]),
-        name=names.text(names.named(places)),
+        name=pl.when(pl.col("name") != NAMELESS).then("name"),
         op=names.text(names.operators(places)),
         python=texts(trace.python_calls["name"], around),
-        part=pl.Series([CLASSES[code] for code in path["class"]], dtype=pl.String),
+        part="cause",
         thread=_threads(trace).gather(path["thread"].replace(NONE, None)),
         device=trace.device_events["device"].gather(rows).cast(pl.Int64),
         stream=trace.device_events["stream"].gather(rows),
