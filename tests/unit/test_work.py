@@ -1,4 +1,4 @@
-"""Twice the size takes at most 2.5 times the work, for every shape of a file and every view of it."""
+"""Twice the size takes about twice the work, for every shape of a file and every view of it."""
 
 from dataclasses import replace
 from functools import cache
@@ -17,7 +17,9 @@ from support.shapes import FILES, RECORDINGS, TEXTS
 from support.work import work_of
 
 MOST = 2.5
-SIZE = 300
+SIZE, MOST_OF_SHAPES = 200, 2.35
+"""Of how many things a shape holds. Work that grows with the square of it is found by this bound where it is a fifth of the
+other work for 200 things, which is a third for 300: what 2.5 finds there."""
 BLOCK_BYTES = 1 << 12  # a shape must be longer than one: what is done per block is to be seen
 
 
@@ -41,7 +43,7 @@ def growth(run_views, small, large):
 @pytest.mark.parametrize("shape", RECORDINGS)
 def test_reading_grows_with_the_number_of_anything(shape):
     small, large = (RECORDINGS[shape](size) for size in (5 * SIZE, 10 * SIZE))
-    assert growth(read_text, small, large) <= MOST
+    assert growth(read_text, small, large) <= MOST_OF_SHAPES
 
 
 @pytest.mark.parametrize("shape", TEXTS)
@@ -88,14 +90,14 @@ def test_every_view_grows_with_the_number_of_anything(shape):
         view.run(trace)
     work, more = work_of_views(small, views), work_of_views(large, views)
     ratios = {name: more[name] / work[name] for name in work}
-    assert {name: ratio for name, ratio in ratios.items() if ratio > MOST} == {}
+    assert {name: ratio for name, ratio in ratios.items() if ratio > MOST_OF_SHAPES} == {}
 
 
 @pytest.mark.parametrize("shape", RECORDINGS)
 def test_timeline_and_summary_grow_with_the_number_of_anything(shape):
     small, large = sizes_of(shape)
-    assert growth(lambda trace: timeline(replace(trace)), small, large) <= MOST
-    assert growth(lambda trace: summary(replace(trace)), small, large) <= MOST
+    assert growth(lambda trace: timeline(replace(trace)), small, large) <= MOST_OF_SHAPES
+    assert growth(lambda trace: summary(replace(trace)), small, large) <= MOST_OF_SHAPES
 
 
 def of_world(size, groups=20, listed=None):
