@@ -59,7 +59,9 @@ FAULTS = {  # what is planted, and which rules name it
     "device in ms": (lambda p: surgery.scale(p, ts=0.001, dur=0.001, only_device=True), EARLY | SHORT),
     "overhead 60 %": (lambda p: surgery.add_overhead(p, 0.6), {"profiler_overhead"}),
 }
-FLIPPED = [name for name in FAULTS if " in n" in name or " in m" in name or " as " in name] + ["head 0.8", "ahead 5e4"]
+IN_A_WRONG_UNIT = {name for name in FAULTS if " in n" in name or " in m" in name or " as " in name}
+FLIPPED = IN_A_WRONG_UNIT | {"head 0.8", f"ahead {5e4}"}
+assert FLIPPED <= FAULTS.keys()
 
 
 def planted(name, fault):
