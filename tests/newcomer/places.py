@@ -12,10 +12,14 @@ import subprocess
 import termios
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from newcomer.installing import ROOT
 from support.build import TraceBuilder
 from support.snapshots import MIB, START_US, Allocator
+
+if TYPE_CHECKING:
+    from support.forks import Server
 
 COLUMNS = 80
 RUNS = ("a", "b", "monday", "tuesday", "main", "branch", "ddp", "job", "resnet")  # that the documents name
@@ -33,8 +37,15 @@ class Home:
     folder: Path
     kind: str
 
-    def run(self, programs: Path, words: list[str], **variables: str) -> tuple[int, str]:
-        """The exit status of a command, and what a terminal of 80 columns shows of it."""
+    def run(self, programs: Path, words: list[str], forks: Server | None = None, **variables: str) -> tuple[int, str]:
+        """The exit status of a command, and what a terminal of 80 columns shows of it.
+
+        Args:
+            programs: The folder of the programs.
+            words: The program's name, and its arguments.
+            forks: What forks the program, one written in Python; by default, it is started.
+            variables: Of its environment.
+        """
         env = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(self.folder),
@@ -46,12 +57,15 @@ class Home:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         try:
-            with subprocess.Popen(
-                words, cwd=self.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs
-            ) as process:
-                os.close(theirs)
-                shown = _all_of(ours)
-                return process.wait(60), shown.replace("\r\n", "\n")
+            if forks is None:
+                process = subprocess.Popen(words, cwd=self.folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+            else:
+                script = [programs / words[0], *words[1:]]
+                process = forks.start_in_terminal(os.ttyname(theirs), *script, environ=env, folder=self.folder)
+            os.close(theirs)
+            shown = _all_of(ours)
+            process.communicate(timeout=60)
+            return process.returncode, shown.replace("\r\n", "\n")
         finally:
             os.close(ours)
 

@@ -5,6 +5,7 @@ What a view prints is held against its frame: the value of the row that weighs m
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -21,8 +22,11 @@ from kinetoscope_tb.views import EVERY_VIEW
 from newcomer.commands import Command, documented
 from newcomer.installing import ROOT
 from newcomer.places import COLUMNS, Home, furnish
+from support.forks import Server
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kinetoscope_tb.api import Profile
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals as Linux and macOS have them")
@@ -78,6 +82,9 @@ PROMISED = {  # what a command prints beside the rows of a view
     "cache": {"gpu": r"\d+ traces?, [\d.]+ kB of at most "},
 }
 
+IMPORTED = [f"kinetoscope_tb.{name}" for name in ("api", "cli.summary", "cli.view", "cli.compare", "cli.report")]
+"""What most commands import."""
+
 RECORDINGS = {
     "cpu": "cases/20_slow_rank_two_gloo/slower/*.gz",
     "gpu": "causes/21_straggler_each_step/*.gz",
@@ -117,6 +124,18 @@ def homes(tmp_path_factory, traces) -> dict[str, Home]:
         kind: furnish(tmp_path_factory.mktemp(kind), kind, sorted(traces.parent.glob(pattern)))
         for kind, pattern in RECORDINGS.items()
     }
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory, programs) -> Iterator[Server | None]:
+    """Forks commands of the wheel from a process that has imported it; tests/contract/test_command_imports.py starts some."""
+    if sys.platform != "linux":
+        yield None
+        return
+    environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    server = Server(tmp_path_factory.mktemp("forks"), *IMPORTED, environ=environ, python=programs / "python")
+    yield server
+    server.end()
 
 
 def arguments(command: Command, home: Home) -> tuple[list[str], dict[str, str]]:
@@ -188,10 +207,10 @@ def promises(home: Home, words: list[str]) -> str:
 
 
 @pytest.mark.parametrize(("kind", "command"), RUN.values())
-def test_it_prints_what_the_page_promises(kind, command, homes, programs):
+def test_it_prints_what_the_page_promises(kind, command, homes, programs, forks):
     home = homes[kind]
     words, variables = arguments(command, home)
-    status, shown = home.run(programs, words, **variables)
+    status, shown = home.run(programs, words, forks if words[0] == "kinetoscope" else None, **variables)
     assert status == 0, shown
     assert "Traceback" not in shown
     assert re.search(promises(home, words), " ".join(shown.split())), shown
