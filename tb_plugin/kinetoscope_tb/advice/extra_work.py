@@ -17,7 +17,7 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernels import step_number
 from ..names.python_frames import is_nameless, is_of_library, without_address
-from .facts import Facts, launched_within
+from .facts import LARGE_SHARE, Facts, launched_within
 from .model import Advice, Candidate, Culprit
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
@@ -80,25 +80,22 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
     if facts.has_device:
         yield from _stalled_steps(facts)
         return
-    median = float(np.median(facts.length[facts.counted]))
-    is_longer = facts.counted & (facts.length >= _LONGER * median)
-    if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
-        return
-    least_ns = _MOST * int((facts.length[is_longer] - median).sum())
-    who = next((hit for hit in _only_there(facts, is_longer) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
+    of_longer = _only_in_longer_steps(facts)
+    who = of_longer or _in_few_steps(facts)
     if who is None:
         return
     name, spans, culprit = who
+    median = float(np.median(facts.length[facts.counted]))
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
-    if not facts.is_worth(lengths):
-        return
     spread = facts.spread(lengths)
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     is_plural = facts.names_several_steps(lengths)
     yield Advice(
         "longer_host_steps",
         f"{steps[0].upper()}{steps[1:]} {'take' if is_plural else 'takes'} {times} times as long as the "
-        f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone.",
+        f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone."
+        if of_longer
+        else f"`{name}` takes {facts.of_steps(lengths)}, and runs in no other.",
         f"It takes {text.time(spread.cost_ns)} there{facts.recurs(lengths)}; the median {facts.noun} "
         f"takes {text.time(median)}.",
         _LESS_OFTEN_ON_HOST,
@@ -159,6 +156,42 @@ def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, I
         for name in sums.sort("dur_ns", "name")["name"].tail(_TRIED).to_list():
             words, spans = without_address(str(name)), intervals_of(rows.filter(pl.col("name") == name))
             yield words, spans, Culprit(function=words) if frame is functions else Culprit(range=words)
+
+
+def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
+    """What runs in the long steps alone and takes most of what they take longer, if that is no matter of chance."""
+    median = float(np.median(facts.length[facts.counted]))
+    is_longer = facts.counted & (facts.length >= _LONGER * median)
+    if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
+        return None
+    least_ns = _MOST * int((facts.length[is_longer] - median).sum())
+    who = next((hit for hit in _only_there(facts, is_longer) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
+    if who is None or not facts.is_worth(length_within(who[1], facts.windows.start, facts.windows.end)):
+        return None
+    return who
+
+
+def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
+    """A function of the program that takes a large share of few steps, and of all, and runs in no other step.
+
+    However much other work makes steps differ, its calls say which ones have it. The innermost such function counts.
+    """
+    calls, begin = facts.trace.python_calls, facts.trace.steps["host_start_ns"].to_numpy()
+    rows = calls.select("name", "start_ns", "dur_ns")
+    rows = rows.filter(pl.Series(~map_categories(rows["name"], _is_no_function), dtype=pl.Boolean))
+    step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
+    least_ns = LARGE_SHARE * int(facts.length[facts.counted].sum())
+    by_name = rows.with_columns(step=pl.Series(step)).group_by("name")
+    sums = by_name.agg(pl.col("step").n_unique(), pl.col("dur_ns").sum())
+    sums = sums.filter((pl.col("step") < _MOST * facts.count) & (pl.col("dur_ns") >= least_ns)).sort("dur_ns", "name")
+    for name in sums["name"].to_list():
+        spans = intervals_of(rows.filter(pl.col("name") == name))
+        lengths = length_within(spans, facts.windows.start, facts.windows.end)
+        is_large = facts.mean(lengths) >= LARGE_SHARE * facts.step_ns
+        if is_large and facts.spread(lengths, LARGE_SHARE).is_rare:
+            words = without_address(str(name))
+            return words, spans, Culprit(function=words)
+    return None
 
 
 def _is_no_function(frame: str) -> bool:

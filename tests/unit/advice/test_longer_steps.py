@@ -97,6 +97,30 @@ def test_a_step_that_alone_has_most_of_a_rare_function_is_one():
     assert claim.title.endswith(": `train.py(20): validate` runs in it alone.")
 
 
+@pytest.mark.parametrize("rare", [(1, 4), (4,)])
+def test_a_function_of_few_steps_is_told_where_other_work_makes_others_longer(rare):
+    """As on a machine that others use: the longest step isn't one with a checkpoint."""
+    machine = Machine(None)
+    others = (60, 40, 160, 85, 45, 60)
+
+    def step(number):
+        machine.function(
+            "train.py(9): forward", lambda: machine.op("aten::mm", lambda: machine.work(others[number] * MS))
+        )
+        if number in rare:
+            machine.function(
+                "train.py(30): save_checkpoint", lambda: machine.op("aten::copy_", lambda: machine.work(70 * MS))
+            )
+
+    claim = first(machine.steps(step, 6))
+    which = "steps 1 and 4" if len(rare) > 1 else "step 4"
+    assert claim.rule == "longer_host_steps"
+    assert claim.title.startswith("`train.py(30): save_checkpoint` takes ")
+    assert claim.title.endswith(f" % of {which}, and runs in no other.")
+    assert claim.culprit.function == "train.py(30): save_checkpoint"
+    assert claim.saving_ns == round(70 * MS * len(rare) / 6)
+
+
 def test_on_the_host_steps_that_take_longer_for_no_recorded_reason_have_no_culprit():
     machine = Machine(None)
 
