@@ -78,8 +78,16 @@ def traces(draw):
 
 @settings(max_examples=150, deadline=None)
 @given(traces())
-def test_the_savings_of_kernels_are_at_most_the_time_that_kernels_run(trace):
+def test_what_holds_of_advice_about_any_kernels(trace):
     facts = Facts(trace)
+    work = KernelWork.of(trace, facts.kernels)
+    assert_savings_are_at_most_the_time_that_kernels_run(trace, facts)
+    assert_every_kernel_is_in_one_group_whose_time_is_that_of_its_kernels(facts, work)
+    if facts.count == trace.steps.height:  # the table is about the whole recording
+        assert_groups_have_the_share_of_the_roof_that_the_table_has(trace, work)
+
+
+def assert_savings_are_at_most_the_time_that_kernels_run(trace, facts):
     rows = [each for each in advice(facts) if each.rule in OF_KERNELS]
     running = length_within(intervals_of(trace.kernels), facts.windows.start, facts.windows.end)
     assert all(each.saving_ns is None or each.saving_ns > 0 for each in rows)
@@ -89,11 +97,7 @@ def test_the_savings_of_kernels_are_at_most_the_time_that_kernels_run(trace):
     assert sum(sizes) <= facts.mean(running) + len(sizes)
 
 
-@settings(max_examples=60, deadline=None)
-@given(traces())
-def test_every_kernel_is_in_one_group_whose_time_is_that_of_its_kernels(trace):
-    facts = Facts(trace)
-    work = KernelWork.of(trace, facts.kernels)
+def assert_every_kernel_is_in_one_group_whose_time_is_that_of_its_kernels(facts, work):
     times = np.zeros(len(work.groups), np.int64)
     np.add.at(times, work.group, facts.kernels["dur_ns"].to_numpy())
     assert times.tolist() == [group.time_ns for group in work.groups]
@@ -101,19 +105,13 @@ def test_every_kernel_is_in_one_group_whose_time_is_that_of_its_kernels(trace):
     assert all((group.roof_ns is None) == bool(group.reason) for group in work.groups)
 
 
-@settings(max_examples=60, deadline=None)
-@given(traces())
-def test_groups_have_the_share_of_the_roof_that_the_table_has(trace):
-    facts = Facts(trace)
-    if facts.count != trace.steps.height:  # the table is about the whole recording
-        return
+def assert_groups_have_the_share_of_the_roof_that_the_table_has(trace, work):
     table = operator_efficiency(trace).filter(pl.col("roof_frac").is_not_null())
     shares = {
         (row["name"], row["input_shapes"], row["input_types"]): row["roof_frac"] for row in table.rows(named=True)
     }
-    groups = KernelWork.of(trace, facts.kernels).groups
-    kinds = Counter((group.name, group.shapes, group.types) for group in groups)
-    for group in groups:
+    kinds = Counter((group.name, group.shapes, group.types) for group in work.groups)
+    for group in work.groups:
         key = (group.name, group.shapes, group.types)
         if kinds[key] > 1:
             continue  # the table judges kernels of several families together

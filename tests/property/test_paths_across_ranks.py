@@ -133,9 +133,17 @@ def longest(program, rank, target):
 
 
 @few
-@given(programs())
-def test_a_path_is_as_long_as_the_longest_way_and_as_the_step(program):
-    paths = Paths.of(run_of(program))
+@given(programs(), st.sampled_from([10, 50, 100]), st.data())
+def test_what_holds_of_the_path_of_any_program(program, percent, data):
+    run = run_of(program)
+    paths = Paths.of(run)
+    assert_it_is_as_long_as_the_longest_way_and_as_the_step(program, paths)
+    assert_it_follows_what_each_rank_waited_for(program, paths)
+    assert_what_would_be_saved_is_what_the_faster_ranks_take_less(program, paths, percent, data)
+    assert_the_rows_of_each_view_add_up_to_the_step(program, run)
+
+
+def assert_it_is_as_long_as_the_longest_way_and_as_the_step(program, paths):
     whole = max(longest(program, rank, NONE) for rank in range(len(program.ahead)))
     assert paths.steps["total_ns"].to_list() == [whole]
     assert paths.segments["dur_ns"].sum() == whole
@@ -144,10 +152,7 @@ def test_a_path_is_as_long_as_the_longest_way_and_as_the_step(program):
     assert each["dur_ns"].equals(each["segment_ns"].rename("dur_ns"))
 
 
-@few
-@given(programs())
-def test_a_path_follows_what_each_rank_waited_for(program):
-    paths = Paths.of(run_of(program))
+def assert_it_follows_what_each_rank_waited_for(program, paths):
     _, over, _ = program.laid_out()
     at = 0
     for row in paths.segments.unique("number", maintain_order=True).rows(named=True):
@@ -159,10 +164,7 @@ def test_a_path_follows_what_each_rank_waited_for(program):
             assert row["segment_ns"] == program.moves[call["nth"]]
 
 
-@few
-@given(programs(), st.sampled_from([10, 50, 100]), st.data())
-def test_what_would_be_saved_is_what_the_faster_ranks_take_less(program, percent, data):
-    paths = Paths.of(run_of(program))
+def assert_what_would_be_saved_is_what_the_faster_ranks_take_less(program, paths, percent, data):
     whole = max(program.laid_out()[2])
     rank = data.draw(st.sampled_from([None, *range(len(program.ahead))]))
     part = data.draw(st.sampled_from([None, *USED]))
@@ -174,10 +176,7 @@ def test_what_would_be_saved_is_what_the_faster_ranks_take_less(program, percent
     assert paths.saved_in_calls(calls, percent).tolist() == [whole - max(faster[2])]
 
 
-@few
-@given(programs())
-def test_the_rows_of_each_view_of_a_path_add_up_to_the_step(program):
-    run = run_of(program)
+def assert_the_rows_of_each_view_add_up_to_the_step(program, run):
     whole = max(program.laid_out()[2])
     for by in ("part", "rank", "rank and part", "collective"):
         assert RUN_VIEWS["path_across_ranks"].run(run, by=by)["path_ns"].sum() == whole
