@@ -30,6 +30,7 @@ _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet c
 _SMALL_BYTES = 1 << 20
 _MANY = 20  # calls per step
 _FEW = 0.1  # of the calls
+_MENTIONED = 0.1  # of the exposed time
 _COALESCE = (
     "Communicate in fewer, larger calls: gradients in buckets (`bucket_cap_mb`), small tensors flattened into one."
 )
@@ -130,7 +131,9 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         kind, longest = kinds.row(0)
         often = counted.filter(pl.col("kind") == kind).height / facts.count
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
-        sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}."
+        others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
+        rest = f"; {text.listed(others)}" if others else ""
+        sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
         remedy = _REMEDIES.get(kind, _REMEDY)
         many = _many_calls(counted, kind, facts, on_device=on_device)
         if many is not None and longest >= _MOSTLY * whole:

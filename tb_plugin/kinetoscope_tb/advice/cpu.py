@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ..arrays.gather import map_categories
+from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, without
+from ..arrays.nesting import nearest
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.python.whereabouts import Place, places
 from ..measures.recording.processor_use import ProcessorUse
@@ -29,7 +31,7 @@ from ..names.python_frames import waiting
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
-from .host import grouped_update
+from .host import DENSE_GRADIENT, SPARSE, grouped_update
 from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
@@ -39,8 +41,7 @@ _MOSTLY_IDLE = 0.3  # of all cores in use at most
 _MOST = 0.5
 _DOMINATES = 0.4  # of the step
 _MENTIONED = 0.1  # of what a sentence is about
-_TIMES_AS_FAST = 2.0  # half the bytes, and twice as many numbers in a vector register: float32 against float64
-_CONVOLUTIONS_AS_FAST = 2.0  # bfloat16 against float32, in the same way, where the processor computes with it
+_TIMES_AS_FAST = 2.0  # float32 against float64: half the bytes, and twice as many numbers in a vector register
 
 _REMEDIES = {
     "sleeps": "Take the sleep out of the step.",
@@ -67,6 +68,7 @@ _BATCH = (
     "`torch.vmap`, padding)."
 )
 _MATMULS, _CONVOLUTIONS = "matmuls", "convolutions"
+_DENSE_GRADIENTS = "dense gradients of embeddings"
 _CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
 _WITHOUT_ONEDNN = re.compile(r"nnpack|slow_conv|thnn_conv")  # what aten/src/ATen/native/Convolution.cpp falls back to
 _MATMUL = re.compile(r"gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
@@ -307,7 +309,10 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
 
 
 def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
-    """Attention in separate operators; and of the others, one family that takes most of the step, but for matmuls."""
+    """Attention in separate operators; and of the others, one family that takes most of the step.
+
+    Matmuls and oneDNN's convolutions are what the step is for: nothing says how fast this processor could compute them.
+    """
     if not _is_meant(facts):
         return
     attention = _attention(facts)
@@ -315,23 +320,38 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
         yield _of_attention(facts, *attention)
     time, rows = facts.host_time, _other_operators(facts, attention)
     family_of = {name: _family(name) for name in rows["name"].unique()}
-    rows = rows.with_columns(family=pl.col("name").replace_strict(family_of, return_dtype=pl.String))
+    in_gradient = _in_dense_gradient(facts, rows["row"].to_numpy())
+    family = pl.col("name").replace_strict(family_of, return_dtype=pl.String)
+    rows = rows.with_columns(family=pl.when(pl.Series(in_gradient)).then(pl.lit(_DENSE_GRADIENTS)).otherwise(family))
     sums = rows.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
     if sums.is_empty():
         return
     family, spent = sums.row(0)
     share = facts.share(spent / facts.count)
-    if family == _MATMULS or share < _DOMINATES:
+    rows = rows.filter(pl.col("family") == family)
+    computes = family == _MATMULS or (family == _CONVOLUTIONS and not _falls_back(rows))
+    if computes or share < _DOMINATES:
         yield Cleared(
             "dominant operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators"
         )
         return
-    rows = rows.filter(pl.col("family") == family)
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = np.minimum(inside, time.lengths["operators"])
     recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
     if facts.is_worth(lengths, _DOMINATES) and recurs:
         yield _dominant(facts, family, rows, lengths)
+
+
+def _falls_back(rows: pl.DataFrame) -> bool:
+    """Whether some convolutions aren't oneDNN's."""
+    return bool(rows["name"].str.contains(_WITHOUT_ONEDNN.pattern).any())
+
+
+def _in_dense_gradient(facts: Facts, rows: Ints) -> NDArray[np.bool_]:
+    """Which of some rows of host_events fill or compute the dense gradient of an embedding."""
+    host = facts.trace.host_events
+    makes_gradient = map_categories(host["name"], lambda name: name == DENSE_GRADIENT)
+    return np.asarray(nearest(makes_gradient, host["parent"].to_numpy())[rows] != NONE)
 
 
 def _self_lengths(facts: Facts, rows: pl.DataFrame) -> Ints:
@@ -469,36 +489,23 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         (~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum()
     )  # others wrap one of the family
     in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if innermost > calls else ""
-    falls_back = family == _CONVOLUTIONS and rows["name"].str.contains(_WITHOUT_ONEDNN.pattern).any()
-    what = f"{family} without oneDNN" if falls_back else family
-    # The calls of one step may be the first ones; how fast convolutions could be depends on the processor.
-    is_sure = facts.count > 1 and (falls_back or family != _CONVOLUTIONS)
+    is_of_convolutions = family == _CONVOLUTIONS
+    what = f"{family} without oneDNN" if is_of_convolutions else family
     where, culprit = _of_operators(facts, rows)
     return Advice(
         "host_operator",
         f"{what[0].upper()}{what[1:]} take{'s' if family.startswith('`') else ''} "
         f"{facts.of_steps(lengths, _DOMINATES)}{where}.",
         f"{facts.part_of(lengths, _DOMINATES)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
-        _WITH_ONEDNN if falls_back else _less_of(facts, family, culprit),
+        _WITH_ONEDNN if is_of_convolutions else _less_of(facts, family, culprit),
         None,
-        "medium" if is_sure else "low",
+        "medium" if facts.count > 1 else "low",  # the calls of one step may be the first ones
         "operators_by_shape" if " with shapes " in most else "operators",
         "",
         facts.mean(lengths),
-        _faster(family, rows, is_estimate=family == _CONVOLUTIONS and not falls_back),
+        Candidate(family, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
         replace(culprit, operator=name),
     )
-
-
-def _faster(family: str, rows: pl.DataFrame, *, is_estimate: bool) -> Candidate:
-    """A family of operators that could be gone; oneDNN's convolutions could only be faster."""
-    what, less = family, 1.0
-    if is_estimate:
-        what, less = (
-            f"what they take longer than {_CONVOLUTIONS_AS_FAST:.0f} times as fast",
-            1 - 1 / _CONVOLUTIONS_AS_FAST,
-        )
-    return Candidate(what, less=less, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy())
 
 
 def _most_calls(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
@@ -526,11 +533,8 @@ def _less_of(facts: Facts, family: str, culprit: Culprit) -> str:
     """What makes a family of operators take less time."""
     if culprit.range:
         return f"Let one kernel update each parameter: {grouped_update(culprit.range, has_device=facts.has_device)}."
-    if family == _CONVOLUTIONS:
-        return (
-            "Compute with channels last (`model.to(memory_format=torch.channels_last)`), and in bfloat16 if the "
-            "processor has instructions for it."
-        )
+    if family == _DENSE_GRADIENTS:
+        return SPARSE
     return (
         "Call it less, on less data, or in another way; `torch.compile` fuses elementwise operators, copies and casts."
     )

@@ -90,9 +90,9 @@ _SYNTAX = {
 }
 # torch/optim: `fused` has kernels of GPUs for these, and on CPUs from torch 2.4 on for Adagrad, too.
 _LARGE_UPDATE_NS = 1_000_000  # an operator: it takes its time for the memory that it moves, not for being called
-_DENSE_GRADIENT = "aten::embedding_dense_backward"
-_SPARSE = (
-    " A batch uses few rows of a large embedding: with `nn.Embedding(…, sparse=True)` and `SparseAdam` or `SGD` only "
+DENSE_GRADIENT = "aten::embedding_dense_backward"
+SPARSE = (
+    "A batch uses few rows of a large embedding: with `nn.Embedding(…, sparse=True)` and `SparseAdam` or `SGD` only "
     "they are updated."
 )
 _FUSED = frozenset({"Adam", "AdamW", "SGD"})
@@ -554,14 +554,14 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         if is_of_large
         else "updates one parameter after the other"
     )
-    has_embedding = is_of_large and (facts.trace.host_events["name"] == _DENSE_GRADIENT).any()
+    has_embedding = is_of_large and (facts.trace.host_events["name"] == DENSE_GRADIENT).any()
     yield Advice(
         "optimizer",
         f"{name} {manner}, which costs {facts.of_steps(lengths)}.",
         f"{text.often(int(ran.sum()) / facts.count)} operators{rows} {facts.per} in `Optimizer.step`, none of them "
         f"fused: {text.time(own_ns)} of {what}{facts.recurs(lengths)}.",
         f"Let one kernel update many parameters: {grouped_update(name, has_device=facts.has_device)}."
-        + (_SPARSE if has_embedding else ""),
+        + (f" {SPARSE}" if has_embedding else ""),
         None,
         "medium",
         "operators",

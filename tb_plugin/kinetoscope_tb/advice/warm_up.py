@@ -24,6 +24,7 @@ _LOADS = re.compile(
 )
 _EXPLAINS = 0.3  # of what warm-up takes beyond a steady step
 _MOST = 0.8  # of the time of slow launches
+_TIMES = 2  # as long: from here on in times, not in percent more
 
 
 class _Part(NamedTuple):
@@ -84,7 +85,7 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
     yield _Part(
         f"{which} {text.time(first)}{each}, the others {text.time(steady)}: the recording holds warm-up.",
         f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
-        f"{facts.noun}s are {text.percent(mean / steady - 1)} longer. This advice is about the {facts.count} others."
+        f"{facts.noun}s are {_longer_in_words(mean / steady)}. This advice is about the {facts.count} others."
         + (f" What warm-up does: {doing}." if doing else ""),
         None,
         round(mean - steady),
@@ -157,6 +158,10 @@ def _first_time_work(facts: Facts) -> dict[str, Intervals]:
         "loading code": merge(loads),
         "taking device memory": intervals_of(launches, map_categories(launches["name"], allocates)),
     }
+
+
+def _longer_in_words(ratio: float) -> str:
+    return f"{text.percent(ratio - 1)} longer" if ratio < _TIMES else f"{text.digits(ratio)} times as long"
 
 
 def _excess(facts: Facts, spans: Intervals) -> float:

@@ -267,7 +267,6 @@ def test_a_family_of_operators_that_dominates():
     [
         ("aten::sort", "Sorting and indexing take", "medium"),
         ("aten::cdist", "`aten::cdist` takes", "medium"),
-        ("aten::mkldnn_convolution", "Convolutions take", "low"),
         ("aten::_slow_conv2d_forward", "Convolutions without oneDNN take", "medium"),
     ],
 )
@@ -276,7 +275,19 @@ def test_a_dominant_operator_is_named_with_its_calls(name, title, confidence):
     assert row.title == f"{title} 75 % of every step."
     assert f"most in `{name}`: 1 call per step of 15 ms each" in row.evidence
     assert row.confidence == confidence
-    assert row.saving_ns == (7.5 if name == "aten::mkldnn_convolution" else 15) * MS  # could be faster, not gone
+    assert row.saving_ns == 15 * MS
+
+
+def test_the_dense_gradient_of_an_embedding_is_named_for_what_fills_it():
+    def extra(machine):
+        machine.op(
+            "aten::embedding_dense_backward",
+            lambda: machine.op("aten::fill_", lambda: machine.work(15 * MS)),
+        )
+
+    row = rows(training(extra, 5).builder.build())["host_operator"]
+    assert row.title == "Dense gradients of embeddings take 75 % of every step."
+    assert "SparseAdam" in row.action
 
 
 def test_an_operator_that_dominates_one_step_alone_is_no_finding():
@@ -301,8 +312,9 @@ def test_some_small_operators_are_enough_where_calling_them_is_all():
     assert "small_operators" in rows(machine.steps(step))
 
 
-def test_matmuls_that_dominate_are_what_a_training_is_for():
-    by_rule = rows(training(lambda _: None, 5).builder.build())
+@pytest.mark.parametrize("name", ["aten::mm", "aten::mkldnn_convolution", "aten::convolution_backward"])
+def test_matmuls_and_convolutions_that_dominate_are_what_a_training_is_for(name):
+    by_rule = rows(training(lambda m: m.op(name, lambda: m.work(15 * MS)), 5).builder.build())
     assert list(by_rule) == ["nothing_to_fix"]
     assert by_rule["nothing_to_fix"].confidence == "medium"
     assert by_rule["nothing_to_fix"].evidence.endswith(" could be on this processor isn't known.")
@@ -417,6 +429,22 @@ def test_operators_that_compute_beside_small_ones_are_no_cost_of_the_loop():
         for _ in range(300):
             machine.op("aten::addmm", compute)
         machine.builder.python("train.py(40): validate", start, machine.now - start)
+
+    assert "operator_loop" not in rows(training(extra, 5).builder.build())
+
+
+def test_an_operator_that_calls_many_itself_is_no_loop_of_its_function():
+    """As `aten::gru`, which runs an operator for each time step."""
+
+    def extra(machine):
+        def unroll():
+            for _ in range(600):
+                machine.op("aten::addmm", lambda: machine.op("aten::expand", lambda: machine.work(5 * US)))
+                machine.work(4 * US)
+
+        start = machine.now
+        machine.op("aten::gru", unroll)
+        machine.builder.python("model.py(9): forward", start, machine.now - start)
 
     assert "operator_loop" not in rows(training(extra, 5).builder.build())
 

@@ -55,7 +55,7 @@ def test_a_cold_first_step_is_left_out_and_reported():
     rows = advice_of(training(lambda machine: machine.call("cuLibraryLoadData", 40 * MS)))
     row = rows["warm_up"]
     assert row.title == "The first step takes 45.1 ms, the others 5.11 ms: the recording holds warm-up."
-    assert "averages over all 6 complete steps are 130 % longer" in row.evidence
+    assert "averages over all 6 complete steps are 2.3 times as long" in row.evidence
     assert "loading code (40 ms)" in row.evidence
     assert (row.confidence, row.saving_ns) == ("high", None)
     assert set(rows) == {"warm_up", "nothing_to_fix"}  # the other steps are healthy

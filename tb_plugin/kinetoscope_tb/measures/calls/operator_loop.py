@@ -59,10 +59,12 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
     engine = intervals_of(calls, map_categories(calls["name"], runs_backward))
     rows = _operators(trace, is_counted, merge([elsewhere, engine]))
     names, start = host["name"].to_physical().to_numpy()[rows], host["start_ns"].to_numpy()[rows]
-    loop = _looping_calls(calls, no_function, names, calls_at(trace, main_thread(trace), start, ~no_function))
+    callers = calls_at(trace, main_thread(trace), start, ~no_function)
+    parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    called_by_function = _outermost(rows, parent, is_op, callers)
+    loop = _looping_calls(calls, no_function, names, callers, called_by_function)
     if loop is None:
         return []
-    parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
     callees = np.bincount(parent[rows][parent[rows] != NONE], minlength=host.height)
     call_of = np.full(host.height, NONE, np.int32)
     call_of[rows] = loop
@@ -92,6 +94,21 @@ def _operators(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Intervals
     return np.asarray(rows[length_within(elsewhere, start, start + 1) == 0])
 
 
+def _outermost(
+    rows: NDArray[np.int64], parent: NDArray[np.int32], is_op: NDArray[np.bool_], callers: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Of each operator the index of the one that its function called: itself, or one around it."""
+    caller = np.full(parent.size, NONE, np.int32)
+    caller[rows] = callers
+    index = np.full(parent.size, NONE, np.int64)
+    index[rows] = np.arange(rows.size)
+    around = gather(nearest(is_op, parent), parent)
+    is_inner = np.zeros(parent.size, bool)
+    is_inner[rows] = (around[rows] != NONE) & (gather(caller, around[rows]) == callers)
+    outer = nearest(~is_inner, parent)[rows]
+    return np.where(index[outer] == NONE, np.arange(rows.size), index[outer])
+
+
 def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop | None:
     """The loops in the calls of one function; None if their operators aren't small."""
     leaves = ops.filter("is_leaf")
@@ -105,7 +122,11 @@ def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop
 
 
 def _looping_calls(
-    calls: pl.DataFrame, no_function: NDArray[np.bool_], name: NDArray[np.uint32], caller: NDArray[np.int32]
+    calls: pl.DataFrame,
+    no_function: NDArray[np.bool_],
+    name: NDArray[np.uint32],
+    caller: NDArray[np.int32],
+    outermost: NDArray[np.int64],
 ) -> NDArray[np.int32] | None:
     """Of each operator the call in whose loop it is, or NONE; None if there is no loop.
 
@@ -114,10 +135,12 @@ def _looping_calls(
         no_function: Which of them aren't looked for.
         name: The operators' names, as codes.
         caller: The innermost call around each.
+        outermost: The operator that this call called, which each is in; its own index where it is that.
     """
     parent = calls["parent"].to_numpy()
     around = gather(nearest(~no_function, parent), parent)
     ops = pl.DataFrame({"row": np.arange(name.size), "name": name, "call": caller})
+    ops = ops.filter(pl.Series(outermost == np.arange(name.size), dtype=pl.Boolean))
     loop = np.full(caller.size, NONE, np.int32)
     for _ in range(_MOST_LEVELS):
         ops = ops.filter(pl.col("call") != NONE).with_columns(times=pl.len().over("call", "name"))
@@ -127,4 +150,4 @@ def _looping_calls(
         if ops.is_empty():
             break
         ops = ops.with_columns(call=pl.Series(gather(around, ops["call"].to_numpy())))
-    return loop if (loop != NONE).any() else None
+    return loop[outermost] if (loop != NONE).any() else None

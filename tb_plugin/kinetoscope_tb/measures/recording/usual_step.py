@@ -15,6 +15,7 @@ from ...trace.steps import step_noun
 LARGE_OVERHEAD = 0.10
 """Of the steps: that much recording may decide what they wait for."""
 
+_FAST = 0.1  # of the recorded steps
 _FEW_STEPS = 3
 """Fewer steps without a profiler don't tell how long one usually takes.
 
@@ -32,12 +33,14 @@ class UsualStep:
         usual_count: How many of them were timed.
         recorded_ns: How long the host takes for a recorded one.
         recorded_count: How many of them count: the complete ones, or all if none is complete.
+        fast_ns: How long the host takes for the fast ones: a tenth takes no longer.
     """
 
     usual_ns: int
     usual_count: int
     recorded_ns: int
     recorded_count: int
+    fast_ns: int
 
     @property
     def cost_ns(self) -> int:
@@ -68,7 +71,9 @@ def usual_host_ns(trace: Trace) -> int | None:
 
 
 def _with_large_cost(steps: UsualStep) -> UsualStep | None:
-    return steps if steps.cost_ns >= LARGE_OVERHEAD * steps.recorded_ns else None
+    """The steps if recording slows even the fast ones: what slows some of them alone, such as other jobs, isn't it."""
+    least_ns = min(steps.recorded_ns, steps.fast_ns)
+    return steps if least_ns - steps.usual_ns >= LARGE_OVERHEAD * least_ns else None
 
 
 def _usual_step_of_host(trace: Trace) -> UsualStep | None:
@@ -83,7 +88,9 @@ def _usual_step_of_host(trace: Trace) -> UsualStep | None:
     start, end = (trace.steps[side].to_numpy()[counts] for side in ("host_start_ns", "host_end_ns"))
     if not usual_ns or count < _FEW_STEPS or not start.size:
         return None
-    return UsualStep(usual_ns, count, int(np.median(end - start)), int(start.size))
+    lengths = end - start
+    fast_ns = int(np.quantile(lengths, _FAST, method="lower"))
+    return UsualStep(usual_ns, count, int(np.median(lengths)), int(start.size), fast_ns)
 
 
 def _busy_ns(trace: Trace) -> int:
