@@ -34,6 +34,7 @@ class Workload:
         uses_device: Whether it has device work.
         world_size: Number of ranks of the job.
         phases: Phases of a server that the counted steps are of.
+        has_stacks: Whether Python's calls were recorded.
         calls: Calls in a step by operator, or by kernel where no operator was recorded.
     """
 
@@ -42,6 +43,7 @@ class Workload:
     uses_device: bool
     world_size: int | None
     phases: frozenset[str]
+    has_stacks: bool
     calls: Mapping[str, float]
 
     @classmethod
@@ -53,7 +55,8 @@ class Workload:
         phases = trace.steps[counted_steps(trace)]["phase"].drop_nulls()
         host = str(trace.meta.producer.get("host") or trace.meta.top.get("host_name") or "")
         devices = tuple(sorted(map(str, names)))
-        return cls(host, devices, bool(device_ids), trace.meta.world_size, frozenset(phases), _calls(trace))
+        has_stacks = trace.python_calls.height > 0
+        return cls(host, devices, bool(device_ids), trace.meta.world_size, frozenset(phases), has_stacks, _calls(trace))
 
 
 def _calls(trace: Trace) -> dict[str, float]:
@@ -104,4 +107,8 @@ def difference_of_work(base: Workload, new: Workload) -> str:
     common = common_frac(base, new)
     if common is not None and common < LEAST_COMMON_FRAC:
         return f"the sides have little in common: {100 * common:.0f} % of their operators, as different models do"
+    if base.has_stacks != new.has_stacks:
+        return (
+            f"only the {'base' if base.has_stacks else 'new side'} has Python stacks, and recording them slows the host"
+        )
     return difference_of_places(base, new)

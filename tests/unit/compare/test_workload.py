@@ -63,6 +63,12 @@ def test_other_operators_are_other_work(work):
     assert difference_of_work(work, replace(work, calls={"aten::mm": 1, "aten::add": 1})) == ""
 
 
+def test_a_side_that_alone_has_stacks_was_slowed_by_them(work):
+    words = "has Python stacks, and recording them slows the host"
+    assert difference_of_work(replace(work, has_stacks=True), work) == f"only the base {words}"
+    assert difference_of_work(work, replace(work, has_stacks=True)) == f"only the new side {words}"
+
+
 def test_a_loop_of_one_operator_is_no_other_work(work):
     model = {"aten::mm": 20.0, "aten::relu": 10.0, "aten::add": 10.0, "aten::select": 5.0}
     base, new = replace(work, calls=model | {"aten::select": 10_000.0}), replace(work, calls=model)
