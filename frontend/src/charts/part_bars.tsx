@@ -122,7 +122,10 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
           return (
             <li key={cause}>
               <Swatch color={color} />
-              {name} <b data-tip={exact(time, "duration")}>{scaled(time, units)} {units.unit}</b>
+              {name}{" "}
+              <b data-tip={exact(time, "duration")}>
+                {whatIf ? quantity(time, "duration") : `${scaled(time, units)} ${units.unit}`}
+              </b>
               <span class="quiet">{percent(time / whole)} %</span>
               {whatIf && <PartSlider view={whatIf} cause={cause} />}
             </li>

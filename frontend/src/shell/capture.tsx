@@ -18,6 +18,7 @@ import {
   requestRecording,
 } from "./capture_status.ts";
 import { Check, Menu } from "../ui/choice.tsx";
+import { Copy } from "../ui/details.tsx";
 import { Dialog, Opener } from "../ui/dialog.tsx";
 
 const POLL_MS = 1000;
@@ -80,6 +81,7 @@ const NoJobs = () => (
       here and records on request:
     </p>
     <pre>{LISTENING}</pre>
+    <Copy text={LISTENING} label="Copy" />
   </>
 );
 

@@ -34,7 +34,7 @@ _MENTIONED = 0.1  # of the exposed time
 _COALESCE = (
     "Communicate in fewer, larger calls: gradients in buckets (`bucket_cap_mb`), small tensors flattened into one."
 )
-RECORD_ALL = "Find the rank that comes last: record all ranks at the same time, and look at *Ranks*."
+RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recorded at the same time."
 """What finds a late rank as long as one recording is known."""
 
 _WAITING = (
