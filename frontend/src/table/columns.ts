@@ -231,10 +231,20 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/** The columns with the weight right after the first one, and then sentences if `isReadable`, so that they are in sight. */
-export function weightSecond(columns: DrawnColumn[], weight: string | null, isReadable = false): DrawnColumn[] {
+/**
+ * The columns with the weight right after the first one, so that it is in sight on a narrow page; with the key of the
+ * rows, then the others of that, and then sentences.
+ */
+export function weightSecond(
+  columns: DrawnColumn[],
+  weight: string | null,
+  key: string[] | null = null,
+): DrawnColumn[] {
   const [first, ...others] = columns;
-  const rank = (column: DrawnColumn) => column.name === weight ? 0 : isReadable && isProse(column) ? 1 : 2;
+  const rank = (column: DrawnColumn) => {
+    if (column.name === weight) return 0;
+    return key?.includes(column.name) ? 1 : key && isProse(column) ? 2 : 3;
+  };
   return [first!, ...others.toSorted((a, b) => rank(a) - rank(b))];
 }
 

@@ -219,15 +219,15 @@ interface TableProps {
 export function DataTable(
   { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope(), { weight, picture } = scope.entry;
+  const scope = useTableScope(), { key, weight, picture } = scope.entry;
   const isNarrow = innerWidth < NARROW;
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
   const hasFarSentence = all.findIndex(isProse) > (isNarrow ? FAR_IF_NARROW : FAR);
   const columns = useMemo(
-    () => isFar || hasFarSentence ? weightSecond(all, first, hasFarSentence) : all,
-    [all, isFar, hasFarSentence, first],
+    () => isFar || hasFarSentence ? weightSecond(all, first, hasFarSentence ? key : null) : all,
+    [all, isFar, hasFarSentence, first, key],
   );
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
