@@ -34,6 +34,7 @@ _HALF = 0.5
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
 _OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
+_FEWEST_GAPS = 20  # per step
 _MANY = 100
 _MOST_OF_READ = 20  # kernels and copies of an operator whose result is read, such as nonzero
 _FEW = 10
@@ -349,7 +350,7 @@ def _is_launching(facts: Facts) -> bool:
 
     It isn't where a few long gaps are most of the time.
     """
-    is_many = facts.late.gaps > max(_MOSTLY * facts.kernels.height, _MANY * facts.count / 2)
+    is_many = facts.late.gaps > max(_MOSTLY * facts.kernels.height, _FEWEST_GAPS * facts.count)
     in_few = facts.late.in_longest_ns > _HALF * facts.count * facts.mean(facts.late.host + facts.late.latency)
     return facts.mean_kernel_ns < SHORT_KERNEL_NS and is_many and not in_few
 
