@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
@@ -55,6 +56,7 @@ class View:
     def __init__(self, app: App, context: BrowserContext, artifacts: Path) -> None:
         self.page = app.page
         self._devices, self._artifacts = context.new_cdp_session(app.page), artifacts
+        self.page.evaluate(Axe().axe_script)  # once: the page isn't loaded anew
         self.faults: dict[tuple[str, str], object] = {}
 
     def window(self, width: int, height: int, zoom: int) -> None:
@@ -65,7 +67,8 @@ class View:
     def look(self, view: str, how: str, rules: list[str] | None = None) -> None:
         """Keep a picture and the rules of accessibility that it breaks: of all rules, or of these."""
         self.page.screenshot(path=self._artifacts / f"{view}-{how}.png")
-        results = Axe().run(self.page, options={"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})})
+        options = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
+        results = AxeResults(self.page.evaluate("options => axe.run(options)", options))
         if results.violations_count:
             self.faults[view, how] = results.generate_report()
 
