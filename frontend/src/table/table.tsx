@@ -17,7 +17,6 @@ const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
 const FAR = 6; // columns that are in sight on any wide page
-const FAR_IF_NARROW = 3;
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
 const KEY_PX = 16;
@@ -224,7 +223,7 @@ export function DataTable(
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
-  const hasFarSentence = all.findIndex(isProse) > (isNarrow ? FAR_IF_NARROW : FAR);
+  const hasFarSentence = all.findIndex(isProse) > FAR;
   const columns = useMemo(
     () => isFar || hasFarSentence ? weightSecond(all, first, hasFarSentence ? key : null) : all,
     [all, isFar, hasFarSentence, first, key],
