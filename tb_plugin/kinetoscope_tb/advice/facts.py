@@ -44,6 +44,7 @@ LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does
 _NEARLY_ALL = 0.9  # of the step
 _LONGER = 1.5  # times the median step
 _MOSTLY_LATE = 0.5  # of what a step takes longer
+_MOSTLY_OPERATORS = 0.5  # of those of the recording
 _FEW_FOR_MEDIAN = 3  # steps
 _MANY_UPDATES = 100  # operators per step, of an optimizer that updates each parameter by itself
 _OF_LOOPS = ("operators", "calling", "rest")
@@ -406,11 +407,15 @@ class Facts:
         return None
 
     def is_training_loop(self, frame: str) -> bool:
-        """Whether a function is open for nearly all of the steps, so that its name says nothing."""
+        """Whether a function is open for nearly all of the steps, and for their operators: its name says nothing."""
         calls = self.trace.python_calls
-        is_open = map_categories(calls["name"], lambda name: without_address(name) == frame)
-        lengths = length_within(intervals_of(calls, is_open), self.windows.start, self.windows.end)
-        return self.share(self.mean(lengths)) >= _NEARLY_ALL
+        spans = intervals_of(calls, map_categories(calls["name"], lambda name: without_address(name) == frame))
+        lengths = length_within(spans, self.windows.start, self.windows.end)
+        if self.share(self.mean(lengths)) < _NEARLY_ALL:
+            return False
+        start = self.trace.host_events["start_ns"].filter(self.trace.host_events["kind"] == "operator").to_numpy()
+        is_inside = length_within(spans, start, start + 1) > 0
+        return not start.size or bool(is_inside.mean() >= _MOSTLY_OPERATORS)
 
     @cached_property
     def optimizer_spans(self) -> Intervals:

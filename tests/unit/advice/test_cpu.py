@@ -413,6 +413,23 @@ def test_what_recurs_in_every_step_is_told_however_much_the_steps_differ():
     assert row.culprit.function == "train.py(8): report"
 
 
+@pytest.mark.parametrize("has_operators", [False, True])
+def test_a_function_that_takes_nearly_all_of_each_step_is_named_unless_it_runs_the_operators(has_operators):
+    machine = Machine(None)
+
+    def step(_):
+        start = machine.now
+        if has_operators:
+            computing(machine)
+        machine.work(400 * MS)
+        machine.builder.python("train.py(7): free_memory", start, machine.now - start)
+        if not has_operators:
+            computing(machine)
+
+    row = rows(machine.steps(step, 5))["host_bound"]
+    assert ("free_memory" in row.title) != has_operators
+
+
 def test_a_loop_of_large_operators_is_none():
     assert "operator_loop" not in looping("aten::item", 600, dur=40 * US)
 
