@@ -19,6 +19,7 @@ from . import communication, compiled_code, copies, cpu, device, experts, host, 
 from .extra_work import longer_host_steps, longer_steps, recomputation
 from .facts import LEAST_SHARE, Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
+from .input_growth import growing_inputs
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
 
@@ -86,6 +87,7 @@ _RULES = (
     recomputation,
     longer_steps,
     longer_host_steps,
+    growing_inputs,
     experts.expert_imbalance,
     recording.profiler,
     recording.pauses,

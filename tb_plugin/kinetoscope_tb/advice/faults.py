@@ -41,7 +41,9 @@ EVERYTHING: _Numbers = frozenset({"idle", "kernel_times", "host_times", "launche
 _NOTHING: _Numbers = frozenset()
 
 RESTS_ON: dict[str, _Numbers] = {
-    **dict.fromkeys(("data_parallel", "memory", PROFILER_OVERHEAD, RECORDING_FAULTS, UNKNOWN_PART), _NOTHING),
+    **dict.fromkeys(
+        ("data_parallel", "growing_inputs", "memory", PROFILER_OVERHEAD, RECORDING_FAULTS, UNKNOWN_PART), _NOTHING
+    ),
     **dict.fromkeys(
         (
             *("small_kernels", "mixed_precision", "channels_last", "unfused_attention", "matmul_below_roof"),
