@@ -32,8 +32,10 @@ def path_events(trace: Trace, key: Key) -> Events:
     if "start_ns" in key:
         starts = pl.Series(is_equal(path_explanation(trace).path["start_ns"], key["start_ns"])).arg_true()
         predicates.append(pl.col("segment").is_in(starts.implode()))
-    predicates += [pl.col("cause") == part] if part not in (None, ALL) else []
-    predicates += [pl.col("name") == key["name"]] if "name" in key else []
+    if part not in (None, ALL):
+        predicates.append(pl.lit(pl.Series(is_equal(pieces["cause"], part))))
+    if "name" in key:
+        predicates.append(pl.lit(pl.Series(is_equal(pieces["name"], key["name"]))))
     return _events_of_pieces(trace, pieces.filter(predicates))
 
 
