@@ -292,4 +292,5 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
         return f"{title} {unknown.words}.", "cannot_tell"
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {unit}.", "cannot_tell"
-    return f"Nothing stands out: {what} for {text.percent(part)} of {unit}.", is_known
+    dominant = "".join(f", {s.dominant}" for s in results if isinstance(s, Cleared) and s.dominant)
+    return f"Nothing stands out: {what} for {text.percent(part)} of {unit}{dominant}.", is_known

@@ -331,9 +331,10 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     rows = rows.filter(pl.col("family") == family)
     computes = family == _MATMULS or (family == _CONVOLUTIONS and not _falls_back(rows))
     if computes or share < _DOMINATES:
-        yield Cleared(
-            "dominant operators", f"{text.percent(min(share, 1.0))} in {family}, the largest family of operators"
-        )
+        percent, dominates = text.percent(min(share, 1.0)), share >= _DOMINATES
+        calls = f" ({_calls_of(facts, rows)[0]})" if dominates else ""
+        evidence = f"{percent} in {family}, the largest family of operators{calls}"
+        yield Cleared("dominant operators", evidence, f"{family} for {percent}" if dominates else "")
         return
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = np.minimum(inside, time.lengths["operators"])
@@ -483,12 +484,7 @@ def _family(name: str) -> str:
 
 
 def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> Advice:
-    most, name = _most_calls(facts, rows)
-    calls = rows["name"].eq(name).sum()
-    innermost = int(
-        (~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum()
-    )  # others wrap one of the family
-    in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if innermost > calls else ""
+    calls, name = _calls_of(facts, rows)
     is_of_convolutions = family == _CONVOLUTIONS
     what = f"{family} without oneDNN" if is_of_convolutions else family
     where, culprit = _of_operators(facts, rows)
@@ -496,16 +492,25 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
         "host_operator",
         f"{what[0].upper()}{what[1:]} take{'s' if family.startswith('`') else ''} "
         f"{facts.of_steps(lengths, _DOMINATES)}{where}.",
-        f"{facts.part_of(lengths, _DOMINATES)}, {most}{facts.recurs(lengths, _DOMINATES)}{in_all}.",
+        f"{facts.part_of(lengths, _DOMINATES)}{facts.recurs(lengths, _DOMINATES)}, {calls}.",
         _WITH_ONEDNN if is_of_convolutions else _less_of(facts, family, culprit),
         None,
         "medium" if facts.count > 1 else "low",  # the calls of one step may be the first ones
-        "operators_by_shape" if " with shapes " in most else "operators",
+        "operators_by_shape" if " with shapes " in calls else "operators",
         "",
         facts.mean(lengths),
         Candidate(family, spans=intervals_of(rows), threads=rows["thread"].unique().to_numpy()),
         replace(culprit, operator=name),
     )
+
+
+def _calls_of(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
+    """(The most expensive of some operators, with how often all are called, in words; its name)."""
+    most, name = _most_calls(facts, rows)
+    innermost = int((~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum())  # others wrap one of them
+    is_more = innermost > rows["name"].eq(name).sum()
+    in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if is_more else ""
+    return f"{most}{in_all}", name
 
 
 def _most_calls(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:

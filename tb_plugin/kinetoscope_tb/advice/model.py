@@ -170,10 +170,12 @@ class Cleared:
     Args:
         topic: What was checked, in a word or two.
         evidence: Its cost, in words.
+        dominant: What most of the time is in that nothing is known to be wrong with, as a clause; empty if nothing.
     """
 
     topic: str
     evidence: str
+    dominant: str = ""
 
 
 @dataclass(frozen=True)
