@@ -132,7 +132,8 @@ class HostPace:
         if self.usual_ns is None or self.usual is None:
             return 0.0
         whole_ns = self._recorded_ns
-        return max(0.0, self._recorded_without_waits_ns - self.usual_ns, whole_ns - self.usual.mean_ns(int(whole_ns)))
+        of_host_ns = self._recorded_without_waits_ns - self.usual_ns - self.usual.other_ns
+        return max(0.0, of_host_ns, whole_ns - self.usual.mean_ns(int(whole_ns)))
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
@@ -159,7 +160,8 @@ class HostPace:
     def _without_profiler(self, ns: float) -> float:
         if self.usual_ns is None:
             return ns / _SLOWED
-        return min(max(0.0, ns - self._recording_ns), self.usual_ns)
+        other_ns = self.usual.other_ns if self.usual else 0
+        return min(max(0.0, ns - self._recording_ns), self.usual_ns + other_ns)
 
 
 def _event_ns(delays: Ints, whole_ns: float) -> int:

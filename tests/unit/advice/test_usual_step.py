@@ -48,6 +48,20 @@ def test_other_jobs_that_slow_some_recorded_steps_are_not_what_recording_costs()
     assert rows(trace).keys() & {"unexplained_idle"}
 
 
+def test_where_other_jobs_slow_most_steps_recording_costs_what_the_fast_ones_take_longer():
+    machine = Machine(None, kinetoscope={"usual_step": {"median_ns": 50 * MS, "steps": 6}})
+    lengths = (235, 70, 261, 70, 146, 212, 193, 368)
+    trace = machine.steps(lambda number: machine.op("aten::mm", lambda: machine.work(lengths[number] * MS)), 8)
+    usual = usual_step(trace)
+    assert (usual.cost_ns, usual.other_ns) == (20 * MS, pytest.approx(132 * MS, abs=MS))
+    assert usual.mean_ns(194 * MS) == 174 * MS
+    (found,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.rule == "recording_slows_steps")
+    assert found.fault.clause == (
+        "The fastest tenth of the recorded steps takes up to 70 ms, and one without the profiler 50 ms (median)"
+    )
+    assert "recording_faults" not in rows(trace)
+
+
 def test_a_wait_for_the_profiler_alone_is_no_claim():
     found = rows(training(6_100 * US))
     assert not {"host_bound", "recording_faults"} & found.keys()

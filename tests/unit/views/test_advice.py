@@ -590,7 +590,9 @@ def on_cpu(operators, around=None):
 
 def test_without_a_device_nothing_stands_out_only_where_operators_run():
     busy = row(on_cpu(900), "nothing_to_fix")
-    assert busy["title"] == "Nothing stands out: operators run on the CPU for 90 % of the average step, matmuls for 90 %."
+    assert (
+        busy["title"] == "Nothing stands out: operators run on the CPU for 90 % of the average step, matmuls for 90 %."
+    )
     assert (busy["confidence"], busy["action"]) == ("medium", "Nothing.")
 
 

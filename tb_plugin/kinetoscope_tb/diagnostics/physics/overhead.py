@@ -104,10 +104,10 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     if steps is None:
         return
     count, cost = steps.recorded_count, steps.cost_ns
-    fact = (
-        f"A recorded step takes {text.time(steps.recorded_ns)}, and one without the profiler "
-        f"{text.time(steps.usual_ns)} (medians of {text.times(count, 'step')} and of {steps.usual_count})"
-    )
+    is_steady = steps.other_ns == 0
+    takes = "A recorded step takes" if is_steady else "The fastest tenth of the recorded steps takes up to"
+    medians = f"medians of {text.times(count, 'step')} and of {steps.usual_count}" if is_steady else "median"
+    fact = f"{takes} {text.time(steps.sure_ns)}, and one without the profiler {text.time(steps.usual_ns)} ({medians})"
     affected_ns, consequence = cost * count, "Host times include it."
     if times.start.size and times.steps_ns:
         share, usual_share = _idle_shares(times, cost * count)

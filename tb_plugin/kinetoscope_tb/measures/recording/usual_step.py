@@ -15,7 +15,9 @@ from ...trace.steps import step_noun
 LARGE_OVERHEAD = 0.10
 """Of the steps: that much recording may decide what they wait for."""
 
-_FAST = 0.1  # of the recorded steps
+_QUANTILES = (0.1, 0.25, 0.5, 0.75)
+_FEW_FOR_QUARTILES = 6
+_UNSTEADY = 0.25  # of the median: more between the quartiles is no noise that averages out
 _FEW_STEPS = 3
 """Fewer steps without a profiler don't tell how long one usually takes.
 
@@ -33,19 +35,24 @@ class UsualStep:
         usual_count: How many of them were timed.
         recorded_ns: How long the host takes for a recorded one.
         recorded_count: How many of them count: the complete ones, or all if none is complete.
-        fast_ns: How long the host takes for the fast ones: a tenth takes no longer.
+        sure_ns: The same; where recorded ones differ much, no more than nine tenths of them take.
     """
 
     usual_ns: int
     usual_count: int
     recorded_ns: int
     recorded_count: int
-    fast_ns: int
+    sure_ns: int
 
     @property
     def cost_ns(self) -> int:
         """What recording costs the host per step."""
-        return self.recorded_ns - self.usual_ns
+        return self.sure_ns - self.usual_ns
+
+    @property
+    def other_ns(self) -> int:
+        """By how much more than that the median recorded step takes longer: other work slows most of them."""
+        return self.recorded_ns - self.sure_ns
 
     def mean_ns(self, recorded_ns: int) -> int:
         """How long the average step takes without the profiler: what exceptional ones add to it, they add there, too.
@@ -53,7 +60,7 @@ class UsualStep:
         Args:
             recorded_ns: How long the average recorded step takes.
         """
-        return self.usual_ns + max(0, recorded_ns - self.recorded_ns)
+        return self.usual_ns + max(0, recorded_ns - self.sure_ns)
 
 
 def usual_step(trace: Trace) -> UsualStep | None:
@@ -71,9 +78,8 @@ def usual_host_ns(trace: Trace) -> int | None:
 
 
 def _with_large_cost(steps: UsualStep) -> UsualStep | None:
-    """The steps if recording slows even the fast ones: what slows some of them alone, such as other jobs, isn't it."""
-    least_ns = min(steps.recorded_ns, steps.fast_ns)
-    return steps if least_ns - steps.usual_ns >= LARGE_OVERHEAD * least_ns else None
+    """The steps if recording slows them; what slows some of them alone, such as other jobs, isn't that."""
+    return steps if steps.cost_ns >= LARGE_OVERHEAD * steps.sure_ns else None
 
 
 def _usual_step_of_host(trace: Trace) -> UsualStep | None:
@@ -88,9 +94,10 @@ def _usual_step_of_host(trace: Trace) -> UsualStep | None:
     start, end = (trace.steps[side].to_numpy()[counts] for side in ("host_start_ns", "host_end_ns"))
     if not usual_ns or count < _FEW_STEPS or not start.size:
         return None
-    lengths = end - start
-    fast_ns = int(np.quantile(lengths, _FAST, method="lower"))
-    return UsualStep(usual_ns, count, int(np.median(lengths)), int(start.size), fast_ns)
+    fast, low, median, high = (int(ns) for ns in np.quantile(end - start, _QUANTILES))
+    is_unsteady = start.size >= _FEW_FOR_QUARTILES and high - low > _UNSTEADY * median
+    sure_ns = fast if is_unsteady else median
+    return UsualStep(usual_ns, count, median, int(start.size), sure_ns)
 
 
 def _busy_ns(trace: Trace) -> int:
