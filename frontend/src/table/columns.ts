@@ -231,21 +231,10 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/**
- * The columns with the weight right after the first one, so that it is in sight on a narrow page; with the key of the
- * rows, then the others of that, and then sentences.
- */
-export function weightSecond(
-  columns: DrawnColumn[],
-  weight: string | null,
-  key: string[] | null = null,
-): DrawnColumn[] {
-  const [first, ...others] = columns;
-  const rank = (column: DrawnColumn) => {
-    if (column.name === weight) return 0;
-    return key?.includes(column.name) ? 1 : key && isProse(column) ? 2 : 3;
-  };
-  return [first!, ...others.toSorted((a, b) => rank(a) - rank(b))];
+/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
+export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
+  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
+  return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 
 /** The longest text that a column shows, by characters. */

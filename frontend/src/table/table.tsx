@@ -2,7 +2,7 @@ import { type ComponentChildren, h, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
-import { type DrawnColumn, isProse, type Ready, weightSecond } from "./columns.ts";
+import { type DrawnColumn, type Ready, weightSecond } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
@@ -218,16 +218,12 @@ interface TableProps {
 export function DataTable(
   { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope(), { key, weight, picture } = scope.entry;
+  const scope = useTableScope(), { weight, picture } = scope.entry;
   const isNarrow = innerWidth < NARROW;
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
-  const hasFarSentence = all.findIndex(isProse) > FAR;
-  const columns = useMemo(
-    () => isFar || hasFarSentence ? weightSecond(all, first, hasFarSentence ? key : null) : all,
-    [all, isFar, hasFarSentence, first, key],
-  );
+  const columns = useMemo(() => isFar ? weightSecond(all, first) : all, [all, isFar, first]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);

@@ -10,7 +10,6 @@ const BAR = 44; // next to the number
 export const SWATCH = 16; // before the text
 const LEAST_PROSE = 160;
 const LEAST_NAME = 120; // where sentences take its room
-const EARLY_PROSE = 0.3; // of the table, at most
 const WIDEST_PROSE = 900; // where one has to scroll to see it
 /** A good width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const goodProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
@@ -49,10 +48,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   const roomAfter = (count: number) => available - result.slice(0, count).reduce((sum, width) => sum + width, 0);
   let left = roomAfter(columns.length);
   if (left < 0 && columns.some(isProse)) {
-    // Before numbers that are out of sight anyway a sentence takes more room.
-    const leastProse = (i: number) =>
-      i === columns.length - 1 ? LEAST_PROSE : Math.max(LEAST_PROSE, Math.min(most(i), EARLY_PROSE * available));
-    columns.forEach((column, i) => isProse(column) && (result[i] = leastProse(i)));
+    columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
     const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
     if (short > 0 && main >= 0 && result[main]! - short >= leastName) result[main]! -= short;
     // What is out of sight anyway takes few lines.
