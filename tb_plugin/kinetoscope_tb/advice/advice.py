@@ -16,10 +16,9 @@ from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_
 from ..names import text
 from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
-from .extra_work import longer_host_steps, longer_steps, recomputation
+from .extra_work import growing_inputs, longer_host_steps, longer_steps, recomputation
 from .facts import LEAST_SHARE, Facts
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
-from .input_growth import growing_inputs
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
 
