@@ -56,7 +56,7 @@ class View:
     def __init__(self, app: App, context: BrowserContext, artifacts: Path) -> None:
         self.page = app.page
         self._devices, self._artifacts = context.new_cdp_session(app.page), artifacts
-        self.page.evaluate(Axe().axe_script)  # once: the page isn't loaded anew
+        self.page.evaluate(Axe().axe_script)  # once: the page isn't loaded again
         self.faults: dict[tuple[str, str], object] = {}
 
     def window(self, width: int, height: int, zoom: int) -> None:

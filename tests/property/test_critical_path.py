@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.critical_path.classes import CLASSES
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import Names, Places
@@ -69,7 +70,7 @@ def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, 
     what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual_ns=0))
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
-        saved = what_if.saved_by_part(percent)
+        saved = what_if.saved_by_variant(what_if.part, len(CLASSES), percent)
     starts, ends, (first, after) = trace.steps["start_ns"].to_list(), graph.nodes.step_ends, what_if.counted_range
     edges = [
         (node, e) for node in range(graph.nodes.time.size) for e in range(graph.first[node], graph.first[node + 1])

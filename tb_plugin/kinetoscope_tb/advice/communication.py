@@ -143,8 +143,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
         sentences += " It may hold time that others made this rank wait."
-        is_own = facts.is_training or (not kinds.is_empty() and kinds["kind"][0] == "barrier")
-        return sentences, remedy if is_own else _SERVING_REMEDY, small
+        is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
+        return sentences, remedy if is_of_any_job else _SERVING_REMEDY, small
     sentences += (
         f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
         "twice the time of the fastest equal call, moving the data takes no longer than the rest."

@@ -318,7 +318,7 @@ def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:
 
 
 def growing_inputs(facts: Facts) -> Iterator[Advice]:
-    """A training keeps what each step adds, such as outputs, and joins all of it anew in each step.
+    """A training accumulates what each step adds, such as outputs, and concatenates all of it again in each step.
 
     How long operators take varies with what else the machine does; the sizes of their inputs don't.
     """
@@ -340,16 +340,16 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     if not is_steady or per_step[-1] - per_step[0] < _LEAST_GROWTH * per_step[0]:
         return
     names = rows["name"].cast(pl.String).unique().sort().to_list()
-    joined_by, more_text = text.listed([f"`{name}`" for name in names]), text.digits(float(more.mean()))
+    operators, more_text = text.listed([f"`{name}`" for name in names]), text.digits(float(more.mean()))
     where, culprit = in_program(facts, intervals_of(rows))
     yield Advice(
         "growing_inputs",
-        f"What {joined_by} joins grows by {more_text} elements in every {facts.noun}{where}.",
+        f"The inputs of {operators} grow by {more_text} elements in every {facts.noun}{where}.",
         f"From {text.digits(float(per_step[0]))} elements to {text.digits(float(per_step[-1]))} in {facts.count} "
-        f"{facts.noun}s: something is kept from {facts.noun} to {facts.noun} and never dropped, so memory grows, and "
-        "what computes with all of it takes longer and longer.",
+        f"{facts.noun}s: something accumulates from {facts.noun} to {facts.noun} and is never dropped, so memory "
+        "grows, and what computes with all of it takes longer and longer.",
         "Keep what a fixed number of steps added (a ring buffer, `collections.deque(maxlen=…)`), or only sums of it; "
-        "`detach()` what is kept for statistics, or it keeps its graph, too.",
+        "`detach()` what you store for statistics, or it retains its graph, too.",
         None,
         "high",
         "operators_by_shape",

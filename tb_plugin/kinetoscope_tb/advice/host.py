@@ -551,9 +551,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
     rows = f" and {text.often(kernels.size / facts.count)} kernels" if kernels.size else ""
     is_of_large = not facts.has_device and saving >= _LARGE_UPDATE_NS * int(ran.sum()) / facts.count
     manner = (
-        "reads and writes all parameters anew in each operator"
-        if is_of_large
-        else "updates one parameter after the other"
+        "reads and writes all parameters in each operator" if is_of_large else "updates one parameter after the other"
     )
     has_embedding = is_of_large and (facts.trace.host_events["name"] == DENSE_GRADIENT).any()
     yield Advice(

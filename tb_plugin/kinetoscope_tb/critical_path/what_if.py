@@ -25,7 +25,7 @@ from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
-from .classes import BETWEEN_ROWS, CALL, CLASSES, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
+from .classes import BETWEEN_ROWS, CALL, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
 from .edges import Kind
 from .graph import Graph
 from .host_pace import HostPace
@@ -124,10 +124,6 @@ class WhatIf:
         """The nodes at which calls return that waited for a device."""
         edges = np.flatnonzero(self.graph.kind == Kind.SYNC)
         return np.unique(np.searchsorted(self.graph.first, edges, "right") - 1)
-
-    def saved_by_part(self, percent: int) -> NDArray[np.int64]:
-        """How much shorter each step would be if all of a class took `percent` less: [class, step]."""
-        return self.saved_by_variant(self.part, len(CLASSES), percent)
 
     def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""

@@ -315,10 +315,9 @@ def _of_repeated_jobs(candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
             others.append(candidate)
     yield from others
     for (_, host), processes in processes_of.items():
-        moments = sorted(
-            [moment_in(recording.name.span) for recording in recordings] for recordings in processes.values()
-        )
-        pauses = [min(after) - max(before) for before, after in pairwise(moments)]
+        moments = ([moment_in(recording.name.span) for recording in recordings] for recordings in processes.values())
+        active = sorted((min(of_process), max(of_process)) for of_process in moments)
+        pauses = [begin - end for (_, end), (begin, _) in pairwise(active)]
         is_repeated = bool(pauses) and min(pauses) >= _LEAST_PAUSE_NS
         for candidate in chain.from_iterable(processes.values()):
             name = replace(candidate.name, worker=host, is_process=False) if is_repeated else candidate.name
