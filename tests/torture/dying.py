@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import faulthandler
 import itertools
 import os
 import resource
@@ -28,6 +29,8 @@ from torture.scenarios import run_scenarios, wait_for_journals
 FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
 RANK = int(os.environ["RANK"])
 STEPS, HANG_AFTER_S = 5, 5
+STUCK_AFTER_S = 300
+"""After how long a rank that has neither ended nor been ended writes where its threads are: no scenario takes so long."""
 WORLD_SIZES = {"size": 5, "dtype": 5}
 """How many ranks a scenario has, if not three."""
 TIMEOUTS_S = {
@@ -193,6 +196,7 @@ def train(name):
     size, store = WORLD_SIZES.get(name, 3), f"file://{FOLDER}/{name}.store"
     if size <= RANK:
         return
+    faulthandler.dump_traceback_later(STUCK_AFTER_S, file=(FOLDER / f"{name}.{RANK}.stacks").open("w"))
     dist.init_process_group("gloo", init_method=store, rank=RANK, world_size=size, timeout=timedelta(seconds=600))
     if name == "out_of_memory" and RANK == 1:
         enter_group(Path((FOLDER / "group").read_text()))

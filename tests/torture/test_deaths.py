@@ -95,7 +95,12 @@ def why(runs, name, kind, evidence="", minutes=0, dumps=0):
         has_dumps = sum("open" in row and row["open"] != "no dump" for row in rows) >= dumps
         return is_known and is_final and has_dumps and len(answer[1]["last_minutes"]) >= minutes
 
-    return wait_for(ask, LIMIT_S, is_right=is_over, unless=lambda: process.poll() is not None, pause_s=0.2)
+    def stacks():
+        return "\n".join(f"{file.name}: {file.read_text()}" for file in sorted(folder.glob(f"{name}.*.stacks")))
+
+    return wait_for(
+        ask, LIMIT_S, is_right=is_over, unless=lambda: process.poll() is not None, context=stacks, pause_s=0.2
+    )
 
 
 @pytest.mark.parametrize("name", FAILURES)
