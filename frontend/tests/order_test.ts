@@ -68,6 +68,11 @@ Deno.test("a long table's columns are ranked ahead, a little at a time, as they 
   same(new ColumnRanks(columns).of("texts"), ranked.of("texts"));
 });
 
+Deno.test("numbers of any size and sign are ranked in order, equal ones alike, missing ones not at all", () => {
+  const values = [1e300, -0, 3, null, -1e-300, 2 ** 53, 0, -7.5, 3, -Infinity, 2 ** 53 + 2, 1e-300, -7.25];
+  same([...ranks(values)], [9, 4, 6, -1, 3, 7, 4, 1, 6, 0, 8, 5, 2]);
+});
+
 Deno.test("a second column orders what is equal in the first", () => {
   const keys = [{ rank: ranks([1, 1, 2]), descending: true }, { rank: ranks([5, 6, 7]), descending: true }];
   same([...sortRows(Uint32Array.of(0, 1, 2), keys)], [2, 1, 0]);

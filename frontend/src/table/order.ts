@@ -71,9 +71,8 @@ const sortingText = (text: string) =>
 
 const SLICE = 2000; // values from one pause to the next: a millisecond or two
 
-/** The values as keys that `<` orders; it pauses between slices. A missing value's key means nothing. */
-function* sortingKeys(values: Value[]): Generator<void, string[] | Float64Array> {
-  if (!values.some((value) => typeof value === "string")) return Float64Array.from(values, Number);
+/** The texts as keys that `<` orders; it pauses between slices. A missing text's key means nothing. */
+function* sortingKeys(values: Value[]): Generator<void, string[]> {
   const keys: string[] = [];
   for (const value of values) {
     keys.push(value === null ? "" : sortingText(String(value)));
@@ -82,16 +81,10 @@ function* sortingKeys(values: Value[]): Generator<void, string[] | Float64Array>
   return keys;
 }
 
-/**
- * The places of the values among the distinct ones in order; a missing value has -1.
- *
- * A bottom-up merge sort that pauses between slices, so that the page moves on while a long column is ranked.
- */
-function* rankSlices(values: Value[]): Generator<void, Int32Array> {
-  const keys = yield* sortingKeys(values), ranks = new Int32Array(values.length).fill(-1);
-  let rows = Uint32Array.from(values.keys()).filter((row) => values[row] !== null),
-    merged = new Uint32Array(rows.length);
+/** The rows in the order of their keys: a bottom-up merge sort that pauses between slices. */
+function* byTexts(rows: Uint32Array, keys: string[]): Generator<void, Uint32Array> {
   const count = rows.length;
+  let merged: Uint32Array = new Uint32Array(count);
   for (let run = 1, steps = 1; run < count; run *= 2) {
     for (let from = 0; from < count; from += 2 * run) {
       const middle = Math.min(from + run, count), end = Math.min(from + 2 * run, count);
@@ -103,13 +96,74 @@ function* rankSlices(values: Value[]): Generator<void, Int32Array> {
     }
     [rows, merged] = [merged, rows];
   }
-  let rank = -1;
-  rows.forEach((row, at) => ranks[row] = at > 0 && keys[row] === keys[rows[at - 1]!] ? rank : ++rank);
+  return rows;
+}
+
+/** The rows in the order of their bins, those of a bin as they came: a counting sort. */
+function byBins(rows: Uint32Array, bins: Uint16Array | Int32Array, most: number): Uint32Array {
+  const starts = new Uint32Array(most + 2), after = new Uint32Array(rows.length);
+  for (let i = 0; i < rows.length; i++) starts[bins[rows[i]!]! + 1]!++;
+  for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
+  for (let i = 0; i < rows.length; i++) after[starts[bins[rows[i]!]!]!++] = rows[i]!;
+  return after;
+}
+
+/** The rows in the order of their numbers: a radix sort by four digits of 16 bits that pauses after each. */
+function* byNumbers(rows: Uint32Array, numbers: Float64Array): Generator<void, Uint32Array> {
+  const halves = new Uint32Array(numbers.slice().buffer); // the low one first, as wherever browsers run
+  for (let high = 1; high < halves.length; high += 2) {
+    const isNegative = halves[high]! >>> 31; // then the bits are in the opposite order
+    halves[high - 1]! ^= isNegative ? -1 : 0;
+    halves[high]! ^= isNegative ? -1 : 1 << 31;
+  }
+  const all = new Uint16Array(halves.buffer), digits = new Uint16Array(numbers.length);
+  for (let digit = 0; digit < 4; digit++) {
+    let differing = 0;
+    for (let i = 0; i < digits.length; i++) {
+      digits[i] = all[4 * i + digit]!;
+      differing |= digits[i]! ^ digits[0]!;
+    }
+    if (differing) rows = byBins(rows, digits, 0xffff);
+    yield;
+  }
+  return rows;
+}
+
+/** The places of the values among the distinct ones in order; a missing value has -1. */
+function* rankSlices(values: Value[]): Generator<void, Int32Array> {
+  const count = values.length, ranks = new Int32Array(count).fill(-1), numbers = new Float64Array(count);
+  let present = new Uint32Array(count), found = 0, isOfTexts = false;
+  for (let row = 0; row < count; row++) {
+    const value = values[row]!;
+    if (value === null) continue;
+    present[found++] = row;
+    if (typeof value === "string") isOfTexts = true;
+    else numbers[row] = Number(value) + 0; // there is one zero
+  }
+  present = present.subarray(0, found);
+  const keys = isOfTexts ? yield* sortingKeys(values) : numbers;
+  const rows = isOfTexts ? yield* byTexts(present, keys as string[]) : yield* byNumbers(present, numbers);
+  for (let at = 0, rank = -1; at < found; at++) {
+    const row = rows[at]!;
+    if (at === 0 || keys[row] !== keys[rows[at - 1]!]) rank++;
+    ranks[row] = rank;
+  }
   return ranks;
 }
 
 const MANY = 5000; // rows whose ranks take longer than anybody should wait
 const AT_ONCE_MS = 3; // a small part of a frame
+
+/** Calls a function once the page rests, with the time until which it may work; returns what cancels it. */
+function whenIdle(work: (until: number) => void): () => void {
+  const act = () => work(performance.now() + AT_ONCE_MS);
+  if (!("requestIdleCallback" in globalThis)) {
+    const timer = setTimeout(act);
+    return () => clearTimeout(timer);
+  }
+  const idle = requestIdleCallback(act);
+  return () => cancelIdleCallback(idle);
+}
 
 /** The ranks of the columns of a table, each computed once. */
 export class ColumnRanks {
@@ -139,14 +193,13 @@ export class ColumnRanks {
 
   /** Ranks the columns of a long table before somebody sorts by them, a little at a time; returns what stops it. */
   computeAhead(names: string[]): () => void {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const goOn = () => {
-      const until = performance.now() + AT_ONCE_MS;
+    let cancel = () => {};
+    const goOn = (until: number) => {
       for (const name of names) this.#advance(name, until);
-      if (!names.every(this.isComplete)) timer = setTimeout(goOn);
+      if (!names.every(this.isComplete)) cancel = whenIdle(goOn);
     };
-    if (names.some((name) => (this.columns[name]?.length ?? 0) > MANY)) timer = setTimeout(goOn);
-    return () => clearTimeout(timer);
+    if (names.some((name) => (this.columns[name]?.length ?? 0) > MANY)) cancel = whenIdle(goOn);
+    return () => cancel();
   }
 }
 
@@ -157,12 +210,12 @@ export class ColumnRanks {
  */
 export function sortRows(rows: Uint32Array, keys: { rank: Int32Array; descending: boolean }[]): Uint32Array {
   return keys.reduceRight((before, { rank, descending }) => {
-    const most = rank.reduce((a, b) => Math.max(a, b), 0), missing = most + 1;
-    const bins = before.map((row) => rank[row]! < 0 ? missing : descending ? most - rank[row]! : rank[row]!);
-    const starts = new Uint32Array(most + 3), after = new Uint32Array(before.length);
-    for (let i = 0; i < bins.length; i++) starts[bins[i]! + 1]!++;
-    for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
-    for (let i = 0; i < bins.length; i++) after[starts[bins[i]!]!++] = before[i]!;
-    return after;
+    const bins = new Int32Array(rank.length);
+    let most = 0;
+    for (let row = 0; row < rank.length; row++) most = Math.max(most, rank[row]!);
+    for (let row = 0; row < rank.length; row++) {
+      bins[row] = rank[row]! < 0 ? most + 1 : descending ? most - rank[row]! : rank[row]!;
+    }
+    return byBins(before, bins, most + 1);
   }, rows);
 }

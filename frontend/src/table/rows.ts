@@ -1,7 +1,7 @@
 /** The rows of a table that match the address's filter, in its order. */
 
 import type { Table, ViewEntry } from "../api/types.ts";
-import type { DrawnColumn, Ready } from "./columns.ts";
+import { type DrawnColumn, isText, type Ready } from "./columns.ts";
 import { filterRows, nextSort, parseFilter, parseSort, printSort, type SortKey, sortRows } from "./order.ts";
 import { chartedColumns } from "../api/pictures.ts";
 import { useEffect, useMemo } from "preact/hooks";
@@ -42,7 +42,10 @@ export function useRows(ready: Ready, entry: ViewEntry): Rows {
   const sort = scope.get("sort") || defaultSort;
   const filter = useMemo(() => parseFilter(text), [text]);
   const matches = useMemo(() => filterRows(filter, ready.texts, ready.lower), [filter, ready]);
-  useEffect(() => ready.ranks.computeAhead(ready.columns.map(({ name }) => name)), [ready.ranks]);
+  useEffect(() => {
+    const columns = ready.columns.toSorted((a, b) => +isText(a) - +isText(b)); // numbers take a tenth of the time
+    return ready.ranks.computeAhead(columns.map(({ name }) => name));
+  }, [ready.ranks]);
   return useMemo(() => {
     const keys = parseSort(sort, Object.fromEntries(ready.columns.map(({ name, values }) => [name, values])));
     const ranked = keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }));

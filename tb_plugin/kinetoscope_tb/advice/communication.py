@@ -135,9 +135,9 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         rest = f"; {text.listed(others)}" if others else ""
         sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
         remedy = _REMEDIES.get(kind, _REMEDY)
-        many = _many_calls(counted, kind, facts, on_device=on_device)
-        if many is not None and longest >= _MOSTLY * whole:
-            small = many
+        are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
+        if are_many and longest >= _MOSTLY * whole:
+            small = mostly
             remedy = remedy if kind == "barrier" else f"{_COALESCE} {remedy}"
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
@@ -165,25 +165,29 @@ def _pace(calls: pl.DataFrame, kind: str) -> str:
     return f", whose fastest large call takes {text.time(ns)} for {size_text} ({text.digits(size / ns)} GB/s)"
 
 
-def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> str | None:
-    """Of calls of a kind that are many and move little: that most of the time is in them, if it is; else None.
+def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> tuple[bool, str]:
+    """Whether calls of a kind are many and move little, so that fewer would do.
 
-    On a device each takes a short time then. Between hosts a call takes ms, however little it moves, or even if nobody
-    knows how much; most of the time must lie outside of the longest tenth, which may have waited for another rank.
+    Between hosts a call takes ms, however little it moves, or even if nobody knows how much; most of the time must lie
+    outside of the longest tenth, which may have waited for another rank. On a device calls are many also where most of
+    the time isn't in them.
+
+    Returns:
+        (Whether they are; that most of the time is in them, as the end of a sentence, or nothing.)
     """
     own = calls.filter(pl.col("kind") == kind)
     sizes = own["bytes"].filter(own["bytes"] >= 0)
     own = own if sizes.is_empty() and not on_device else own.filter(pl.col("bytes") >= 0)
     often = own.height / facts.count
     if often < _MANY or (not sizes.is_empty() and float(sizes.mean()) >= _SMALL_BYTES):  # type: ignore[arg-type]
-        return None
+        return False, ""
     times = np.sort(own["dur_ns"].to_numpy())
     whole, in_most = int(times.sum()), int(times[: round((1 - _FEW) * times.size)].sum())
     is_usual = whole / own.height < _CALL_NS if on_device else in_most >= _MOSTLY * whole
     if not is_usual:
-        return None if on_device else ""
+        return not on_device, ""
     small = "" if sizes.is_empty() else "small "
-    return f", most of it in {text.often(often)} {small}calls of {kind} {facts.per}"
+    return True, f", most of it in {text.often(often)} {small}calls of {kind} {facts.per}"
 
 
 def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:

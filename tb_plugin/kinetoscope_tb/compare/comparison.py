@@ -74,8 +74,9 @@ class Basis:
             return f"{counted} Noise is unknown: estimating it takes two steps on both sides."
         sampled = f"{self.base_samples} and {self.new_samples} steps"
         return (
-            f"{counted} Noise is the variation within these: {sampled} (Welch's test, 99 %). Another recording of the "
-            "same code may differ by more: kinetoscope gate compares several a side."
+            f"{counted} Noise is the variation within these: {sampled} (Welch's test of times, 99 %, and of their "
+            "logarithms, 99.5 %). Another recording of the same code may differ by more: kinetoscope gate compares "
+            "several a side."
         )
 
 
