@@ -112,9 +112,9 @@ function byBins(rows: Uint32Array, bins: Uint16Array | Int32Array, most: number)
 function* byNumbers(rows: Uint32Array, numbers: Float64Array): Generator<void, Uint32Array> {
   const halves = new Uint32Array(numbers.slice().buffer); // the low one first, as wherever browsers run
   for (let high = 1; high < halves.length; high += 2) {
-    const isNegative = halves[high]! >>> 31; // then the bits are in the opposite order
-    halves[high - 1]! ^= isNegative ? -1 : 0;
-    halves[high]! ^= isNegative ? -1 : 1 << 31;
+    const turned = halves[high]! >>> 31 ? -1 : 0; // the bits of negative numbers are in the opposite order
+    halves[high - 1]! ^= turned;
+    halves[high]! ^= turned | (1 << 31);
   }
   const all = new Uint16Array(halves.buffer), digits = new Uint16Array(numbers.length);
   for (let digit = 0; digit < 4; digit++) {
@@ -142,7 +142,7 @@ function* rankSlices(values: Value[]): Generator<void, Int32Array> {
   }
   present = present.subarray(0, found);
   const keys = isOfTexts ? yield* sortingKeys(values) : numbers;
-  const rows = isOfTexts ? yield* byTexts(present, keys as string[]) : yield* byNumbers(present, numbers);
+  const rows = keys instanceof Float64Array ? yield* byNumbers(present, keys) : yield* byTexts(present, keys);
   for (let at = 0, rank = -1; at < found; at++) {
     const row = rows[at]!;
     if (at === 0 || keys[row] !== keys[rows[at - 1]!]) rank++;
