@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import shutil
 import signal
 import socket
@@ -101,10 +102,12 @@ def test_several_paths_and_a_choice(folder, arguments, run):
 
 def test_it_imports_no_tensorboard_and_ends_after_the_page_was_closed(folder):
     with opening(folder / TRACE, "--end-after", "0", code=PACKAGES) as page:
+        shown = re.search(rb'name="page" content="(\d+)"', page.enter().body)[1].decode()
         page.settled("state", **page.place)
-        page.send("presence", b"open")
+        page.send("presence", b"open", page=shown, number="1")
         assert page.process.poll() is None
-        page.send("presence", b"closed")
+        page.send("presence", b"closed", page=shown, number="3")
+        page.send("presence", b"open", page=shown, number="2")  # it was overtaken
         assert page.wait_for_end() == 0
         said, _, loaded = page.output.read_text().partition("PACKAGES ")
     assert "The page was closed; the server ends." in said

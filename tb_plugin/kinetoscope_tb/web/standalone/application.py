@@ -36,7 +36,7 @@ class PageApplication:
         title: The page's title.
         site: What answers the page's questions; it may still be imported.
         access: Who may see the page.
-        presence: Whether the page is open.
+        presence: Which pages are open.
         uploads: Where files go that were dropped onto the page.
     """
 
@@ -63,7 +63,6 @@ class PageApplication:
         """What answers a request: the page's own routes, or those of `web.app`."""
         if (request.method, request.path) == ("POST", "/presence"):
             return self._note_presence(request)
-        self._presence.note_request()
         answers = {("GET", "/"): self._page, ("POST", "/upload"): self._upload}
         if request.path == "/static/index.js":  # before the others are imported
             answers["GET", request.path] = page_file
@@ -81,7 +80,8 @@ class PageApplication:
 
     def _page(self, request: Request) -> Response:
         page = _PAGE.read_text(encoding="utf-8").replace("{most_bytes}", str(self._uploads.most_bytes))
-        page = page.replace("{title}", html.escape(self._title))
+        page = page.replace("{page}", str(self._presence.new_page()))
+        page = page.replace("{title}", html.escape(self._title))  # last: what it holds is text
         response = page_response(request, page.encode())
         response.headers["Cache-Control"] = "no-store"
         response.headers["Referrer-Policy"] = "no-referrer"
@@ -89,11 +89,9 @@ class PageApplication:
         return response
 
     def _note_presence(self, request: Request) -> Response:
-        """Note that the page is open or was closed."""
-        if request.get_data(as_text=True) == "closed":
-            self._presence.note_closing()
-        else:
-            self._presence.note_request()
+        """Note that a page is open or was closed."""
+        page, number = (request.args.get(name, -1, type=int) for name in ("page", "number"))
+        self._presence.note(page, number, is_open=request.get_data(as_text=True) != "closed")
         return Response(status=204)
 
     def _upload(self, request: Request) -> Response:
