@@ -107,6 +107,20 @@ def test_the_first_failure_counts_and_not_what_follows_from_it():
     )
 
 
+def test_ranks_that_raise_in_the_same_line_of_the_same_step_are_one_cause_however_far_apart():
+    def failed(number, at_s, function="__main__.load", **more):
+        return rank(number, raised("bad file", "OSError", **at(function)), at_s, **more)
+
+    assert judged(failed(0, 0), failed(2, 9), *lost(1, 3, at_s=10)) == (CULPRIT, "exception", (0, 2))
+    for other in (
+        failed(2, 9, completed=6),
+        failed(2, 9, "torch.distributed.distributed_c10d.all_reduce"),
+        rank(2, raised("bad file", "KeyError", **at("__main__.load")), 9),
+        rank(2, raised("bad file", "OSError", calls=(("/job/train.py", 30, "__main__.main"),)), 9),
+    ):
+        assert judged(failed(0, 0), other, *lost(1, 3, at_s=10)) == (CULPRIT, "exception", (0,))
+
+
 def test_one_that_was_killed_while_the_kernel_counted_a_kill_had_no_memory_left():
     assert judged(rank(2, {"signal": 9, "oom_kills": 1}), *lost(0, 1, 3)) == (CULPRIT, "out of memory", (2,))
 

@@ -96,10 +96,20 @@ def _failure(base: DeathVerdict) -> DeathVerdict | None:
 
 
 def _is_alike(first: Death, death: Death) -> bool:
+    """Whether two ended in the same way: at the same time, or by the same error in the same line of the same step."""
     of_first, of_other = first.ending.exception, death.ending.exception
     types = [item.type if item else "" for item in (of_first, of_other)]
     room_ns = _TOGETHER_NS if first.is_exact and death.is_exact else _TOGETHER_NS + _TOUCH_NS
-    return first.kind == death.kind and types[0] == types[1] and death.ns - first.ns <= room_ns
+    is_same_kind = first.kind == death.kind and types[0] == types[1]
+    return is_same_kind and (death.ns - first.ns <= room_ns or _is_same_error(first, death))
+
+
+def _is_same_error(first: Death, death: Death) -> bool:
+    """Whether both raised in the same line of the same step, before they could learn of each other."""
+    if first.ending.exception is None or first.activity is None or first.was_waiting or death.was_waiting:
+        return False
+    lines = [(end.activity.file, end.activity.line) for end in (first, death) if end.activity is not None]
+    return len(lines) == 2 and lines[0] == lines[1] and first.status.completed == death.status.completed
 
 
 def _may_be_earlier(death: Death, first: Death) -> bool:

@@ -52,7 +52,7 @@ class Presence:
             self._pages[page] = _LastWord(0, first_report_by)
         return page
 
-    def note(self, page: int, number: int, is_open: bool) -> None:
+    def note(self, page: int, number: int, *, is_open: bool) -> None:
         """Take a page's report, unless a later one of that page has come before.
 
         Args:
