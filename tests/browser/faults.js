@@ -129,8 +129,13 @@ async (inBothThemes) => {
     const row = table.querySelector("tr.row"), cells = row ? [...row.cells] : [];
     const prose = cells.findIndex((cell) => cell.classList.contains("prose"));
     if (prose >= 0) {
-      if (cells.slice(prose).some((cell) => cell.classList.contains("number"))) {
+      const isNumber = (cell) => cell.classList.contains("number");
+      if (cells.slice(prose).some((cell) => isNumber(cell) && boxOf(cell).left < box.right - 24)) {
         faults.push(`${label}: a column of sentences stands before numbers`);
+      }
+      const givesWay = (cell) => isNumber(cell) && headings[cell.cellIndex].ariaSort === null;
+      if (boxOf(cells[prose]).left > box.right - 140 && cells.slice(1, prose).filter(givesWay).length > 1) {
+        faults.push(`${label}: numbers take the room of sentences`);
       }
       const narrow = cells.find((cell) =>
         cell.classList.contains("prose") && boxOf(cell).width < 140 &&

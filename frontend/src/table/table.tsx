@@ -8,7 +8,7 @@ import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
 import { type Rows, sortBy } from "./rows.ts";
 import { type Folding, useRowSelection } from "./table_selection.ts";
-import { HEAD, heights, indent, widths } from "./table_layout.ts";
+import { HEAD, heights, indent, sentencesInSight, widths } from "./table_layout.ts";
 import { cellTip, Row } from "./table_rows.tsx";
 
 const ABOVE = 5; // rows drawn above the visible ones
@@ -223,9 +223,12 @@ export function DataTable(
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   // The edges of bins stay together.
   const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
-  const columns = useMemo(() => isFar ? weightSecond(all, first) : all, [all, isFar, first]);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
+  const columns = useMemo(
+    () => sentencesInSight(isFar ? weightSecond(all, first) : all, size.width, first),
+    [all, isFar, first, size.width],
+  );
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
   const columnWidths = useWidths(columns, order, folding, size.width);
   const whole = columnWidths.reduce((sum, width) => sum + width, 0);

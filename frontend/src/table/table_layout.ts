@@ -51,6 +51,8 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
     const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
     if (short > 0 && main >= 0 && result[main]! - short >= leastName) result[main]! -= short;
+    const last = columns.findLastIndex(isProse); // numbers that gave way to it are out of sight
+    if (last < columns.length - 1) result[last] = Math.max(LEAST_PROSE, Math.min(natural[last]!, roomAfter(last)));
     // What is out of sight anyway takes few lines.
     columns.forEach((column, i) => {
       if (isProse(column) && roomAfter(i) < LEAST_PROSE) result[i] = Math.min(natural[i]!, WIDEST_PROSE);
@@ -78,6 +80,25 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   if (widestText >= 0 && left > 0) result[widestText]! += left; // the table fills its box
   const each = widestText < 0 && left > 0 ? left / result.length : 0;
   return result.map((width) => width + each);
+}
+
+/**
+ * The columns with the first sentences in sight: where there is no room, numbers stand behind the sentences, the last
+ * ones first, but not the weight.
+ */
+export function sentencesInSight(columns: DrawnColumn[], available: number, weight: string | null): DrawnColumn[] {
+  const before = columns.slice(0, Math.max(0, columns.findIndex(isProse)));
+  if (!before.length) return columns;
+  const pixels = widths(columns, available, 0);
+  let room = available - LEAST_PROSE - before.reduce((sum, _, i) => sum + pixels[i]!, 0);
+  const moved = new Set<DrawnColumn>();
+  for (let i = before.length - 1; i > 0 && room < 0; i--) {
+    const column = before[i]!;
+    if (isText(column) || column.name === weight) continue;
+    moved.add(column);
+    room += pixels[i]!;
+  }
+  return moved.size ? columns.toSorted((a, b) => Number(moved.has(a)) - Number(moved.has(b))) : columns;
 }
 
 /** Horizontal padding of a cell in pixels. */

@@ -115,7 +115,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
       {hasSaving && (
         <>
           <b data-tip="If the rank were as fast as the next one">up to −{quantity(saving, "duration")}</b>
-          <small>{percent(share)} % of each step · confidence {confidence}</small>
+          <small>{percent(share)} % of the average step · confidence {confidence}</small>
         </>
       )}
       {confidence === "low" && <b>low confidence</b>}

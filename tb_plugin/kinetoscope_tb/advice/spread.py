@@ -17,6 +17,8 @@ from ..names import text
 _FEWEST = 3  # steps: of fewer, none is an exception
 _FEW = 0.5  # of the steps
 _MOST = 0.8  # of the cost
+_APART = 2.0  # times what any other step has: such steps aren't the tail of a distribution
+_USUAL = 0.5  # of the mean: a step with less doesn't cost what is said of every one
 _LISTED = 3
 _FEWEST_OF_TREND = 6
 _RISES = 0.7  # rank correlation with the number of the step at least, however many there are
@@ -47,16 +49,24 @@ class Spread:
 
     @property
     def has(self) -> NDArray[np.bool_]:
-        """Which steps have it."""
+        """Which steps have it; where a few have nearly all of it, and each a multiple of any other one, only these."""
         has: NDArray[np.bool_] = (self.cost >= self.least * self.length) & (self.cost > 0)
+        costs = np.sort(self.cost)[::-1].astype(np.float64)  # the largest first
+        is_apart = costs[:-1] >= _APART * costs[1:]
+        has_most = costs.cumsum()[:-1] >= _MOST * costs.sum()
+        counts = np.flatnonzero(is_apart & has_most) + 1
+        if self._are_few(counts[:1].sum()):
+            has &= self.cost >= costs[counts[0] - 1]
         return has
+
+    def _are_few(self, count: int) -> bool:
+        return self.cost.size >= _FEWEST and 0 < count < _FEW * self.cost.size
 
     @property
     def is_rare(self) -> bool:
         """Whether a few steps have nearly all of it, so that nothing may be said of the others."""
         has = self.has
-        few = has.size >= _FEWEST and 0 < has.sum() < _FEW * has.size
-        return bool(few and self.cost[has].sum() >= _MOST * self.cost.sum())
+        return self._are_few(has.sum()) and bool(self.cost[has].sum() >= _MOST * self.cost.sum())
 
     @property
     def steps(self) -> NDArray[np.intp]:
@@ -76,7 +86,8 @@ class Spread:
     def steps_in_words(self, names: Sequence[str], noun: str) -> str:
         """Which steps a share is of: every step, the average step, step 25, step 25 and 4 others."""
         if not self.is_rare:
-            return f"every {noun}" if self.has.all() else f"the average {noun}"
+            is_usual = self.has.all() and self.cost.min() >= _USUAL * self.cost.mean()
+            return f"every {noun}" if is_usual else f"the average {noun}"
         step_names = [names[step] for step in self.steps]
         if len(step_names) > _LISTED:
             return f"{noun} {names[int(self.cost.argmax())]} and {len(step_names) - 1} others"

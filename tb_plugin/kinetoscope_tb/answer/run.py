@@ -141,7 +141,8 @@ def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: 
     for claim in claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
-        yield _after(claim, text.listed(names), min(wait_ns, own_ns) or wait_ns) if is_wait else claim
+        much = text.percent(min(wait_ns / own_ns, 1.0)) if own_ns else text.time(wait_ns)
+        yield _after(claim, text.listed(names), much) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -155,6 +156,6 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, wait_ns: int) -> Claim:
-    title = f"{claim.title.removesuffix('.')}: {text.time(wait_ns)} of it is waiting for {slow}."
+def _after(claim: Claim, slow: str, much: str) -> Claim:
+    title = f"{claim.title.removesuffix('.')}: {much} of it is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")

@@ -30,6 +30,17 @@ def test_a_share_is_of_the_steps_that_have_the_cost():
     assert steps_of([0, 90]) == "the average step"  # of two, neither is the exception
 
 
+def test_a_few_steps_have_nearly_all_of_a_cost_though_others_have_a_little():
+    assert steps_of([5, 5, 75, 5, 75, 5, 75, 5]) == "steps 2, 4 and 6"
+    assert steps_of([4, 5, 90, 3, 4, 5]) == "step 2"
+
+
+def test_what_most_steps_have_much_less_of_is_not_said_of_every_one():
+    assert steps_of([10, 12, 75, 9, 11, 10]) == "the average step"  # others have nearly half of it
+    assert steps_of([5, 75, 75, 75, 5]) == "the average step"  # more than a few
+    assert steps_of([30, 33, 39, 45, 52, 60, 70, 82]) == "every step"  # it grows, and the first ones have it, too
+
+
 def test_only_what_rises_all_the_time_grows():
     assert growth(np.array([1, 2, 3, 4, 5, 6])) == (1.5, 5.5)
     assert growth(np.array([1, 6, 2, 5, 3, 4])) == (0.0, 0.0)
