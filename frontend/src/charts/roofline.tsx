@@ -9,7 +9,7 @@ import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
 import { decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
-import { around, placeLabels, type Rectangle } from "./label_placement.ts";
+import { around, overlap, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
 const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
@@ -19,6 +19,7 @@ const MOST_LABELS = 6;
 const LABEL = 200;
 const MOST_NAME = 300; // pixels
 const LINE = 15; // pixels of a line of text
+const STARTS = [1.6, 4, 10, 25, 60, 150]; // times the lowest intensity, where the memory's name may begin
 
 interface Plot {
   marks: Mark[];
@@ -100,8 +101,8 @@ interface RoofLabel {
   angle: number;
 }
 
-/** The names of the roofs: those of formats at the right end, that of the memory along its line. */
-function roofLabels({ marks, x, y, inside }: Plot): RoofLabel[] {
+/** The names of the roofs: those of formats at the right end, that of the memory along its line, beside the points. */
+function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
   const busy: Rectangle[] = [];
   const roofs = roofsOf(marks);
   const labels = roofs.filter(({ rate }) => rate < Infinity).map(({ format, rate }) => {
@@ -115,14 +116,17 @@ function roofLabels({ marks, x, y, inside }: Plot): RoofLabel[] {
   if (!bandwidth) return labels;
   const [slopeX, slopeY] = [x.at(10) - x.at(1), y.at(1) - y.at(10)];
   const text = `memory ${quantity(bandwidth, "byte_rate")}`, width = textWidth(text, 12) + 8;
-  const angle = -Math.atan2(slopeY, slopeX), start = Math.max(x.low, y.low / bandwidth) * 1.6;
+  const angle = -Math.atan2(slopeY, slopeX), low = Math.max(x.low, y.low / bandwidth);
   const tall = Math.abs(Math.sin(angle)) * width + LINE;
-  const at = {
-    left: x.at(start) - 8,
-    top: y.at(start * bandwidth) - 6 - tall,
+  const places = STARTS.map((times) => ({
+    left: x.at(low * times) - 8,
+    top: y.at(low * times * bandwidth) - 6 - tall,
     width: Math.cos(angle) * width,
     height: tall,
-  };
+  }));
+  const points = marks.map((mark) => around({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) }));
+  const isFree = (at: Rectangle) => at.top > inside.top && !points.some((point) => overlap(point, at));
+  const at = places.find(isFree) ?? places[0]!;
   return [...labels, { text, at, angle: (angle * 180) / Math.PI }];
 }
 

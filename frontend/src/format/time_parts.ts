@@ -12,7 +12,8 @@ const UNEXPLAINED: Part = ["Unexplained", "var(--warning)"];
 
 const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;
 
-const LAUNCHING: Part = ["Launching", "var(--runtime)"];
+const RUNTIME: Part = ["Host in runtime calls", "var(--runtime)"];
+const LATENCY: Part = ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"];
 const COPIES: Part = ["Copies and fills", "var(--memcpy)"];
 const LOADING: Part = ["Data loading", "var(--dataloader)"];
 const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--bar-muted)"];
@@ -22,12 +23,12 @@ const PARTS: Record<string, Part> = {
   busy_ns: ["Busy", "var(--kernel)"],
   late_data_loading_ns: ["Waiting for data", "var(--dataloader)"],
   late_synchronizing_ns: SYNCHRONIZING,
-  late_runtime_ns: ["Host in runtime calls", "var(--runtime)"],
+  late_runtime_ns: RUNTIME,
   late_operator_ns: OPERATORS,
   late_annotation_ns: ANNOTATIONS,
   late_python_ns: PYTHON,
   late_unrecorded_ns: UNRECORDED,
-  launch_latency_ns: ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"],
+  launch_latency_ns: LATENCY,
   dependency_ns: ["Waiting for another stream", "var(--communication)"],
   blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
@@ -45,7 +46,7 @@ const PARTS: Record<string, Part> = {
   kernel: KERNELS,
   communication: COMMUNICATION,
   copy: COPIES,
-  launch: LAUNCHING,
+  launch: ["Launching", "var(--runtime)"],
   between_kernels: BETWEEN_EVENTS,
   unexplained: UNEXPLAINED,
   data: LOADING,
@@ -57,9 +58,9 @@ const PARTS: Record<string, Part> = {
   all: ["All parts", "var(--other)"],
   computation: KERNELS,
   "device communication": COMMUNICATION,
-  "host communication": COMMUNICATION,
-  "launch latency": LAUNCHING,
-  "runtime call": LAUNCHING,
+  "host communication": ["Communication of the host", "var(--communication)"],
+  "launch latency": LATENCY,
+  "runtime call": RUNTIME,
   "between GPU events": BETWEEN_EVENTS,
   "unexplained wait": UNEXPLAINED,
   "data loading": LOADING,
