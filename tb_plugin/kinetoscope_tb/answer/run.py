@@ -11,7 +11,7 @@ from ..advice.communication import RECORD_ALL
 from ..advice.model import Certainty, Culprit
 from ..names import text
 from .model import Answer, Claim, RowKey, Rows
-from .recording import Views, not_said_of, question_of, rows_of
+from .recording import MOST, Views, not_said_of, question_of, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +32,7 @@ _OF_HOST = (
 _NAMES_LAST = (*_LATE, "last_rank")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
+_MORE = 1.02  # times the calls of another rank
 _IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
 """Where the title of a late rank says in which steps it is late."""
 _CERTAINTY: dict[str, Certainty] = {
@@ -77,6 +78,8 @@ def with_ranks(
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
     of_run = [_with_own_cause(_claim(row, rank_rows, views), late or recording) for row in advice]
+    if late is not None:
+        of_run = [_with_own_work(claim, late, recording) for claim in of_run]
     late_claims = [claim for claim in of_run if claim.id in _LATE]
     own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
@@ -131,6 +134,37 @@ def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
     title = _IN_STEPS.sub(lambda match: f"{match[0]}{where}", claim.title, count=1)
     evidence = f"{claim.evidence} Its own recording says: {own.title}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
+
+
+def _with_own_work(claim: Claim, late: Answer, other: Answer) -> Claim:
+    """A late rank with the operator that it calls more often than another rank does, for as much of its time."""
+    if claim.id not in _LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
+        return claim
+    operators, of_other = (
+        {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator"}
+        for answer in (late, other)
+    )
+    # What isn't among the other's first ones takes no longer than these.
+    unlisted_ns = min((row["mean_ns"] for row in of_other.values()), default=0) if len(of_other) == MOST else 0
+    more_ns = {
+        name: row["mean_ns"] - of_other.get(name, {"mean_ns": unlisted_ns})["mean_ns"]
+        for name, row in operators.items()
+        if not row["is_communication"]
+        and (name not in of_other or row["calls"] / late.steps > _MORE * of_other[name]["calls"] / max(1, other.steps))
+    }
+    name = max(more_ns, key=more_ns.__getitem__, default="")
+    if not name or more_ns[name] < _MOSTLY * (claim.saving_ns or 0):
+        return claim
+    title = _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", claim.title, count=1)
+    row = operators[name]
+    often = f"{text.often(row['calls'] / late.steps)} calls of `{name}` take {text.time(row['mean_ns'])}"
+    if name in of_other:
+        calls, ns = of_other[name]["calls"] / max(1, other.steps), of_other[name]["mean_ns"]
+        rest = f"{text.often(calls)} take {text.time(ns)} on {other.worker}"
+    else:
+        rest = f"less than {text.time(unlisted_ns)} on {other.worker}" if unlisted_ns else f"none run on {other.worker}"
+    evidence = f"{claim.evidence} In its average step {often}, {rest}."
+    return replace(claim, title=title, evidence=evidence, culprit=replace(claim.culprit, operator=name))
 
 
 def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: Rows, worker: str) -> Iterator[Claim]:
