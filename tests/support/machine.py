@@ -23,13 +23,14 @@ START_NS = 4 * US  # from the call to the kernel's start on an idle device
 
 
 class Machine:
-    """One thread that launches, and one device with one stream; times in nanoseconds."""
+    """A thread that launches, with autograd's, and one device with one stream; times in nanoseconds."""
 
     def __init__(self, device: dict[str, Any] | None = A100, **top: Any) -> None:
         self.builder = TraceBuilder(**({"deviceProperties": [device]} if device else {}), **top)
         self.now = 0
         self.free = 0  # when the device has done all that was launched
         self.calls = 0
+        self.thread = 1
 
     def work(self, dur: int) -> None:
         """The host does something that leaves no trace."""
@@ -39,7 +40,15 @@ class Machine:
         """The host is in an operator."""
         start = self.now
         body()
-        self.builder.op(name, start, self.now - start, **args)
+        self.builder.op(name, start, self.now - start, thread=self.thread, **args)
+
+    def backward(self, body: Callable[[], None]) -> None:
+        """Autograd's thread does something, and the main thread waits for it."""
+        self.work(30 * US)
+        self.thread = 2
+        self.op("autograd::engine::evaluate_function: MmBackward0", body)
+        self.thread = 1
+        self.work(10 * US)
 
     def annotation(self, name: str, body: Callable[[], None]) -> None:
         """The host is in an annotated range."""
@@ -84,7 +93,7 @@ class Machine:
     ) -> None:
         self.work(max(0, host - LAUNCH_NS))
         self.calls += 1
-        self.builder.launch(self.now, LAUNCH_NS, self.calls, name=launch)
+        self.builder.launch(self.now, LAUNCH_NS, self.calls, name=launch, thread=self.thread)
         start = max(self.now + START_NS, self.free + US)
         self.builder.device(kind, name, start, dur, self.calls, **args)
         self.now, self.free = self.now + LAUNCH_NS, start + dur

@@ -100,9 +100,9 @@ def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8
         thread, time = nodes.boundaries.thread, nodes.boundaries.time
         is_of_candidate = np.zeros(nodes.boundaries.first.size, bool)
         is_of_candidate[np.asarray(candidate.threads, np.int64)] = True
-        follows = np.flatnonzero(is_of_candidate[thread[1:]] & (thread[1:] == thread[:-1]))
-        inside = _in_percent(_share_inside(candidate, time[follows], time[follows + 1]))
-        percents[follows + 1] = np.maximum(percents[follows + 1], inside)
+        at = np.flatnonzero(is_of_candidate[thread])
+        inside = _in_percent(_share_inside(candidate, time[at] - what_if.pace.own_ns[at], time[at]))
+        percents[at] = np.maximum(percents[at], inside)
     if candidate.rows is not None:
         _shorten_unexplained_waits(candidate, explanation, percents)
     if candidate.waits:

@@ -83,7 +83,7 @@ class HostPace:
         event_ns = _event_ns(self.own_in_steps[is_main], self._recording_ns * self.start.size)
         share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
         percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
-        return np.where(is_main, percents[np.minimum(self._own, _NO_PART_NS)], np.uint8(0))
+        return np.where(is_main, percents[np.minimum(self.own_ns, _NO_PART_NS)], np.uint8(0))
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
         """The same, where recording costs more than events explain: all that the host does is slower alike.
@@ -137,9 +137,9 @@ class HostPace:
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
-        in_calls = int(self.own_in_steps[self.parts[: self._own.size] == SYNCHRONIZATION].sum())
-        at, waits = _waits(self.graph, self._own, self.is_main)
-        begins = self.graph.nodes.boundaries.time[at] - self._own[at]
+        in_calls = int(self.own_in_steps[self.parts[: self.own_ns.size] == SYNCHRONIZATION].sum())
+        at, waits = _waits(self.graph, self.own_ns, self.is_main)
+        begins = self.graph.nodes.boundaries.time[at] - self.own_ns[at]
         wait_ns = in_calls + int(length_within(self._steps, begins - waits, begins).sum())
         return max(0.0, self._recorded_ns - wait_ns / max(1, self.start.size))
 
@@ -147,10 +147,11 @@ class HostPace:
     def own_in_steps(self) -> Ints:
         """How long each node of the host takes by itself in these steps, in ns."""
         time = self.graph.nodes.boundaries.time
-        return np.asarray(length_within(self._steps, time - self._own, time))
+        return np.asarray(length_within(self._steps, time - self.own_ns, time))
 
     @cached_property
-    def _own(self) -> Ints:
+    def own_ns(self) -> Ints:
+        """How long each node of the host takes by itself: since the last of what it waited for, in ns."""
         return self.graph.delays()[: self.graph.nodes.boundaries.time.size]
 
     @property

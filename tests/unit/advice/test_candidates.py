@@ -37,6 +37,20 @@ def test_a_claim_saves_what_its_slider_shows():
     assert 0 < half <= row.saving_ns
 
 
+@pytest.mark.parametrize("is_on_autograd", [False, True], ids=["main", "autograd"])
+def test_a_gap_saves_as_much_whichever_thread_launches_after_it(is_on_autograd):
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(4 * MS)
+        machine.wait()
+        machine.work(4 * MS)
+        (machine.backward if is_on_autograd else lambda body: body())(lambda: machine.kernel(8 * MS))
+
+    trace = machine.steps(step, 8)
+    assert rows(trace)["host_bound"].saving_ns == pytest.approx(4 * MS, rel=0.05)
+
+
 def test_half_of_partly_hidden_work_saves_nearly_as_much_as_all():
     machine = Machine()
 
