@@ -4,6 +4,7 @@ advice      the rules in order, and what is said of their results
 facts       what several rules need
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
+interpreter_lock  another thread that runs Python while the main thread would
 experts     uneven numbers of tokens per expert
 communication   exposed communication: waiting for other ranks, or moving data
 device      exposed copies, DataParallel, small kernels, nearly full memory

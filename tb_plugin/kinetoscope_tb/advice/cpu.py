@@ -32,6 +32,7 @@ from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
+from .interpreter_lock import REMEDY, lock_holder
 from .kernel_text import use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
@@ -263,13 +264,19 @@ def _of_python(
     where, culprit = in_program(facts, spans)
     is_running = off is not None and off.use.cores >= 1 / _ALONE
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
+    evidence = f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}" + (
+        f": {named}." if named else "."
+    )
+    holder = lock_holder(facts, spans)
+    title = f"Python code outside operators takes {facts.of_steps(lengths)}{where}."
+    if holder:
+        title = f"For {facts.of_steps(lengths)} the main thread {holder.words}."
+        where, culprit, doubt = holder.function, Culprit(function=holder.function), holder.evidence
     return Advice(
         "host_bound",
-        f"Python code outside operators takes {facts.of_steps(lengths)}{where}.",
-        f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}"
-        + (f": {named}." if named else ".")
-        + doubt,
-        "Move it out of the step, into worker processes, or into tensor operations.",
+        title,
+        evidence + doubt,
+        REMEDY if holder else "Move it out of the step, into worker processes, or into tensor operations.",
         None,
         "medium" if is_running or where else "low",
         "python_calls",

@@ -23,6 +23,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program, launching_function
 from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
+from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .spread import growth, rises
@@ -265,6 +266,9 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     who = None if is_launching else culprit(facts, rest)
     spans = merge([rest, who.spans]) if who else rest
     where, names = (f", most of it in {who.words}", who.names) if who else launching_function(facts, rest)
+    holder = None if is_launching else lock_holder(facts, rest)
+    if holder:
+        where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
@@ -282,10 +286,11 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}{where}.",
         f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
         + facts.recurs(lengths + added_ns, _HOST_BOUND)
-        + (f"; meanwhile the host spent {doing}. " if doing else ". ")
-        + f"{_growth_of(facts, who)}{added}{single}{per} {facts.per}, of {text.time(mean)} on average."
+        + (f"; meanwhile the host spent {doing}." if doing else ".")
+        + (holder.evidence if holder else "")
+        + f" {_growth_of(facts, who)}{added}{single}{per} {facts.per}, of {text.time(mean)} on average."
         + (stacks if has_stacks else ""),
-        _remedy(facts, is_launching=is_launching),
+        REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",

@@ -1,0 +1,92 @@
+"""Another thread that runs Python while the main thread would: Python runs one thread at a time (the GIL).
+
+The main thread then waits at whatever it calls, so its own functions look slow and aren't. Each time it has released
+the lock, it gets it back after up to `sys.getswitchinterval()`, 5 ms unless the program sets another.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ..arrays.intervals import Intervals
+from ..measures.python.whereabouts import Place, places
+from ..measures.time.threads import autograd_threads, main_thread
+from ..names import text
+from ..names.python_frames import is_wait
+from .facts import Facts
+
+_MOST = 0.7  # of the time
+_MOSTLY_WAITING = 0.5  # of the main thread's time: it may wait for that thread's result
+_HOLDS_LOCK = re.compile(
+    r"\.py\(\d+\): "
+    r"|^<built-in function (?:all|any|filter|format|hash|isinstance|iter|len|map|max|min|next|repr|sorted|sum)>"
+    r"|^<built-in method \w+ of (?:str|bytes|bytearray|list|tuple|dict|set|frozenset|int|float|re\.Pattern|_json\.\w+) "
+)
+"""Python itself, and functions in C that keep the lock; others may have released it, as those of files and of NumPy."""
+
+REMEDY = (
+    "Run it in another process (`multiprocessing`, a worker of the `DataLoader`), or less of it. "
+    "`sys.setswitchinterval(0.0005)` shortens each wait for the lock."
+)
+
+
+class LockHolder:
+    """The thread that runs Python for most of some time.
+
+    Args:
+        function: The function of the program that it is in most.
+        share: For which share of the time it runs Python.
+    """
+
+    def __init__(self, function: str, share: float) -> None:
+        self.function, self._share = function, share
+
+    @property
+    def words(self) -> str:
+        """What it does, as the end of a sentence."""
+        return f"competes with `{self.function}` of another thread for Python's lock (GIL)"
+
+    @property
+    def evidence(self) -> str:
+        """For how much of the time, and what follows from it, as sentences."""
+        return (
+            f" For {text.percent(self._share)} of that time another thread runs Python, most of it in "
+            f"`{self.function}`: only one thread runs Python at a time, so it slows the main thread's functions."
+        )
+
+
+def lock_holder(facts: Facts, spans: Intervals) -> LockHolder | None:
+    """The thread that runs Python for most of some time in which the main thread isn't known to wait; None: no such."""
+    trace, main = facts.trace, main_thread(facts.trace)
+    if trace.python_calls.is_empty() or _share(places(trace, main, spans), waits=True) >= _MOSTLY_WAITING:
+        return None
+    others = trace.python_calls["thread"].unique().to_numpy()
+    others = np.sort(others[(others != main) & ~autograd_threads(trace)[others]])
+    holders = []
+    for thread in others:
+        of_thread = [entry for entry in places(trace, int(thread), spans) if _HOLDS_LOCK.search(entry[0].frame)]
+        share = _share(of_thread, waits=False)
+        if share >= _MOST:
+            holders.append(LockHolder(_function(of_thread), share))
+    return holders[0] if holders else None
+
+
+def _share(shares: list[tuple[Place, float]], *, waits: bool) -> float:
+    """The share of the places at which a thread waits, or doesn't."""
+    return sum(share for location, share in shares if _waits(location) == waits)
+
+
+def _waits(location: Place) -> bool:
+    return bool(location.function) or is_wait(location.frame)
+
+
+def _function(shares: list[tuple[Place, float]]) -> str:
+    """The function of the program, or else of a library, that most of the time is in."""
+    sums: dict[str, float] = {}
+    for location, share in shares:
+        if not _waits(location):
+            name = location.caller or location.frame
+            sums[name] = sums.get(name, 0.0) + share
+    return max(sums, key=sums.__getitem__)

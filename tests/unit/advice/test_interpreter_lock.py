@@ -1,0 +1,56 @@
+"""Another thread that runs Python, while the main thread would."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import A100, MS, Machine
+
+PARSE = "prefetch.py(31): parse"
+LOCK = "<built-in method acquire of _thread.lock object at 0x7f00>"
+
+
+def first(frames, own="train.py(9): log", device=A100):
+    """The claim about the host of a loop whose main thread is in `own` for 10 of 14 ms, another thread in `frames`."""
+    machine = Machine(device)
+    for depth, frame in enumerate(frames):
+        machine.builder.python(frame, depth, 100 * MS - 2 * depth, thread=7)
+
+    def step(_):
+        if device:
+            machine.kernel(4 * MS)
+            machine.wait()
+        else:
+            machine.op("aten::mm", lambda: machine.work(4 * MS))
+        machine.function(own, lambda: machine.work(10 * MS))
+
+    return next(row for row in advice(Facts(machine.steps(step))) if row.rule == "host_bound")
+
+
+@pytest.mark.parametrize("device", [A100, None], ids=["GPU", "CPU"])
+@pytest.mark.parametrize("frames", [(PARSE,), (PARSE, "<built-in function sum>")], ids=["Python", "C that keeps it"])
+def test_the_thread_that_holds_the_lock_is_named_and_not_what_waits_for_it(frames, device):
+    row = first(frames, device=device)
+    assert f"competes with `{PARSE}` of another thread for Python's lock (GIL)" in row.title
+    assert "For 100 % of that time another thread runs Python" in row.evidence
+    assert row.action.startswith("Run it in another process")
+    assert row.culprit.function == PARSE
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (),
+        (PARSE, LOCK),
+        (PARSE, "<built-in method read of _io.BufferedReader object at 0x7f00>"),
+    ],
+    ids=["no other thread", "it waits", "C that releases it"],
+)
+def test_a_thread_that_may_not_hold_the_lock_is_not_blamed(frames):
+    row = first(frames)
+    assert "GIL" not in row.title + row.evidence + row.action
+    assert row.culprit.function == "train.py(9): log"
+
+
+def test_what_the_main_thread_waits_for_is_no_competitor():
+    assert "GIL" not in first((PARSE,), own=LOCK).title
