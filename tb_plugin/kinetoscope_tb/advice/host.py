@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories, texts
-from ..arrays.intervals import Ints, exclusive_lengths, length_within, merge, without
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.contents import has_graphs
@@ -54,6 +54,7 @@ _READ_LATER = (
     "Don't wait for results on the host within the step: copy them with `non_blocking=True`, and read them a step "
     "later."
 )
+_LOOKS = 4  # of gaps that recur
 _BARRIERS = frozenset(("cudaDeviceSynchronize", "hipDeviceSynchronize"))
 _NO_BARRIER = (
     "Don't wait for the device within the step: measure times by events (`torch.cuda.Event(enable_timing=True)`), or "
@@ -273,7 +274,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     per = text.times(kernels.height / facts.count, "kernel")
     longest = facts.late.longest_ns
     single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
-    single = _recurring(facts, waiting) or single
+    single = _recurring(facts, waiting, rest) or single
     added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -365,20 +366,44 @@ def is_launch_bound(facts: Facts) -> bool:
     return _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
 
 
-def _recurring(facts: Facts, waiting: int) -> str:
-    """The gap that recurs in every step and explains most of the wait for the host, and where the host is then."""
-    largest = next(iter(repeated_gaps(facts, ("host late",))), None)
+def _recurring(facts: Facts, waiting: int, spans: Intervals | None = None) -> str:
+    """The gap that recurs in every step and explains most of the wait for the host, and where the host is then.
+
+    Args:
+        facts: What is known of the recording.
+        waiting: The wait, per step.
+        spans: When it is, where gaps may also be due to something else.
+    """
+    parts = facts.idle_parts.filter(pl.col("cause") == "host late")
+    of_gaps = ((gap, parts.filter(pl.col("gap").is_in(gap.numbers))) for gap in repeated_gaps(facts, ("host late",)))
+    inside = ((gap, own) for gap, own in of_gaps if spans is None or _lies_in(own, spans))
+    largest, own = next(inside, (None, parts))
     if largest is None or facts.mean(largest.lengths) < _HALF * waiting:
         return ""
     often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.often(largest.per_step)} times)"
     row = described_row(facts, largest)
-    start = int(facts.trace.device_events["start_ns"][largest.after])
-    where = host_at(facts, start - largest.typical_ns // 2)
+    where = _host_in(facts, own)
     return (
         f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {_steps_with(facts, largest.lengths)}"
         + (f", with the host {where}" if where else "")
         + ". "
     )
+
+
+def _lies_in(parts: pl.DataFrame, spans: Intervals) -> bool:
+    """Whether most of some parts of gaps lies in the spans."""
+    start, end = parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy()
+    return bool(length_within(spans, start, end).sum() >= _HALF * (end - start).sum())
+
+
+def _host_in(facts: Facts, parts: pl.DataFrame) -> str:
+    """Where the host is in the middle of some gaps; empty if that isn't the same in a few of them."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    longest = parts.sort(length, "start_ns", descending=[True, False]).unique("gap", keep="first").sort("start_ns")
+    looks = np.unique(np.linspace(0, longest.height - 1, _LOOKS).astype(np.int64))
+    middle = ((longest["start_ns"] + longest["end_ns"]) // 2).gather(looks)
+    where = {host_at(facts, at) for at in middle}
+    return where.pop() if len(where) == 1 else ""
 
 
 def _steps_with(facts: Facts, per_step: Ints) -> str:

@@ -1,5 +1,7 @@
 """Gaps that recur in every step, and the ones that don't."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -104,3 +106,34 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
     host = sum((*parts, late.synchronizing, late.optimizer, late.host), np.zeros_like(idle))
     recurring = sum((gap.lengths for gap in gaps_of_unknown_cause(facts)), np.zeros_like(idle))
     assert (host + recurring <= idle)[facts.counted].all()
+
+
+def claim_about_host(step):
+    machine = Machine()
+    return rows(machine.steps(partial(step, machine), 8))["host_bound"]
+
+
+def test_the_host_is_said_to_be_where_it_is_in_all_of_the_gaps():
+    def step(machine, number, names):
+        machine.kernel(6 * MS)
+        machine.wait()
+        machine.function(f"callbacks.py({number % names}): on_step_{number % names}", lambda: machine.work(4 * MS))
+
+    same, in_turns = (claim_about_host(partial(step, names=names)) for names in (1, 4))
+    assert "with the host in `callbacks.py(0): on_step_0`. " in same.evidence
+    assert "One gap of " in in_turns.evidence
+    assert "with the host in" not in in_turns.evidence
+
+
+def test_a_gap_that_another_claim_is_about_is_not_quoted():
+    def step(machine, number):
+        machine.load(9 * MS)
+        machine.kernel(6 * MS)
+        machine.wait()
+        machine.work(4 * MS)
+        machine.kernel(2 * MS, "other")
+        machine.wait()
+
+    evidence = claim_about_host(step).evidence
+    assert "DataLoader" not in evidence
+    assert "One gap of 4.01 ms, before `other` of `aten::mm`, recurs in every step" in evidence
