@@ -15,7 +15,14 @@ from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import place_at
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..names import text
-from ..names.compiled_code import compile_id, is_compilation, is_compiled_region, region_id
+from ..names.compiled_code import (
+    compile_id,
+    is_backend_call,
+    is_compilation,
+    is_compiled_region,
+    is_frame_compilation,
+    region_id,
+)
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared
 
@@ -30,12 +37,14 @@ class Compilations(NamedTuple):
         rows: The outermost ranges: rows of host_events.
         steps: In how many steps.
         again: The number of each frame's last compilation, of those that weren't its first.
+        limits: How many versions each frame had when torch stopped to compile it.
         saving_ns: Time of a step, in which devices wait if there are any.
     """
 
     rows: NDArray[np.int64]
     steps: int
     again: dict[int, int]
+    limits: dict[int, int]
     saving_ns: int
 
     @property
@@ -53,10 +62,34 @@ def compilations(facts: Facts) -> Compilations | None:
     saving = facts.mean(facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"])
     parent = host["parent"].to_numpy()
     rows = np.flatnonzero(compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts))
+    failures = _without_backend(facts, rows)
+    limits = {frame: number for frame, number in _ids_within(facts, failures).items() if number > 0}
+    rows = np.setdiff1d(rows, failures)
     if facts.share(saving) < LEAST_SHARE or not rows.size:
         return None
     again = {frame: number for frame, number in _ids(facts, rows).items() if number > 0}
-    return Compilations(rows, np.unique(host["step"].to_numpy()[rows]).size, again, saving)
+    return Compilations(rows, np.unique(host["step"].to_numpy()[rows]).size, again, limits, saving)
+
+
+def _without_backend(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The compilations of frames that were given up: nothing was handed to the backend, as it is for others."""
+    host = facts.trace.host_events
+    of_frame, calls = (
+        map_categories(host["name"], is_meant).astype(bool) for is_meant in (is_frame_compilation, is_backend_call)
+    )
+    if not calls.any():
+        return compilations[:0]
+    around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[calls]
+    return np.setdiff1d(compilations[of_frame[compilations]], around)
+
+
+def _ids_within(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
+    """The number of the last compilation of each frame within some compilations, as far as ranges say it."""
+    host = facts.trace.host_events
+    rows = np.flatnonzero(map_categories(host["name"], lambda name: compile_id(name) is not None).astype(bool))
+    around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[rows]
+    names = host["name"].gather(rows[around != NONE]).unique().cast(pl.String)
+    return dict(sorted(identity for identity in map(compile_id, names) if identity is not None))
 
 
 def recompiles(facts: Facts) -> Iterator[Advice]:
@@ -66,6 +99,11 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         return
     frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in cost.again.items()]
     named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
+    ends = [
+        f" Frame {frame} then ran uncompiled: after {number} versions torch stops to compile it "
+        "(`torch._dynamo.config.recompile_limit`)."
+        for frame, number in cost.limits.items()
+    ]
     place = place_at(facts.trace, *_start(facts, int(cost.rows[0])))
     where = f" One is called at `{place.caller}`." if place and place.caller else ""
     verb = "recompiles" if cost.again else "compiles"
@@ -74,7 +112,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         f"torch.compile {verb} in {cost.steps} of {text.times(facts.count, facts.noun)}, which takes "
         f"{facts.percent(cost.saving_ns)} of {facts.unit}.",
         f"{text.times(cost.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(cost.saving_ns)}.{named}"
-        f"{where}",
+        f"{where}{''.join(ends[:_NAMED])}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
         None,
@@ -102,8 +140,7 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
     if that is the region's first time.
     """
     host = facts.trace.host_events
-    names = host["name"].filter(pl.Series(_is_counted(facts))).unique().cast(pl.String)
-    if ids := dict(sorted(each for each in map(compile_id, names) if each is not None)):
+    if ids := _ids_within(facts, compilations):
         return ids
     codes = host["name"].to_physical().to_numpy()
     regions = np.flatnonzero(map_categories(host["name"], is_compiled_region))

@@ -16,6 +16,8 @@ REGION = "Torch-Compiled Region"
 _COMPILES = regex(
     r"^(?!CUDAGraph|cudagraph).*\(dynamo_timed\)$|^(?:entire_frame_compile|entire_backward_compile|dynamo)$"
 )
+_OF_FRAME = regex(r"^(?:dynamo|entire_frame_compile)$|^(?:_compile\b.*|entire_frame_compile) \(dynamo_timed\)$")
+_BACKEND = regex(r"^(?:OutputGraph\.)?call_user_compiler \(dynamo_timed\)$|^backend_compile(?: \(dynamo_timed\))?$")
 _ID = regex(r"_data: .*\bcompile_id=(?:!\d+/)?(\d+)/(\d+)")
 _REGION_ID = regex(rf"{REGION}: (?:!\d+/)?(\d+)/(\d+)")
 _GRAPH = regex(r"^CompiledFunction(?:Backward)?$|^## Call CompiledFxGraph")
@@ -24,6 +26,16 @@ _GRAPH = regex(r"^CompiledFunction(?:Backward)?$|^## Call CompiledFxGraph")
 def is_compilation(name: str) -> bool:
     """Whether torch.compile compiles within a range of this name."""
     return bool(_COMPILES.search(name))
+
+
+def is_frame_compilation(name: str) -> bool:
+    """Whether a range of this name holds all that a frame's compilation consists of, or an attempt that failed."""
+    return bool(_OF_FRAME.search(name))
+
+
+def is_backend_call(name: str) -> bool:
+    """Whether a range of this name compiles what Dynamo traced; an attempt that it gave up has none."""
+    return bool(_BACKEND.search(name))
 
 
 def is_compiled_region(name: str) -> bool:

@@ -69,6 +69,14 @@ def test_a_size_that_changes_in_every_step_compiles_again(recorded):
     assert row.saving_ns > 0
 
 
+def test_an_attempt_beyond_torch_s_limit_is_no_compilation(recorded):
+    with torch._dynamo.config.patch(cache_size_limit=4):
+        row = recorded(whole, [8, 9, 10, 11, 12, 13])["recompiles"]
+    assert row.title.startswith("torch.compile recompiles in 3 of 6 steps")
+    assert "frame 0 (4 versions so far) again" in row.evidence
+    assert "Frame 0 then ran uncompiled: after 4 versions torch stops to compile it" in row.evidence
+
+
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # Dynamo looks at what the break left behind
 def test_a_graph_break_in_every_step(recorded):
     by_rule = recorded(broken, [8] * 6)
