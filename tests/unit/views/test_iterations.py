@@ -22,11 +22,12 @@ def decode(builder, at, *, dur=100, batch=4, kernel=300, number=None):
 
 
 def decodes(*lengths, batches=None):
-    """Decodes one after the other, each as long as given, in microseconds."""
+    """Decodes one after the other, each as long as given, in microseconds; the last one to the end of its kernel."""
     builder, at = TraceBuilder(), 0
     for number, length in enumerate(lengths):
         batch = batches[number] if batches else 4
-        decode(builder, at, dur=length // 4, batch=batch, kernel=length // 2, number=number + 1)
+        kernel = length // 2 if number + 1 < len(lengths) else length - 50
+        decode(builder, at, dur=length // 4, batch=batch, kernel=kernel, number=number + 1)
         at += length
     return builder
 
@@ -134,6 +135,12 @@ def test_what_varies_by_less_than_a_fifth_is_no_straggler():
     assert set(iterations(decodes(*[400] * 9, 470).build())["part"]) == {"steady"}
 
 
+def test_the_last_one_is_cut_off_if_what_the_host_does_after_it_is_missing():
+    assert iterations(decodes(*[400] * 6, 150).build())["part"].to_list() == [*["steady"] * 6, "cut off"]
+    assert set(iterations(decodes(*[400] * 6, 350).build())["part"]) == {"steady"}  # as short as others may be
+    assert set(iterations(decodes(400, 400, 150).build())["part"]) == {"steady"}  # too few peers
+
+
 def test_an_iteration_is_compared_with_those_of_its_phase_and_size():
     builder = decodes(*[400] * 6)
     builder.annotation("step[EXTEND bs=4 toks=4000]", 2_400 * US, 9_000 * US)
@@ -152,7 +159,7 @@ def test_phases_sum_the_steady_part_and_all():
         phases(trace),
         """
         phase    iterations  total_ns  mean_ns  median_ns  p95_ns   tokens  tokens_per_s        token_ns  attention_ns
-        decode   8           4650000   581250   400000     2000000  32      6881.720430107527   145312    2400000
+        decode   8           4800000   600000   400000     2000000  32      6666.666666666667   150000    2550000
         outside  1           4000000   -        -          -        -       -                   -         -
         """,
     )

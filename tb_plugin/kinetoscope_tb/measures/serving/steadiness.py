@@ -1,6 +1,7 @@
 """Which iterations show how the server runs in the long run: the steady part, by rule.
 
-* cut off: the recording began or ended inside it.
+* cut off: the recording began or ended inside it. The last one ends where the host leaves what marks it, since no other
+  follows: if it is as much shorter than its peers as a straggler is longer, what the host does in between is missing.
 * warm-up: it captures a graph (unless that is all there is), or is one of the first iterations and as slow as a
   straggler: caches, clocks and the profiler itself are still cold.
 * ramp-up and drain: before the first and after the last decode with at least RAMP of the median batch of decodes;
@@ -31,8 +32,9 @@ _TO_DEVIATION = 1.4826  # × the median absolute deviation: the standard deviati
 
 def parts(frame: pl.DataFrame) -> list[str]:
     """The part (PARTS) of each iteration, from phase, batch, tokens, is_cut, start_ns and next_ns, in order of time."""
-    cut = frame["is_cut"].to_numpy()
-    slow = _stragglers(frame) & ~cut
+    slow, fast = _outliers(frame)
+    cut = frame["is_cut"].to_numpy() | (fast & (np.arange(fast.size) == fast.size - 1))
+    slow = slow & ~cut
     is_capture = (frame["phase"] == "capture").to_numpy()
     cold = np.logical_and.accumulate(slow | cut) & ~cut | (is_capture & (not is_capture.all()))
     ramp, drain = _ramps(frame)
@@ -40,18 +42,20 @@ def parts(frame: pl.DataFrame) -> list[str]:
     return np.select(conditions, ["cut off", "warm-up", "ramp-up", "drain", "straggler"], "steady").tolist()  # type: ignore[no-any-return]
 
 
-def _stragglers(frame: pl.DataFrame) -> Mask:
-    """Which iterations take longer than their peers."""
+def _outliers(frame: pl.DataFrame) -> tuple[Mask, Mask]:
+    """Which iterations take longer than their peers, and which are as much shorter."""
     size = pl.max_horizontal(pl.col("tokens").fill_null(1), 1).log(2).floor()
-    peers = frame.select(
-        "phase", size=size, time=pl.col("next_ns") - pl.col("start_ns"), counts=~pl.col("is_cut")
-    ).with_columns(time=pl.col("time").cast(pl.Float64))
+    peers = frame.select("phase", size=size, time=pl.col("next_ns") - pl.col("start_ns"))
+    peers = peers.with_columns(time=pl.col("time").cast(pl.Float64))
     group = ("phase", "size")
     median = pl.col("time").median().over(group)
     spread = (pl.col("time") - median).abs().median().over(group) * _TO_DEVIATION
-    limit = median + pl.max_horizontal(STRAGGLER * spread, LEAST * median)
-    is_slow = (pl.col("time") > limit) & (pl.len().over(group) >= FEWEST_PEERS)
-    return peers.select(is_slow.alias("slow"))["slow"].to_numpy()
+    least = pl.max_horizontal(STRAGGLER * spread, LEAST * median)
+    has_peers = pl.len().over(group) >= FEWEST_PEERS
+    far = peers.select(
+        slow=(pl.col("time") > median + least) & has_peers, fast=(pl.col("time") < median - least) & has_peers
+    )
+    return far["slow"].to_numpy(), far["fast"].to_numpy()
 
 
 def _ramps(frame: pl.DataFrame) -> tuple[Mask, Mask]:
