@@ -76,8 +76,8 @@ def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advi
     if saved_ns < _NEARLY * (advice.saving_ns or 0):
         return advice
     others = ", with other gaps that are hidden then" if saved_ns > _MORE * (advice.saving_ns or 0) else ""
-    saved = f"{text.time(saved_ns)}{others}"
-    evidence = f"{advice.evidence.rstrip()} {advice.remedy.evidence.format(saved=saved)}"
+    sentence = advice.remedy.evidence.format(saved=f"{text.time(saved_ns)}{others}")
+    evidence = f"{advice.evidence.rstrip()} {sentence}"
     return replace(advice, evidence=evidence, action=f"{advice.action} {advice.remedy.action}")
 
 
