@@ -175,6 +175,7 @@ def summary_of(made: Made, rank: int) -> Summary:
             "collecting_ns": host["garbage collection"],
             "launches": np.full(truth.steps, 100),
             "threads": 10**6 + (truth.by == "more work") * longer,
+            "elements": np.full(truth.steps, 1 << 20),
             "is_complete": [True] * truth.steps,
         },
         schema=STEPS,

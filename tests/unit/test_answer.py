@@ -180,3 +180,38 @@ def test_what_costs_comes_before_that_no_rank_is_slow(rule, confidence):
     answer = with_ranks(of_rank("rank0", "copies"), [rows, None], EVERY_VIEW, 2)
     assert [claim.id for claim in answer.claims] == ["copies", rule]
     assert ("No rank." in [gap.topic for gap in answer.not_said]) == (confidence == "cannot_tell")
+
+
+def top(*operators):
+    """Rows of the view Top: (name, calls in 4 steps, time per step in ms)."""
+    fields = {"kind": "operator", "is_communication": False, "owner": None, "label": ""}
+    return tuple({**fields, "name": name, "calls": calls, "mean_ns": ms * MS} for name, calls, ms in operators)
+
+
+@pytest.mark.parametrize(
+    ("late", "other", "words"),
+    [
+        (
+            [("aten::lerp_", 40, 4), ("aten::mm", 8, 9)],
+            [("aten::mm", 8, 9)],
+            "10 calls of `aten::lerp_` take 4 ms, on rank0 none runs.",
+        ),
+        ([("aten::mm", 16, 9)], [("aten::mm", 8, 5)], "4 calls of `aten::mm` take 9 ms, on rank0 2 calls 5 ms."),
+        ([("x", 4, 4)], [(name, 4, 1) for name in "abcde"], "1 call of `x` takes 4 ms, on rank0 less than 1 ms."),
+        ([("aten::mm", 8, 9)], [("aten::mm", 8, 5)], ""),  # as often, but slower
+        ([("x", 4, 4)], [(name, 4, 3) for name in "abcde"], ""),  # it may take nearly as long there
+        ([("x", 4, 1)], [], ""),  # less than half of what the rank is late by
+    ],
+    ids=["alone", "more often", "beyond the first ones", "slower", "unknown", "small"],
+)
+def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, words):
+    title = "Rank 2 computes 4 ms longer in each step: 4 ms of each step wait for it."
+    row = run_rows(rule="straggler", title=title, saving_ns=4 * MS, confidence="high")
+    own, recording = (
+        replace(of_rank(worker, "copies"), rows={"top": top(*operators)}, steps=4)
+        for worker, operators in (("rank2", late), ("rank0", other))
+    )
+    verdict = with_ranks(recording, [row, STRAGGLERS], EVERY_VIEW, 3, own).verdict
+    assert words in verdict.evidence
+    assert (", most of it in `" in verdict.title) == bool(words)
+    assert (verdict.culprit.operator is not None) == bool(words)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
-from ..measures.calls.matrix_work import Unknown, parse_list
+from ..measures.calls.matrix_work import element_count
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernels import step_number
@@ -332,7 +330,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     if rows.is_empty():
         return
     shapes = rows["input_shapes"].cast(pl.String)
-    elements_of = {shape: _elements(shape) for shape in shapes.drop_nulls().unique().to_list()}
+    elements_of = {shape: element_count(shape) for shape in shapes.drop_nulls().unique().to_list()}
     elements = shapes.replace_strict(elements_of, default=0, return_dtype=pl.Int64).to_numpy()
     per_step = np.bincount(rows["step"].to_numpy(), elements, facts.counted.size)[facts.counted]
     more = np.diff(per_step)
@@ -356,17 +354,3 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
         names[0],
         culprit=culprit,
     )
-
-
-def _elements(shapes: str) -> int:
-    """The elements of all tensors in the shapes of an operator's inputs."""
-    try:
-        return _sum_of(parse_list(shapes))
-    except Unknown:
-        return 0
-
-
-def _sum_of(sizes: list[Any]) -> int:
-    if sizes and all(isinstance(size, int) for size in sizes):
-        return math.prod(sizes)
-    return sum(_sum_of(size) for size in sizes if isinstance(size, list))

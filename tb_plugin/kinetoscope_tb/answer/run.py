@@ -156,14 +156,17 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer) -> Claim:
     if not name or more_ns[name] < _MOSTLY * (claim.saving_ns or 0):
         return claim
     title = _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", claim.title, count=1)
-    row = operators[name]
-    often = f"{text.often(row['calls'] / late.steps)} calls of `{name}` take {text.time(row['mean_ns'])}"
+    row, often = operators[name], operators[name]["calls"] / late.steps
+    takes = "takes" if often == 1 else "take"
+    own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
     if name in of_other:
-        calls, ns = of_other[name]["calls"] / max(1, other.steps), of_other[name]["mean_ns"]
-        rest = f"{text.often(calls)} take {text.time(ns)} on {other.worker}"
+        often, ns = of_other[name]["calls"] / max(1, other.steps), of_other[name]["mean_ns"]
+        rest = f"on {other.worker} {text.times(often, 'call')} {text.time(ns)}"
     else:
-        rest = f"less than {text.time(unlisted_ns)} on {other.worker}" if unlisted_ns else f"none run on {other.worker}"
-    evidence = f"{claim.evidence} In its average step {often}, {rest}."
+        rest = (
+            f"on {other.worker} less than {text.time(unlisted_ns)}" if unlisted_ns else f"on {other.worker} none runs"
+        )
+    evidence = f"{claim.evidence} In its average step {own}, {rest}."
     return replace(claim, title=title, evidence=evidence, culprit=replace(claim.culprit, operator=name))
 
 

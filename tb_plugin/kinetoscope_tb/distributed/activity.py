@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import map_categories
+from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Intervals, merge
+from ..measures.calls.matrix_work import element_count
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import computing_on_host
 from ..measures.time.idle import Windows
@@ -17,7 +19,10 @@ from ..names.python_frames import collects_garbage
 from ..trace import Trace
 
 Ints = NDArray[np.int64]
-_MOST_THREADS = 1 << 40  # of a kernel: more than any device takes
+_MOST_THREADS = 1 << 40  # of a kernel, or elements of its inputs: more than any device takes
+_OF_PARAMETERS = ("aten::_foreach_", "aten::_fused_")
+_LONGEST_SHAPES = 1 << 20  # characters
+_MOST = 0.5  # of the kernels
 
 
 def computing(trace: Trace) -> Intervals:
@@ -42,21 +47,51 @@ def garbage_collection(trace: Trace) -> Intervals:
     return merge([intervals_of(f, map_categories(f["name"], collects_garbage).astype(bool)) for f in frames])
 
 
-def work(trace: Trace, windows: Windows) -> tuple[Ints, Ints]:
-    """Per window, how many kernels or operators that compute start in it, and the number of the kernels' threads.
+class Work(NamedTuple):
+    """How much a worker computes in each window.
 
-    Ranks that do the same work launch as much; what then takes longer on one of them is slower. Without a device, the
-    number of threads is 0, as it is if the grid or block of any kernel is unknown.
+    Attributes:
+        launches: How many kernels, or without a device operators, start in it.
+        threads: Of the kernels: grid × block; 0 without a device, or if the size of any is unknown.
+        elements: Of the inputs of the kernels' operators, or of the operators, but not of updates of many parameters; 0
+            if the shapes of most are unknown.
+    """
+
+    launches: Ints
+    threads: Ints
+    elements: Ints
+
+
+def work(trace: Trace, windows: Windows) -> Work:
+    """How much computes in each window.
+
+    Ranks that do the same work launch as much; what then takes longer on one of them is slower. Threads alone don't say
+    that: kernels that stay on their multiprocessors have grids of one size, whatever their inputs.
     """
     device, host = trace.device_events, trace.host_events
+    is_update = map_categories(host["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
+    elements = np.where(is_update, 0, map_categories(host["input_shapes"], _elements, missing=0))
     if not device.height:
-        start = host.filter(kind="operator", is_communication=False)["start_ns"].sort().to_numpy()
-        return _between(start, np.ones(start.size, np.int64), windows), np.zeros(windows.start.size, np.int64)
-    kernels = device.filter(kind="kernel", is_communication=False).sort("start_ns")
-    start, sides = kernels["start_ns"].to_numpy(), [map_categories(kernels[side], _size) for side in ("grid", "block")]
-    threads = sides[0].astype(np.int64) * sides[1].astype(np.int64)
-    threads = np.where(threads.all(), np.minimum(threads, _MOST_THREADS), 0)
-    return _between(start, np.ones(start.size, np.int64), windows), _between(start, threads, windows)
+        is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+        rows = np.flatnonzero(is_op)
+        rows = rows[np.argsort(host["start_ns"].to_numpy()[rows], kind="stable")]
+        start, threads, own = host["start_ns"].to_numpy()[rows], np.zeros(rows.size, np.int64), elements[rows]
+    else:
+        kernels = device.filter(kind="kernel", is_communication=False).sort("start_ns")
+        start, sides = kernels["start_ns"].to_numpy(), [map_categories(kernels[s], _size) for s in ("grid", "block")]
+        threads = sides[0].astype(np.int64) * sides[1].astype(np.int64)
+        threads = np.where(threads.all(), np.minimum(threads, _MOST_THREADS), 0)
+        own = gather(elements, kernels["op"].to_numpy(), missing=0)
+    is_known = (own > 0).sum() >= _MOST * own.size
+    return Work(
+        _between(start, np.ones(start.size, np.int64), windows),
+        _between(start, threads, windows),
+        _between(start, own if is_known else np.zeros_like(own), windows),
+    )
+
+
+def _elements(shapes: str) -> int:
+    return min(element_count(shapes), _MOST_THREADS) if len(shapes) <= _LONGEST_SHAPES else 0
 
 
 def _between(start: Ints, amount: Ints, windows: Windows) -> Ints:

@@ -26,6 +26,7 @@ STEPS = {
     "collecting_ns": pl.Int64,  # garbage collection during the idle time, and not while it loads data
     "launches": pl.Int64,  # number of kernels that compute, or without a device of operators
     "threads": pl.Int64,  # of those kernels: grid × block; 0 if the sizes of any are unknown
+    "elements": pl.Int64,  # of the inputs of their operators; 0 if the shapes of most are unknown
     "is_complete": pl.Boolean,
 }
 """One row is one step; computation + exposed communication + exposed copies + idle = total."""

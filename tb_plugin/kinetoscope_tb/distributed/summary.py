@@ -98,7 +98,6 @@ def _steps(trace: Trace) -> pl.DataFrame:
         computation, communication, rest = exclusive_lengths(groups, windows.start, windows.end)
         whole = length_within(groups[1], windows.start, windows.end)
         lengths = [computation, communication, np.zeros_like(rest), rest, whole]
-    launches, threads = work(trace, windows)
     columns = {
         "step": windows.names,
         "start_ns": windows.start,
@@ -106,8 +105,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
         **dict(zip(list(STEPS)[3:8], lengths, strict=True)),
         "dataloader_ns": breakdown(trace)["DataLoader"],
         "collecting_ns": _garbage_collection(trace, windows),
-        "launches": launches,
-        "threads": threads,
+        **work(trace, windows)._asdict(),
         "is_complete": trace.steps["is_complete"],
     }
     return pl.DataFrame(columns, schema=STEPS)

@@ -27,6 +27,7 @@ _LARGEST = {
     "offset": 1 << 60,
     "launches": 1 << 40,
     "threads": 1 << 62,
+    "elements": 1 << 62,
 }
 _MISSABLE = {"bytes", "peer", "size", "nth", "offset", "dur_ns", "exposed_ns"}
 _SIGNED = {"start_ns"}

@@ -104,7 +104,7 @@ def action(row: Mapping[str, Any]) -> str:
     """What to do."""
     if row["cause"] == CAUSES["computation_ns"] and _has_more_work(row):
         return _MORE_WORK
-    if row["cause"] == CAUSES["computation_ns"] and row["threads_frac"] is not None:
+    if row["cause"] == CAUSES["computation_ns"] and None not in (row["threads_frac"], row["elements_frac"]):
         return _SLOWER
     return _ACTIONS[row["cause"]]
 
@@ -140,7 +140,7 @@ def _cause(row: Mapping[str, Any]) -> str:
 
 
 def _has_more_work(row: Mapping[str, Any]) -> bool:
-    fractions = (row["launches_frac"], row["threads_frac"])
+    fractions = (row["launches_frac"], row["threads_frac"], row["elements_frac"])
     return any(part is not None and part > 1 + _LEAST_MORE_FRAC for part in fractions)
 
 
@@ -151,12 +151,20 @@ def of_work(row: Mapping[str, Any]) -> str:
     what = "kernels" if row["device"] else "operators"
     if row["launches_frac"] > 1 + _LEAST_MORE_FRAC:
         return f" It runs {text.percent(row['launches_frac'] - 1)} more {what} than the others: it has more work."
-    if row["threads_frac"] is None:
-        return f" It runs as many {what} as the others."
-    if row["threads_frac"] > 1 + _LEAST_MORE_FRAC:
+    if row["threads_frac"] is not None and row["threads_frac"] > 1 + _LEAST_MORE_FRAC:
         more = text.percent(row["threads_frac"] - 1)
         return f" It runs as many kernels as the others, with {more} more threads: it has more work."
-    return " It runs as many kernels of the same size as the others: its device is slower."
+    if row["elements_frac"] is not None and row["elements_frac"] > 1 + _LEAST_MORE_FRAC:
+        more = text.percent(row["elements_frac"] - 1)
+        return f" It runs as many {what} as the others, on inputs with {more} more elements: it has more work."
+    if row["threads_frac"] is None:
+        return f" It runs as many {what} as the others."
+    if row["elements_frac"] is None:
+        return (
+            " It runs as many kernels as the others, in grids of the same size: its device is slower, or its inputs "
+            "are larger, which `record_shapes=True` would show."
+        )
+    return " It runs as many kernels of the same size as the others, on inputs as large: its device is slower."
 
 
 def communication_of_others(rows: pl.DataFrame, worker: str) -> int:

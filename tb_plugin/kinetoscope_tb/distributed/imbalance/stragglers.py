@@ -64,6 +64,7 @@ VERDICTS: dict[str, Any] = {
     "late_excess_ns": pl.Int64,
     "launches_frac": pl.Float64,  # kernels or operators in the slow steps / those of the others; null: unknown
     "threads_frac": pl.Float64,  # likewise of the threads of the kernels
+    "elements_frac": pl.Float64,  # likewise of the elements of the inputs
 }
 
 
@@ -139,7 +140,7 @@ def _matrix_of(rows: pl.DataFrame) -> _Matrix:
 
     names = rows.unique("column").sort("column")["step"].to_list()
     own, wait, total = (spread(name) for name in ("without_waiting_ns", "wait_ns", "total_ns"))
-    parts, work = ({name: spread(name) for name in columns} for columns in (PARTS, ("launches", "threads")))
+    parts, work = ({name: spread(name) for name in columns} for columns in (PARTS, ("launches", "threads", "elements")))
     return _Matrix(members, names, own, wait, total, parts, work)
 
 

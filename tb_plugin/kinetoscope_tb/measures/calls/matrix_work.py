@@ -128,6 +128,20 @@ def parse_list(text: str | None) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def element_count(shapes: str | None) -> int:
+    """The elements of all tensors in the shapes of an operator's inputs, as the file spells them; 0 if it has none."""
+    try:
+        return _sum_of(parse_list(shapes))
+    except Unknown:
+        return 0
+
+
+def _sum_of(sizes: list[Any]) -> int:
+    if sizes and all(isinstance(size, int) for size in sizes):
+        return math.prod(sizes)
+    return sum(_sum_of(size) for size in sizes if isinstance(size, list))
+
+
 def _work(inputs: Inputs, index: int, flop: int, numbers: int, outputs: int = 0, size: int | None = None) -> MatrixWork:
     """`numbers` elements have the format of the input at `index`; `outputs` elements have `size` bytes, or the same."""
     dtype, element_bytes = inputs.format(index)
