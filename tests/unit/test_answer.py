@@ -11,7 +11,7 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
-from kinetoscope_tb.answer.run import late_worker, with_ranks
+from kinetoscope_tb.answer.run import late_workers, with_ranks
 from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -163,13 +163,24 @@ def test_a_late_rank_is_explained_by_its_recording_whichever_is_open():
     title = "Rank 2 spends 4 ms longer on the host in 3 of 8 steps: 3 ms of each step wait for it."
     late = run_rows(rule="straggler", title=title, saving_ns=4 * MS, confidence="high")
     own = of_rank("rank2", "main_thread_waits")
-    answer = with_ranks(of_rank("rank0", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3, own)
+    answer = with_ranks(of_rank("rank0", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3, [own])
     where = "in 3 of 8 steps, most of it in `train.py(12): log`: 3 ms of each step wait for it."
     assert answer.verdict.title == f"Rank 2 spends 4 ms longer on the host {where}"
     assert answer.verdict.action == own.claims[0].action
     assert [claim.id for claim in answer.claims] == ["straggler", "copies"]
-    assert late_worker([late, STRAGGLERS]) == "rank2"
-    assert late_worker([None, None]) is None
+    assert late_workers([late, STRAGGLERS]) == ["rank2"]
+    assert late_workers([None, None]) == []
+
+
+def test_each_late_rank_is_explained_by_its_own_recording():
+    titles = {rank: f"Rank {rank} spends 4 ms longer on the host in each step: it waits." for rank in (1, 2)}
+    rows = {"rule": "straggler", "saving_ns": 4 * MS, "confidence": "high"}
+    late = pl.concat([run_rows(**rows, title=title, filter=f"rank{rank}") for rank, title in titles.items()])
+    slow = STRAGGLERS.with_columns(worker=pl.lit("rank1"), rank=pl.lit(1, pl.Int64))
+    own = [of_rank(worker, "main_thread_waits") for worker in ("rank1", "rank2")]
+    answer = with_ranks(of_rank("rank0", "copies"), [late, pl.concat([slow, STRAGGLERS])], EVERY_VIEW, 3, own)
+    claims = [claim for claim in answer.claims if claim.about == "run"]
+    assert [claim.culprit.function for claim in claims] == ["train.py(12): log"] * 2
 
 
 @pytest.mark.parametrize(
@@ -211,7 +222,7 @@ def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, wo
         replace(of_rank(worker, "copies"), rows={"top": top(*operators)}, steps=4)
         for worker, operators in (("rank2", late), ("rank0", other))
     )
-    verdict = with_ranks(recording, [row, STRAGGLERS], EVERY_VIEW, 3, own).verdict
+    verdict = with_ranks(recording, [row, STRAGGLERS], EVERY_VIEW, 3, [own]).verdict
     assert words in verdict.evidence
     assert (", most of it in `" in verdict.title) == bool(words)
     assert (verdict.culprit.operator is not None) == bool(words)

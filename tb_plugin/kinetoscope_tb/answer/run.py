@@ -22,6 +22,7 @@ OF_RUN = ("run_advice", "stragglers")
 """The views of a run behind its answer."""
 
 MOST_RANKS = 8
+_MOST_LATE = 3  # whose recordings are read for their causes
 _LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
 _OF_HOST = (
@@ -49,15 +50,14 @@ def run_answer(
 ) -> Answer:
     """`with_ranks` of the summaries of a run; `answer_of` answers about a worker's recording, None if it can't."""
     frames = [None if views[view].is_missing(ranks) else views[view].frame(ranks, {}) for view in OF_RUN]
-    worker = late_worker(frames)
-    late = recording if worker in (None, recording.worker) else answer_of(worker)
-    return with_ranks(recording, frames, views, workers, late)
+    late = [recording if worker == recording.worker else answer_of(worker) for worker in late_workers(frames)]
+    return with_ranks(recording, frames, views, workers, [answer for answer in late if answer is not None])
 
 
-def late_worker(frames: Sequence[pl.DataFrame | None]) -> str | None:
-    """The worker that the others wait for most, by the views OF_RUN; None if there is none."""
+def late_workers(frames: Sequence[pl.DataFrame | None]) -> list[str]:
+    """The workers that the others wait for most, by the views OF_RUN, the first one most; at most three."""
     rows = () if frames[0] is None else rows_of(frames[0])
-    return next((row["filter"] for row in rows if row["rule"] in _LATE), None)
+    return [row["filter"] for row in rows if row["rule"] in _LATE][:_MOST_LATE]
 
 
 def with_ranks(
@@ -65,7 +65,7 @@ def with_ranks(
     frames: Sequence[pl.DataFrame | None],
     views: Views,
     workers: int,
-    late: Answer | None = None,
+    late: Sequence[Answer] = (),
 ) -> Answer:
     """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
 
@@ -74,12 +74,13 @@ def with_ranks(
         frames: The views OF_RUN; None if there is no data.
         views: All views.
         workers: How many the run has.
-        late: The answer about the recording of the rank that the others wait for most, which names its code.
+        late: The answers about the recordings of `late_workers`, which name their code.
     """
     advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_with_own_cause(_claim(row, rank_rows, views), late or recording) for row in advice]
-    if late is not None:
-        of_run = [_with_own_work(claim, late, recording) for claim in of_run]
+    of_run = [_claim(row, rank_rows, views) for row in advice]
+    for own_answer in late or [recording]:
+        of_run = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in of_run]
+        of_run = [_with_own_work(claim, own_answer, recording, _late_ns(claim, rank_rows)) for claim in of_run]
     late_claims = [claim for claim in of_run if claim.id in _LATE]
     own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
@@ -120,11 +121,18 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
     )
 
 
-def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
+def _late_ns(claim: Claim, rank_rows: Rows) -> float:
+    """By how much a rank's cause makes it late in the average step; a rank saves less where others are late, too."""
+    row = next((row for row in rank_rows if row["worker"] == claim.culprit.worker), {})
+    often = (row.get("slow_steps") or 0) / (row.get("steps") or 1)
+    return max(claim.saving_ns or 0, (row.get("part_ns") or 0) * often)
+
+
+def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     """A late rank with the code that its own recording names for as much of the host's time."""
     if claim.id not in _LATE or claim.culprit.worker != recording.worker:
         return claim
-    least_ns = _MOSTLY * (claim.saving_ns or 0)
+    least_ns = _MOSTLY * late_ns
     causes = (own for own in recording.claims if own.id in _OF_HOST and (own.saving_ns or 0) >= least_ns)
     own = next(causes, None)
     if own is None:
@@ -136,7 +144,7 @@ def _with_own_cause(claim: Claim, recording: Answer) -> Claim:
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
 
-def _with_own_work(claim: Claim, late: Answer, other: Answer) -> Claim:
+def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
     """A late rank with the operator that it calls more often than another rank does, for as much of its time."""
     if claim.id not in _LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
         return claim
@@ -153,7 +161,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer) -> Claim:
         and (name not in of_other or row["calls"] / late.steps > _MORE * of_other[name]["calls"] / max(1, other.steps))
     }
     name = max(more_ns, key=more_ns.__getitem__, default="")
-    if not name or more_ns[name] < _MOSTLY * (claim.saving_ns or 0):
+    if not name or more_ns[name] < _MOSTLY * late_ns:
         return claim
     title = _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", claim.title, count=1)
     row, often = operators[name], operators[name]["calls"] / late.steps

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request
 
 from ..answer.recording import recording_answer
-from ..answer.run import OF_RUN, late_worker, with_ranks
+from ..answer.run import OF_RUN, late_workers, with_ranks
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, TERM
@@ -189,14 +189,18 @@ def _answer(engine: Engine, request: Request) -> object:
     listing = engine.listing()
     if frames and listing is not None:
         known = [None if isinstance(frame, Missing) else frame for frame in frames]
-        late = _late_answer(engine, listing, file, late_worker(known))
-        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)), late)
+        late = [
+            answer if worker == file.worker else _late_answer(engine, listing, file, worker)
+            for worker in late_workers(known)
+        ]
+        usable = [other for other in late if other is not None]
+        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)), usable)
     return answer.values()
 
 
-def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str | None) -> Answer | None:
-    """The answer about the recording of the rank that the others of a file's run wait for; None if it can't be used."""
-    other = None if worker in (None, file.worker) else recording_of_worker(listing, file, worker)
+def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str) -> Answer | None:
+    """The answer about the recording of a rank that the others of a file's run wait for; None if it can't be used."""
+    other = recording_of_worker(listing, file, worker)
     if other is None:
         return None
     try:
