@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,11 +17,13 @@ from ..arrays.nesting import nearest
 from ..measures.calls.matrix_work import element_count
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import is_nameless, is_of_library, without_address
+from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, launched_within
-from .model import Advice, Candidate, Culprit
+from .model import Advice, Candidate, Cleared, Culprit
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
@@ -28,8 +31,15 @@ _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recomput
 _LONGER = 1.5  # times the median step
 _MORE_KERNELS = 1.25  # times the median step's: else the same kernels were slower
 _MORE, _LARGER = "with more kernels", "with kernels for other inputs or of other grids"
+_OTHER = "with kernels that no other step has"
+_NUMBER = r"\d+"
 _LESS_OFTEN = (
-    "Do it less often or on less data, without gradients and in larger batches; judge the averages without it."
+    "Do it less often or on less data, an evaluation also without gradients and in larger batches; judge the averages "
+    "without it."
+)
+_OF_UPDATES = (
+    "An optimizer updates in these steps alone: if gradients are accumulated, judge the averages over whole rounds of "
+    "steps; if not, look at why it doesn't in the others, such as gradients that aren't finite."
 )
 _LESS_OFTEN_ON_HOST = "Do it less often, on less data, or in another thread or process; judge the averages without it."
 _EVEN = (
@@ -44,39 +54,88 @@ _TRIED = 30  # names, the longest
 _MOST = 0.5  # of the steps, of what they take longer, or of their kernels
 
 
-def longer_steps(facts: Facts) -> Iterator[Advice]:
+class _Extra(NamedTuple):
+    """What devices do more in some steps than in the others.
+
+    Attributes:
+        clause: What most of it is, as the end of a sentence; empty if that isn't known.
+        evidence: How it shows.
+        action: What to do about it.
+        spans: When the host launches it; None if only kernels or inputs show it.
+        culprit: Who does it.
+    """
+
+    clause: str
+    evidence: str
+    action: str
+    spans: Intervals | None = None
+    culprit: Culprit = Culprit()
+
+
+def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     """Some steps take longer, since devices compute more in them."""
     if not facts.has_device or facts.has_iterations or facts.count < 3:
         return
     lengths = _extra_computation(facts)
     if not facts.is_worth(lengths):
         return
-    which = lengths > 0
-    has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
+    if verdict := accumulation(facts, lengths > 0, float(lengths.sum())):
+        yield verdict
+        return
+    extra = _extra(facts, lengths)
     median, spread = float(np.median(facts.length[facts.counted])), facts.spread(lengths)
     times = text.digits(spread.length_ns / median)
-    who = _caller(facts, which) if has_more_kernels else None
-    by_whom = f", most of it in {who[0]}" if who else "" if has_more_kernels else ", on larger inputs"
     takes, does = ("take", "they do") if facts.names_several_steps(lengths) else ("takes", "it does")
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
     yield Advice(
         "longer_steps",
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
-        f"{does} more work{by_whom}.",
+        f"{does} more work{extra.clause}.",
         f"{facts.subject} {computes} {text.time(spread.cost_ns)} longer "
-        f"than in the median {facts.noun} of {text.time(median)}, "
-        f"{_MORE if has_more_kernels else _LARGER}{facts.recurs(lengths)}.",
-        _LESS_OFTEN if has_more_kernels else _EVEN,
-        None if who else facts.mean(lengths),
-        "high" if who else "medium",
+        f"than in the median {facts.noun} of {text.time(median)}, {extra.evidence}{facts.recurs(lengths)}.",
+        extra.action,
+        None if extra.spans else facts.mean(lengths),
+        "high" if extra.spans else "medium",
         "steps",
         "",
         facts.mean(lengths),
-        _candidate(facts, who[1]) if who else None,
+        _candidate(facts, extra.spans) if extra.spans else None,
+        extra.culprit,
     )
 
 
-def longer_host_steps(facts: Facts) -> Iterator[Advice]:
+def _extra(facts: Facts, lengths: Ints) -> _Extra:
+    """What devices do more in some steps: what runs there alone, else the same on other inputs.
+
+    Args:
+        facts: Of the trace.
+        lengths: How much longer each of the devices computes in each of these steps; 0 in the others.
+    """
+    which, least_ns = lengths > 0, _MOST * float(lengths.sum()) * len(facts.computation_of_devices)
+    has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
+    evidence = _MORE if has_more_kernels else _OTHER
+    for words, spans, culprit in _only_there(facts, which):
+        is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
+        if facts.kernels["dur_ns"].filter(pl.Series(is_inside, dtype=pl.Boolean)).sum() >= least_ns:
+            action = _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN
+            return _Extra(f", most of it in `{words}`", evidence, action, spans, culprit)
+    rows = _kernels_only_in(facts, which)
+    if not has_more_kernels and rows.filter("is_elsewhere")["dur_ns"].sum() >= least_ns:
+        return _Extra(", on larger inputs", _LARGER, _EVEN)
+    by_kernel = rows.filter(~pl.col("is_elsewhere")).group_by("name").agg(pl.col("dur_ns").sum())
+    most = by_kernel.filter(pl.col("dur_ns") >= least_ns).sort("dur_ns", pl.col("name").cast(pl.String))
+    if most.is_empty():
+        return _Extra("", evidence, _LESS_OFTEN)
+    kernel = str(most["name"][-1])
+    return _Extra(f", most of it in `{kernel_label(kernel)}`", evidence, _LESS_OFTEN, culprit=Culprit(kernel=kernel))
+
+
+def _is_update(facts: Facts, spans: Intervals) -> bool:
+    """Whether most of some time lies in an optimizer's step."""
+    return bool(length_within(facts.optimizer_spans, *spans).sum() >= _MOST * (spans[1] - spans[0]).sum())
+
+
+def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     """Some steps take longer, since a function, a range or an operator of the host runs in them alone.
 
     With a device: since it waits for the host there, whatever runs.
@@ -91,6 +150,9 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
     if who is None:
         return
     name, spans, culprit = who
+    if verdict := accumulation_on_host(facts, spans):
+        yield verdict
+        return
     median = float(np.median(facts.length[facts.counted]))
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
     spread = facts.spread(lengths)
@@ -104,7 +166,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice]:
         else f"`{name}` takes {facts.of_steps(lengths)}, and runs in no other.",
         f"It takes {text.time(spread.cost_ns)} there{facts.recurs(lengths)}; the median {facts.noun} "
         f"takes {text.time(median)}.",
-        _LESS_OFTEN_ON_HOST,
+        _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN_ON_HOST,
         None,
         "high",
         "steps",
@@ -148,20 +210,25 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
 def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, Intervals, Culprit]]:
     """What runs in some steps alone, when, and by its kind: the program's functions, then ranges and operators.
 
-    The shortest of each comes first.
+    The shortest of each comes first. Annotations that differ in numbers alone, such as `batch 4`, are the same.
     """
     begin = facts.trace.steps["host_start_ns"].to_numpy()
     functions, ranges = facts.trace.python_calls, facts.trace.host_events
     for frame, is_left_out in ((functions, _is_no_function), (ranges, _is_step)):
-        rows = frame.select("name", "start_ns", "dur_ns")
+        counts_numbers = pl.lit(value=True) if frame is functions else pl.col("kind") == "operator"
+        rows = frame.select("name", "start_ns", "dur_ns", counts_numbers=counts_numbers)
         rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
         step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
         is_inside = pl.Series(which[np.maximum(step, 0)] & (step >= 0), dtype=pl.Boolean)
         by_name = rows.with_columns(is_inside=is_inside).group_by("name")
-        sums = by_name.agg(pl.col("is_inside").all(), pl.col("dur_ns").sum()).filter("is_inside")
+        sums = by_name.agg(pl.col("is_inside", "counts_numbers").all(), pl.col("dur_ns").sum())
+        words = pl.col("name").cast(pl.String)
+        kind = pl.when("counts_numbers").then(words).otherwise(words.str.replace_all(_NUMBER, "#"))
+        sums = sums.filter(pl.col("is_inside").all().over(kind))
         for name in sums.sort("dur_ns", "name")["name"].tail(_TRIED).to_list():
-            words, spans = without_address(str(name)), intervals_of(rows.filter(pl.col("name") == name))
-            yield words, spans, Culprit(function=words) if frame is functions else Culprit(range=words)
+            words_of_name, spans = without_address(str(name)), intervals_of(rows.filter(pl.col("name") == name))
+            culprit = Culprit(function=words_of_name) if frame is functions else Culprit(range=words_of_name)
+            yield words_of_name, spans, culprit
 
 
 def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
@@ -224,14 +291,26 @@ def _extra_computation(facts: Facts) -> Ints:
     return np.where(is_longer & is_exception, more, 0).astype(np.int64)
 
 
+def _kernels_only_in(facts: Facts, steps: NDArray[np.bool_]) -> pl.DataFrame:
+    """The kernels of some steps that no other step has with the same inputs and grid.
+
+    Their `name`, `step` and `dur_ns`, and whether the operator, or where none was recorded the kernel, runs in other
+    steps, too: `is_elsewhere`.
+    """
+    step, work = facts.trace.device_events["step"].gather(facts.kernel_rows), facts.kernel_work
+    operators = pl.Series([group.name for group in work.groups], dtype=pl.String).gather(work.group)
+    rows = facts.kernels.select("name", "grid", "dur_ns").with_columns(
+        step=step, group=pl.Series(work.group), is_there=pl.Series(steps[step.to_numpy()]), operator=operators
+    )
+    caller = pl.when(pl.col("operator") == "").then(pl.col("name").cast(pl.String)).otherwise("operator")
+    rows = rows.with_columns(is_elsewhere=(~pl.col("is_there")).any().over(caller))
+    rows = rows.filter(pl.col("is_there").all().over("name", "grid", "group"))
+    return rows.select("name", "step", "dur_ns", "is_elsewhere")
+
+
 def _only_in(facts: Facts, steps: NDArray[np.bool_]) -> Ints:
     """How long kernels run in each of some steps that no other step has with the same inputs and grid."""
-    step = facts.trace.device_events["step"].gather(facts.kernel_rows)
-    rows = facts.kernels.select("name", "grid", "dur_ns").with_columns(
-        step=step, group=pl.Series(facts.kernel_work.group), is_there=pl.Series(steps[step.to_numpy()])
-    )
-    is_new = pl.col("is_there").all().over("name", "grid", "group")
-    sums = rows.filter(is_new).group_by("step").agg(pl.col("dur_ns").sum())
+    sums = _kernels_only_in(facts, steps).group_by("step").agg(pl.col("dur_ns").sum())
     lengths = np.zeros(facts.length.size, np.int64)
     lengths[sums["step"].to_numpy()] = sums["dur_ns"].to_numpy()
     return lengths
@@ -241,16 +320,6 @@ def _kernels(facts: Facts) -> NDArray[np.int64]:
     """How many kernels each step has."""
     step = facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy()
     return np.bincount(step, minlength=facts.counted.size)
-
-
-def _caller(facts: Facts, which: NDArray[np.bool_]) -> tuple[str, Intervals] | None:
-    """The innermost function, annotation or operator of only these steps that launches most of what they do more."""
-    trace, kernels = facts.trace, _kernels(facts)
-    extra = kernels[which].sum() - which.sum() * np.median(kernels[facts.counted & ~which])
-    for words, spans, _ in _only_there(facts, which):
-        if launched_within(trace, spans)[facts.kernel_rows].sum() >= _MOST * extra:
-            return f"`{words}`", spans
-    return None
 
 
 def _is_step(name: str) -> bool:

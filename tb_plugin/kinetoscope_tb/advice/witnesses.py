@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..names import text
+from .accumulation import periodic_updates, update_lengths
 from .facts import Facts
 from .model import Advice, Certainty
 
@@ -97,15 +98,18 @@ def _some_device_is_idle(facts: Facts, _: Advice) -> str:
 
 
 def _some_step_is_longer(facts: Facts, _: Advice) -> str:
-    """All is well only if it is in each step; a server's iterations differ on purpose."""
+    """All is well only if it is in each step; a server's iterations differ on purpose, and so do periodic updates."""
     if facts.count < 3 or facts.has_iterations:
         return ""
     lengths = np.where(facts.counted, facts.length, 0)
-    longest, median = int(lengths.argmax()), float(np.median(facts.length[facts.counted]))
+    median = float(np.median(facts.length[facts.counted]))
+    if lengths.max() >= _OUTLIER * median:
+        lengths = lengths - update_lengths(facts, periodic_updates(facts))
+    longest = int(lengths.argmax())
     if lengths[longest] < _OUTLIER * median:
         return ""
     name = facts.windows.names[longest]
-    return f"{facts.noun} {name} lasts {text.time(lengths[longest])}, the median {facts.noun} {text.time(median)}"
+    return f"{facts.noun} {name} lasts {text.time(facts.length[longest])}, the median {facts.noun} {text.time(median)}"
 
 
 _STEPS = Witness("steps", _more_than_the_step)

@@ -131,3 +131,87 @@ def test_on_the_host_steps_that_take_longer_for_no_recorded_reason_have_no_culpr
         )
 
     assert first(machine.steps(step, 10)).rule != "longer_host_steps"
+
+
+ADAM = "void at::native::multi_tensor_apply_kernel<FusedAdamMathFunctor<float>>"
+DURATION_OF_UPDATE = 6 * MS
+
+
+def accumulation(updates, count=12, kernels=5, name="Optimizer.step#AdamW.step"):
+    """A training whose optimizer updates with so many kernels in some steps alone; no input differs."""
+    machine = Machine()
+
+    def update():
+        for _ in range(kernels):
+            machine.kernel(DURATION_OF_UPDATE // kernels, ADAM, "aten::_fused_adamw_", grid=[320, 1, 1])
+
+    def step(number):
+        products(machine, 50)
+        if number in updates:
+            machine.annotation(name, update)
+        machine.wait()
+
+    return machine.steps(step, count)
+
+
+@pytest.mark.parametrize("kernels", [5, 50])
+def test_updates_once_in_so_many_steps_are_gradient_accumulation(kernels):
+    last = first(accumulation((5, 11), kernels=kernels))
+    assert (last.rule, last.confidence) == ("nothing_to_fix", "medium")
+    assert last.title.startswith("Nothing stands out: ")
+    assert " % in `Optimizer.step`, once in 6 steps (gradient accumulation)." in last.evidence
+
+
+@pytest.mark.parametrize("updates", [(3, 8, 10), (6,)])
+def test_updates_at_any_distance_are_told_without_advice_on_batches(updates):
+    claim = first(accumulation(updates))
+    assert claim.rule == "longer_steps"
+    assert claim.title.endswith("more work, most of it in `aten::_fused_adamw_`.")
+    assert claim.action.startswith("An optimizer updates in these steps alone")
+
+
+def test_what_only_longer_steps_run_is_told_before_inputs_are_blamed():
+    claim = first(accumulation((3, 7, 11), name="average weights"))
+    assert claim.title.endswith("more work, most of it in `aten::_fused_adamw_`.")
+    assert claim.culprit.range == "aten::_fused_adamw_"
+
+
+def test_a_kernel_without_operator_that_only_longer_steps_run_is_no_larger_input():
+    def sample(machine):
+        for _ in range(5):
+            machine.kernel(MS, "my_kernel", op="", grid=[320, 1, 1])
+
+    claim = first(steps(sample, [4]))
+    assert claim.title.endswith("more work, most of it in `my_kernel`.")
+    assert claim.culprit.kernel == "my_kernel"
+
+
+def test_annotations_that_count_steps_are_no_cause():
+    machine = Machine()
+
+    def step(number):
+        factor = 5 if number in (4, 9) else 1
+        shapes = [[8192 * factor, 4096], [4096, 4096]]
+        machine.annotation(
+            f"batch {number}",
+            lambda: machine.kernel(factor * MS, shapes=shapes, types=["c10::BFloat16"] * 2, grid=[factor * 64, 1, 1]),
+        )
+        machine.wait()
+
+    assert first(machine.steps(step, 14)).title.endswith("more work, on larger inputs.")
+
+
+def test_on_the_host_updates_once_in_so_many_steps_are_gradient_accumulation():
+    machine = Machine(None)
+
+    def update():
+        machine.op("aten::_fused_adamw_", lambda: machine.work(20 * MS))
+
+    def step(number):
+        machine.op("aten::mm", lambda: machine.work(10 * MS))
+        if number % 4 == 3:
+            machine.function("train.py(30): step", lambda: machine.annotation("Optimizer.step#AdamW.step", update))
+
+    claims = advice(Facts(machine.steps(step, 12)))
+    assert "longer_host_steps" not in [claim.rule for claim in claims]
+    assert "% in `Optimizer.step`, once in 4 steps (gradient accumulation)" in claims[-1].evidence
