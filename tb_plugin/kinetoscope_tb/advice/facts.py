@@ -25,7 +25,7 @@ from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launch
 from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
-from ..measures.time.threads import main_thread
+from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
@@ -317,6 +317,24 @@ class Facts:
     def parts(self) -> dict[str, Ints]:
         """The breakdown of each step (measures/time/breakdown.py)."""
         return breakdown(self.trace)
+
+    @cached_property
+    def loading(self) -> Ints:
+        """How long each step waits for data while no device works, no rank is waited for, and no call delays launches.
+
+        Those are calls of threads that launch, of the main one and of autograd's. The breakdown counts calls of any
+        thread before data loading, also those of one that pins memory meanwhile.
+        """
+        device, host, calls = self.trace.device_events, self.trace.host_events, self.trace.launches
+        threads = launching_threads(self.trace) | autograd_threads(self.trace)
+        threads[main_thread(self.trace)] = True
+        groups = [
+            intervals_of(device),
+            intervals_of(host, host["is_communication"].to_numpy()),
+            intervals_of(calls, threads[calls["thread"].to_numpy()]),
+            intervals_of(host, loading_ranges(self.trace)),
+        ]
+        return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[3])
 
     @cached_property
     def operating(self) -> Ints:

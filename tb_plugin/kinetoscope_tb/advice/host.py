@@ -22,7 +22,7 @@ from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program, launching_function
-from .facts import Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
+from .facts import LEAST_SHARE, Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
 from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
@@ -104,8 +104,8 @@ _FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMS
 
 
 def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
-    """The step waits for its batch while nothing else runs: the breakdown's DataLoader."""
-    lengths = facts.parts["DataLoader"] if facts.has_device else facts.host_time.lengths["loading"]
+    """The step waits for its batch while nothing else runs."""
+    lengths = facts.loading if facts.has_device else facts.host_time.lengths["loading"]
     waiting = facts.mean(lengths)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
     loaders = [name for name in names if is_data_loading(name)]
@@ -126,7 +126,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "data_loading",
         f"{facts.share_of_steps(lengths)} waits for data{few or where_in_code}.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{of_batches}{loads}",
+        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{of_batches}{loads}{_calls_meanwhile(facts)}",
         f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
         if is_single
         else _STALL
@@ -139,6 +139,19 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         waiting,
         DATA_LOADING,
         source,
+    )
+
+
+def _calls_meanwhile(facts: Facts) -> str:
+    """That the breakdown counts much of the loading as calls of other threads, as a sentence; empty if it doesn't."""
+    if not facts.has_device:
+        return ""
+    calls_ns = facts.mean(facts.loading) - facts.mean(facts.parts["DataLoader"])
+    if facts.share(calls_ns) < LEAST_SHARE:
+        return ""
+    return (
+        f" For {text.time(calls_ns)} of it a thread that launches nothing makes calls, such as to pin memory; the "
+        "breakdown counts that as Runtime."
     )
 
 

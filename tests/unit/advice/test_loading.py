@@ -1,0 +1,41 @@
+"""Waiting for data while other threads call the runtime."""
+
+import pytest
+
+from kinetoscope_tb.advice.advice import advice
+from kinetoscope_tb.advice.facts import Facts
+from support.machine import MS, Machine
+
+MAIN, OTHER = 1, 2
+
+
+def training(thread):
+    """The device waits 4 ms of each step for a batch; for 3 ms of that a thread allocates pinned memory."""
+    machine = Machine()
+
+    def step(_):
+        if thread is not None:
+            machine.builder.launch(machine.now, 3 * MS, 0, name="cudaHostAlloc", thread=thread)
+        machine.load(4 * MS, "_MultiProcessingDataLoaderIter")
+        for _ in range(6):
+            machine.kernel(MS)
+        machine.wait("cudaDeviceSynchronize", "torch::sync")
+
+    return {claim.rule: claim for claim in advice(Facts(machine.steps(step)))}
+
+
+@pytest.mark.parametrize("thread", [None, OTHER])
+def test_calls_of_a_thread_that_launches_nothing_leave_the_loader_its_share(thread):
+    claim = training(thread)["data_loading"]
+    assert claim.title == "40 % of every step waits for data."
+    assert claim.size_ns == claim.saving_ns == 4 * MS
+
+
+def test_what_the_breakdown_counts_as_calls_is_told():
+    sentence = "For 3 ms of it a thread that launches nothing makes calls, such as to pin memory; the breakdown counts "
+    assert sentence in training(OTHER)["data_loading"].evidence
+    assert sentence not in training(None)["data_loading"].evidence
+
+
+def test_calls_of_the_thread_that_waits_for_data_are_no_loading():
+    assert training(MAIN)["data_loading"].size_ns == pytest.approx(MS, rel=0.01)
