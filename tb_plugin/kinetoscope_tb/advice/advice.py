@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from ..arrays.intervals import merge
 from ..measures.recording.contents import has_snapshot
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
 from .extra_work import growing_inputs, longer_host_steps, longer_steps, recomputation
-from .facts import LEAST_SHARE, Facts
+from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
@@ -42,6 +45,7 @@ _OF_HOST = frozenset(
 )
 """Rules about a cause on the host whose end would shorten what the host does in general."""
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
+_COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
@@ -121,9 +125,9 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     if any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
-    rest = _rest(facts, results)
+    rest = _rest(facts, results, given)
     rest = rest if given else examine(facts, rest)
-    rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared)])
+    rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared) and not s.lost_ns])
     return [*given, rest]
 
 
@@ -250,17 +254,18 @@ def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advi
     ]
 
 
-def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
+def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> Advice:
     """What is fine, and what is unknown."""
-    cleared = [s for s in results if isinstance(s, Cleared)]
     unknown = [s for s in results if isinstance(s, Unknown)]
+    has_advice = any(isinstance(s, Advice) for s in results)
+    cleared = [s for s in results if isinstance(s, Cleared) and not (has_advice and s.lost_ns)]
     evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
+    evidence += _losses(facts, [s for s in results if isinstance(s, Cleared) and s not in cleared], given)
     evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
     rates_nothing = facts.has_operators and not facts.has_device
     evidence += " How fast these operators could be on this processor isn't known." if rates_nothing else ""
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
     is_known: Confidence = "medium" if unknown or rates_nothing else "high"
-    has_advice = len(results) > len(cleared) + len(unknown)
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     largest = max(unknown, key=lambda u: u.size_ns, default=Unknown("", ""))
     return Advice(
@@ -274,6 +279,24 @@ def _rest(facts: Facts, results: Sequence[Result]) -> Advice:
         culprit=largest.culprit if confidence == "cannot_tell" else Culprit(),
         unknown=tuple(unknown),
     )
+
+
+def _losses(facts: Facts, losses: Sequence[Cleared], given: Sequence[Advice]) -> str:
+    """Large parts of the step without a claim of their own: those that claims cover, and the others; as sentences."""
+    covered = [loss for loss in losses if _is_covered(facts, loss, given)]
+    others = [loss for loss in losses if loss not in covered]
+    kinds = (("Part of the above", covered), ("Without advice", others))
+    return "".join(f" {words}: {', '.join(loss.evidence for loss in kind)}." for words, kind in kinds if kind)
+
+
+def _is_covered(facts: Facts, loss: Cleared, given: Sequence[Advice]) -> bool:
+    """Whether most of a loss is of rows that a claim is about, or that are launched by what it is about."""
+    if loss.rows is None or loss.row_ns is None:
+        return False
+    candidates = [claim.candidate for claim in given if claim.candidate]
+    covers = launched_within(facts.trace, merge([each.spans for each in candidates if each.spans]))
+    covers[np.concatenate([[], *(each.rows for each in candidates if each.rows is not None)]).astype(np.int64)] = True
+    return bool(loss.row_ns[covers[loss.rows]].sum() >= _COVERED * loss.row_ns.sum())
 
 
 def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> tuple[str, Confidence]:

@@ -37,7 +37,8 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     is_small = _are_small(facts, between)
     lengths, pageable = _lengths(facts, between, with_host=is_small)
     if verdict := facts.cleared("copies", lengths, "copying between host and device"):
-        yield verdict
+        of = _of_steps(facts, between)
+        yield replace(verdict, rows=of["row"].to_numpy(), row_ns=of["dur_ns"].to_numpy())
         return
     saving = facts.mean(lengths)
     pageable_part = facts.mean(pageable) / saving

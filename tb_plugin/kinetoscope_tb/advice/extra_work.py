@@ -22,7 +22,7 @@ from ..names.kernels import step_number
 from ..names.python_frames import is_nameless, is_of_library, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
-from .facts import LARGE_SHARE, Facts, launched_within
+from .facts import LARGE_SHARE, LEAST_SHARE, Facts, launched_within
 from .model import Advice, Candidate, Cleared, Culprit
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
@@ -195,16 +195,26 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
         "longer_host_steps",
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
-        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.",
+        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}."
+        f"{_launched(facts, spans, which)}",
         _LESS_OFTEN_ON_HOST,
         None if who else facts.mean(lengths),
         "high" if who else "medium",
         "gaps",
         "host late",
         facts.mean(lengths),
-        facts.host_candidate("what only some steps do", spans) if who else None,
+        _candidate(facts, spans) if who else None,
         culprit,
     )
+
+
+def _launched(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> str:
+    """How long devices are busy with what the host launches at some times, as a sentence; empty if hardly."""
+    busy = intervals_of(facts.trace.device_events, launched_within(facts.trace, spans))
+    lengths = length_within(busy, facts.windows.start, facts.windows.end)
+    if facts.mean(lengths) < LEAST_SHARE * facts.step_ns:
+        return ""
+    return f" What it launches takes {text.time(float(lengths[which].mean()))} besides."
 
 
 def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, Intervals, Culprit]]:
@@ -273,6 +283,7 @@ def _is_no_function(frame: str) -> bool:
 
 
 def _candidate(facts: Facts, spans: Intervals) -> Candidate:
+    """What the host does at some times, with all that it launches: without it, none of that would run."""
     host = facts.host_candidate("what only some steps do", spans)
     return replace(host, rows=np.flatnonzero(launched_within(facts.trace, spans)))
 

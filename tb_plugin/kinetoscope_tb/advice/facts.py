@@ -176,7 +176,9 @@ class Facts:
         """That a time per step is worth no word, with its share of the step; None if it is."""
         if self.is_worth(per_step, least):
             return None
-        return Cleared(topic, f"{self.percent(self.mean(per_step))} {doing}")
+        mean_ns = self.mean(per_step)
+        is_chance = mean_ns >= max(least, LARGE_SHARE) * self.step_ns
+        return Cleared(topic, f"{self.percent(mean_ns)} {doing}", lost_ns=mean_ns if is_chance else 0)
 
     def recurs(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one.
@@ -622,7 +624,7 @@ class Late:
         self.optimizer += per_step(of_optimizer, steps)
         pieces = pl.concat([late, latency.filter(pl.Series(is_launch))]).filter(~pl.col("gap").is_in(waits))
         self.gaps = pieces["gap"].n_unique()
-        self.ends = _ends_of(facts, pieces)
+        self.ends = ends_of(facts, pieces)
         self.longest_ns = int(rest.max(initial=0))
         self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
         others = without(merge([(start, end)]), ranges["setting_up"])
@@ -637,7 +639,7 @@ def _in_longest(gaps: pl.Series, lengths: Ints, number: int) -> int:
     return int(np.sort(np.bincount(gap, lengths))[-number:].sum())
 
 
-def _ends_of(facts: Facts, parts: pl.DataFrame) -> pl.DataFrame:
+def ends_of(facts: Facts, parts: pl.DataFrame) -> pl.DataFrame:
     """The row of device_events `after` each gap that has some of these parts, and the length of these."""
     length = (pl.col("end_ns") - pl.col("start_ns")).sum()
     sums = parts.group_by("gap").agg(length=length).join(facts.gap_edges, "gap")

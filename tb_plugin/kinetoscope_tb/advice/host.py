@@ -22,7 +22,16 @@ from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program, launching_function
-from .facts import LEAST_SHARE, Facts, aten_operators, call_within, host_shares, is_optimizer, optimizer_class
+from .facts import (
+    LEAST_SHARE,
+    Facts,
+    aten_operators,
+    call_within,
+    ends_of,
+    host_shares,
+    is_optimizer,
+    optimizer_class,
+)
 from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
@@ -456,7 +465,7 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     for cause in ("launch latency", "dependency", "graph launch")[is_launch_bound(facts) :]:
         share = facts.idle.get(cause, 0.0) - (facts.share(facts.mean(lengths)) if cause == "launch latency" else 0.0)
         if share >= _HOST_BOUND:
-            yield Cleared(cause, f"{text.percent(share)} idle between queued work ({cause})")
+            yield _between_queued(facts, cause, share)
     if not facts.is_worth(lengths) or loads_code(facts, slow):
         return
     saving = facts.mean(lengths)
@@ -474,6 +483,18 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
         "medium",
         "gaps",
         "launch latency",
+    )
+
+
+def _between_queued(facts: Facts, cause: str, share: float) -> Cleared:
+    """That devices are idle for a large share of the step between work that is queued, with the rows that wait."""
+    rows = ends_of(facts, facts.idle_parts.filter(pl.col("cause") == cause))
+    return Cleared(
+        cause,
+        f"{text.percent(share)} idle between queued work ({cause})",
+        lost_ns=round(share * facts.step_ns),
+        rows=rows["after"].to_numpy(),
+        row_ns=rows["length"].to_numpy(),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.intervals import Intervals
+from ..arrays.intervals import Intervals, Ints
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
 Certainty = tuple[Confidence, Confidence]
@@ -165,17 +165,23 @@ class Advice:
 
 @dataclass(frozen=True)
 class Cleared:
-    """Something that was checked and costs too little to act on.
+    """Something that was checked and isn't acted on: it costs too little, nothing, or what others are said of.
 
     Args:
         topic: What was checked, in a word or two.
         evidence: Its cost, in words.
         dominant: What most of the time is in that nothing is known to be wrong with, as a clause; empty if nothing.
+        lost_ns: How much of the average step is lost to it, if that is too much to say that nothing is to fix.
+        rows: The rows of device_events that lose it, if they are known; a row may occur several times.
+        row_ns: How much each of these loses.
     """
 
     topic: str
     evidence: str
     dominant: str = ""
+    lost_ns: int = 0
+    rows: NDArray[np.integer] | None = field(default=None, compare=False, repr=False)
+    row_ns: Ints | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
