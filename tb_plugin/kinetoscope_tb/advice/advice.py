@@ -283,9 +283,9 @@ def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> A
 
 def _losses(facts: Facts, losses: Sequence[Cleared], given: Sequence[Advice]) -> str:
     """Large parts of the step without a claim of their own: those that claims cover, and the others; as sentences."""
-    covered = [loss for loss in losses if _is_covered(facts, loss, given)]
-    others = [loss for loss in losses if loss not in covered]
-    kinds = (("Part of the above", covered), ("Without advice", others))
+    parts = [loss for loss in losses if _is_covered(facts, loss, given)]
+    others = [loss for loss in losses if loss not in parts]
+    kinds = (("Part of the above", parts), ("Without advice", others))
     return "".join(f" {words}: {', '.join(loss.evidence for loss in kind)}." for words, kind in kinds if kind)
 
 

@@ -24,6 +24,7 @@ from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, launched_within
 from .model import Advice, Candidate, Cleared, Culprit
+from .repetition import host_at
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
@@ -125,7 +126,7 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
     by_kernel = rows.filter(~pl.col("is_elsewhere")).group_by("name").agg(pl.col("dur_ns").sum())
     most = by_kernel.filter(pl.col("dur_ns") >= least_ns).sort("dur_ns", pl.col("name").cast(pl.String))
     if most.is_empty():
-        return _Extra("", evidence, _LESS_OFTEN)
+        return _Extra("", evidence, _how_to_see(facts, "launches it"))
     kernel = str(most["name"][-1])
     return _Extra(f", most of it in `{kernel_label(kernel)}`", evidence, _LESS_OFTEN, culprit=Culprit(kernel=kernel))
 
@@ -196,8 +197,8 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}."
-        f"{_launched(facts, spans, which)}",
-        _LESS_OFTEN_ON_HOST,
+        f"{_launched_work(facts, spans, which) if who else _longest_wait(facts, which)}",
+        _LESS_OFTEN_ON_HOST if who else _how_to_see(facts, "the host does"),
         None if who else facts.mean(lengths),
         "high" if who else "medium",
         "gaps",
@@ -208,7 +209,28 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _launched(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> str:
+def _how_to_see(facts: Facts, what: str) -> str:
+    """What to do where nothing that was recorded runs in some steps alone."""
+    watch = "watch the process with py-spy (`py-spy record --native`)"
+    if facts.trace.python_calls.is_empty():
+        return f"The trace doesn't say what {what} there: record Python stacks (`with_stack=True`), or {watch}."
+    return (
+        f"The trace doesn't say what {what} there, since no function runs in these steps alone: annotate parts of the "
+        f"loop (`torch.profiler.record_function`), or {watch}."
+    )
+
+
+def _longest_wait(facts: Facts, which: NDArray[np.bool_]) -> str:
+    """How long devices wait for the host at most without a break in some steps, and where it is then; as a sentence."""
+    parts = facts.late_parts.filter(pl.col("window").is_in(np.flatnonzero(which)))
+    if parts.is_empty():
+        return ""
+    start, end = parts.select("start_ns", "end_ns").row(int((parts["end_ns"] - parts["start_ns"]).arg_max() or 0))
+    where = host_at(facts, (start + end) // 2)
+    return f" The longest wait takes {text.time(end - start)}{f', with the host {where}' if where else ''}."
+
+
+def _launched_work(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> str:
     """How long devices are busy with what the host launches at some times, as a sentence; empty if hardly."""
     busy = intervals_of(facts.trace.device_events, launched_within(facts.trace, spans))
     lengths = length_within(busy, facts.windows.start, facts.windows.end)

@@ -321,7 +321,7 @@ class Facts:
         return breakdown(self.trace)
 
     @cached_property
-    def loading(self) -> Ints:
+    def waits_for_data(self) -> Ints:
         """How long each step waits for data while no device works, no rank is waited for, and no call delays launches.
 
         Those are calls of threads that launch, of the main one and of autograd's. The breakdown counts calls of any

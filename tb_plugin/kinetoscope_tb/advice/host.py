@@ -114,7 +114,7 @@ _FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMS
 
 def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     """The step waits for its batch while nothing else runs."""
-    lengths = facts.loading if facts.has_device else facts.host_time.lengths["loading"]
+    lengths = facts.waits_for_data if facts.has_device else facts.host_time.lengths["loading"]
     waiting = facts.mean(lengths)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
     loaders = [name for name in names if is_data_loading(name)]
@@ -155,7 +155,7 @@ def _calls_meanwhile(facts: Facts) -> str:
     """That the breakdown counts much of the loading as calls of other threads, as a sentence; empty if it doesn't."""
     if not facts.has_device:
         return ""
-    calls_ns = facts.mean(facts.loading) - facts.mean(facts.parts["DataLoader"])
+    calls_ns = facts.mean(facts.waits_for_data) - facts.mean(facts.parts["DataLoader"])
     if facts.share(calls_ns) < LEAST_SHARE:
         return ""
     return (

@@ -250,6 +250,31 @@ def test_steps_for_which_a_device_waits_are_told_with_what_runs_in_them_alone(fu
     assert "host_bound" not in rows(stalls(function))
 
 
+@pytest.mark.parametrize("stacks", [True, False])
+def test_where_nothing_runs_in_longer_steps_alone_it_is_told_how_to_see_it(stacks):
+    machine = Machine()
+
+    def forward(number):
+        compute(machine)
+        machine.wait()
+        machine.work(60 * MS if number == 6 else 0)
+        compute(machine)
+
+    def step(number):
+        if stacks:
+            machine.function("model.py(50): forward", lambda: forward(number))
+        else:
+            forward(number)
+        machine.wait()
+
+    claim = first(machine.steps(step, 10))
+    assert claim.title.endswith("as the median step: the GPU waits for the host.")
+    where = ", with the host in `model.py(50): forward`." if stacks else "."
+    assert f" The longest wait takes 60 ms{where}" in claim.evidence
+    assert claim.action.startswith("The trace doesn't say what the host does there")
+    assert ("`with_stack=True`" in claim.action, "py-spy" in claim.action) == (not stacks, True)
+
+
 def test_a_cause_on_the_host_comes_before_the_host_in_general():
     machine = Machine()
 

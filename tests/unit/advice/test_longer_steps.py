@@ -53,6 +53,7 @@ def test_an_annotation_is_a_name_too_and_without_one_the_steps_are():
     assert first(by_annotation).title.endswith("most of it in `sample images`.")
     claim = first(steps(lambda machine: products(machine, 150), [4]))
     assert (claim.title.endswith("it does more work."), claim.confidence) == (True, "medium")
+    assert claim.action.startswith("The trace doesn't say what launches it there: record Python stacks")
 
 
 def test_steps_that_alternate_are_no_exception():
