@@ -328,8 +328,8 @@ class Facts:
         thread before data loading, also those of one that pins memory meanwhile.
         """
         device, host, calls = self.trace.device_events, self.trace.host_events, self.trace.launches
-        threads = launching_threads(self.trace) | autograd_threads(self.trace)
-        threads[main_thread(self.trace)] = True
+        is_main = np.arange(self.trace.threads.height) == main_thread(self.trace)
+        threads = launching_threads(self.trace) | autograd_threads(self.trace) | is_main
         groups = [
             intervals_of(device),
             intervals_of(host, host["is_communication"].to_numpy()),

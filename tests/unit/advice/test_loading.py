@@ -4,6 +4,7 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
+from support.build import TraceBuilder
 from support.machine import MS, Machine
 
 MAIN, OTHER = 1, 2
@@ -39,3 +40,9 @@ def test_what_the_breakdown_counts_as_calls_is_told():
 
 def test_calls_of_the_thread_that_waits_for_data_are_no_loading():
     assert training(MAIN)["data_loading"].size_ns == pytest.approx(MS, rel=0.01)
+
+
+def test_without_any_thread_nothing_waits_for_data():
+    trace = TraceBuilder().device("kernel", "k", 0, MS, 1).build()
+    assert trace.threads.is_empty()
+    assert Facts(trace).waits_for_data.tolist() == [0]
