@@ -19,9 +19,8 @@ from ..names.python_frames import collects_garbage
 from ..trace import Trace
 
 Ints = NDArray[np.int64]
-_MOST_THREADS = 1 << 40  # of a kernel, or elements of its inputs: more than any device takes
+_MOST_THREADS = 1 << 40  # of a kernel: more than any device takes
 _OF_PARAMETERS = ("aten::_foreach_", "aten::_fused_")
-_LONGEST_SHAPES = 1 << 20  # characters
 _MOST = 0.5  # of the kernels
 
 
@@ -70,7 +69,7 @@ def work(trace: Trace, windows: Windows) -> Work:
     """
     device, host = trace.device_events, trace.host_events
     is_update = map_categories(host["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
-    elements = np.where(is_update, 0, map_categories(host["input_shapes"], _elements, missing=0))
+    elements = np.where(is_update, 0, map_categories(host["input_shapes"], element_count, missing=0))
     if not device.height:
         is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
         rows = np.flatnonzero(is_op)
@@ -88,10 +87,6 @@ def work(trace: Trace, windows: Windows) -> Work:
         _between(start, threads, windows),
         _between(start, own if is_known else np.zeros_like(own), windows),
     )
-
-
-def _elements(shapes: str) -> int:
-    return min(element_count(shapes), _MOST_THREADS) if len(shapes) <= _LONGEST_SHAPES else 0
 
 
 def _between(start: Ints, amount: Ints, windows: Windows) -> Ints:

@@ -35,7 +35,9 @@ def test_updates_of_parameters_are_no_inputs():
 def test_elements_are_unknown_without_the_shapes_of_most():
     assert rank(("aten::mm", None))[2] == 0
     assert rank(("aten::mm", [[4, 4], [4, 4]]), ("aten::mm", None), ("aten::mm", None))[2] == 0
-    assert rank(("aten::mm", "[[4"))[2] == 0
+    for hostile in ("[[4", [[-4, 4]], [[True]], "[" * 2000 + "]" * 2000):
+        assert rank(("aten::mm", hostile))[2] in (0, 1)
+    assert rank(("aten::mm", [[10**30]]))[2] == 1 << 40
 
 
 @pytest.mark.parametrize(

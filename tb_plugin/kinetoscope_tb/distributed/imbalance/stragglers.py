@@ -264,7 +264,7 @@ def _median_where(values: Floats, where: NDArray[np.bool_]) -> list[float | None
 
 
 def _of_others(amounts: Floats) -> Floats:
-    """[rank, step] divided by the median of the other ranks in that step; NaN where that is 0."""
+    """[rank, step] divided by the median of the other ranks in that step; NaN where either is 0, which is unknown."""
     others = amounts - excess(amounts)
-    ratio: Floats = np.divide(amounts, others, out=np.full(amounts.shape, np.nan), where=others > 0)
+    ratio: Floats = np.divide(amounts, others, out=np.full(amounts.shape, np.nan), where=(others > 0) & (amounts > 0))
     return ratio

@@ -128,11 +128,17 @@ def parse_list(text: str | None) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+_MOST_ELEMENTS = 1 << 40
+
+
 def element_count(shapes: str | None) -> int:
-    """The elements of all tensors in the shapes of an operator's inputs, as the file spells them; 0 if it has none."""
+    """The elements of all tensors in the shapes of an operator's inputs, as the file spells them.
+
+    0 if it has none, and for what can't be shapes; no more than any device holds.
+    """
     try:
-        return _sum_of(parse_list(shapes))
-    except Unknown:
+        return min(max(_sum_of(parse_list(shapes)), 0), _MOST_ELEMENTS)
+    except (Unknown, RecursionError):
         return 0
 
 
