@@ -263,7 +263,8 @@ def test_torch_lists_no_operator_that_the_viewer_lacks(recorded):
     for cycle in recorded.cycles:
         listed = {named(row) for row in cycle.rows["name"] if not row.is_user_annotation}
         known = set(cycle.trace.python_calls["name"].cast(str)) | {"[memory]"}
-        assert listed - set(operators(cycle.trace)["name"]) - known == set()
+        of_recorder = {name for name in listed if name.startswith("kinetoscope/")}  # a thread that another test began
+        assert listed - set(operators(cycle.trace)["name"]) - known - of_recorder == set()
 
 
 @pytest.mark.skipif(not HAS_EXACT_MEMORY, reason=ROUNDED_MEMORY)

@@ -68,8 +68,9 @@ def work(trace: Trace, windows: Windows) -> Work:
     that: kernels that stay on their multiprocessors have grids of one size, whatever their inputs.
     """
     device, host = trace.device_events, trace.host_events
-    is_update = map_categories(host["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
-    elements = np.where(is_update, 0, map_categories(host["input_shapes"], element_count, missing=0))
+    ops = trace.all_host_events  # those that replayed graphs were captured from, too
+    is_update = map_categories(ops["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
+    elements = np.where(is_update, 0, map_categories(ops["input_shapes"], element_count, missing=0))
     if not device.height:
         is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
         rows = np.flatnonzero(is_op)
