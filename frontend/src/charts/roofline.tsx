@@ -101,7 +101,7 @@ interface RoofLabel {
   angle: number;
 }
 
-/** The names of the roofs: those of formats at the right end, that of the memory along its line, beside the points. */
+/** The names of the roofs: those of formats at the right end, that of the memory along its line, where no point lies. */
 function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
   const busy: Rectangle[] = [];
   const roofs = roofsOf(marks);

@@ -37,7 +37,7 @@ class Compilations(NamedTuple):
         rows: The outermost ranges: rows of host_events.
         steps: In how many steps.
         again: The number of each frame's last compilation, of those that weren't its first.
-        limits: How many versions each frame had when torch stopped to compile it.
+        limits: How many versions each frame had when torch gave it up.
         saving_ns: Time of a step, in which devices wait if there are any.
     """
 
@@ -100,7 +100,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in cost.again.items()]
     named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
     ends = [
-        f" Frame {frame} then ran uncompiled: after {number} versions torch stops to compile it "
+        f" Torch gave frame {frame} up after {number} versions, and ran it uncompiled then, as it does at its limit "
         "(`torch._dynamo.config.recompile_limit`)."
         for frame, number in cost.limits.items()
     ]

@@ -7,6 +7,7 @@ the lock, it gets it back after up to `sys.getswitchinterval()`, 5 ms unless the
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,16 +33,16 @@ REMEDY = (
 )
 
 
-class LockHolder:
+class LockHolder(NamedTuple):
     """The thread that runs Python for most of some time.
 
-    Args:
+    Attributes:
         function: The function of the program that it is in most.
         share: For which share of the time it runs Python.
     """
 
-    def __init__(self, function: str, share: float) -> None:
-        self.function, self._share = function, share
+    function: str
+    share: float
 
     @property
     def words(self) -> str:
@@ -52,7 +53,7 @@ class LockHolder:
     def evidence(self) -> str:
         """For how much of the time, and what follows from it, as sentences."""
         return (
-            f" For {text.percent(self._share)} of that time another thread runs Python, most of it in "
+            f" For {text.percent(self.share)} of that time another thread runs Python, most of it in "
             f"`{self.function}`: only one thread runs Python at a time, so it slows the main thread's functions."
         )
 
@@ -70,7 +71,7 @@ def lock_holder(facts: Facts, spans: Intervals) -> LockHolder | None:
         share = _share(of_thread, waits=False)
         if share >= _MOST:
             holders.append(LockHolder(_function(of_thread), share))
-    return holders[0] if holders else None
+    return max(holders, key=lambda holder: holder.share, default=None)
 
 
 def _share(shares: list[tuple[Place, float]], *, waits: bool) -> float:

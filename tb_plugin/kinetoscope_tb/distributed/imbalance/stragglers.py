@@ -64,7 +64,7 @@ VERDICTS: dict[str, Any] = {
     "late_excess_ns": pl.Int64,
     "launches_frac": pl.Float64,  # kernels or operators in the slow steps / those of the others; null: unknown
     "threads_frac": pl.Float64,  # likewise of the threads of the kernels
-    "elements_frac": pl.Float64,  # likewise of the elements of the inputs
+    "elements_frac": pl.Float64,  # the same of the elements of their inputs
 }
 
 
