@@ -592,6 +592,13 @@ QUANTITIES = (
         ),
     ),
     Quantity(
+        "exposed communication by device",
+        (
+            column("idle.exposed_communication_ns", "device", where=IS_DEVICE),
+            column("exposed_time.exposed_communication_ns", "device"),
+        ),
+    ),
+    Quantity(
         "communication by device, hidden or not",
         (
             column("exposed_time.communication_ns", "device"),

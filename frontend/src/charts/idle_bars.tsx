@@ -13,6 +13,8 @@ import { useTableScope } from "../table/table_scope.tsx";
 
 const MOST_BARS = 8;
 const NOTHING_IDLE = 0.005;
+const MENTIONED = 0.05; // of the time
+const OF_BUSY = new Set(["busy_ns", "exposed_communication_ns"]);
 
 interface Part extends BarPart {
   id: string;
@@ -23,8 +25,9 @@ interface Bar {
   label: string;
   whole: number;
   busy: number;
-  /** Communication, and how much of it no computation hides; only where that is the question. */
+  /** Only where what communication is exposed is the question. */
   communication?: number;
+  /** Communication that no computation hides. */
   exposed: number;
   parts: Part[];
 }
@@ -40,13 +43,19 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
     const step = data.step?.[row];
     const label = `${deviceNoun()} ${data.device?.[row]}${step === "all" ? "" : `, step ${step}`}`;
     const drawn = parts.map((name) => ({ id: name, ...timePart(name), value: number(name, row) }));
+    const busy = drawn[0]!.value, exposed = number("exposed_communication_ns", row);
+    if (!parts.includes("exposed_communication_ns") && exposed > 0) {
+      const id = "exposed_communication_ns";
+      drawn[0] = { ...drawn[0]!, name: "Busy otherwise", value: busy - exposed };
+      drawn.splice(1, 0, { id, ...timePart(id), value: exposed });
+    }
     return [{
       row,
       label,
       whole: number(whole, row),
-      busy: drawn[0]!.value,
+      busy,
       ...(data.communication_ns && { communication: number("communication_ns", row) }),
-      exposed: number("exposed_communication_ns", row),
+      exposed,
       parts: drawn.filter(({ value }) => value > 0),
     }];
   });
@@ -66,17 +75,21 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
   );
 }
 
-/** The answer: how long the device was idle, and the cause of most of that. */
+/** The answer: how long the device was idle, the cause of most of that, and that much of the rest isn't computation. */
 function Sentence({ bar }: { bar: Bar }) {
-  const idle = idleOf(bar);
-  if (idle < NOTHING_IDLE * bar.whole) return <p class="answer">{bar.label} was busy all the time.</p>;
-  const [most] = bar.parts.filter(({ id }) => id !== "busy_ns").sort((a, b) => b.value - a.value);
+  const idle = idleOf(bar), share = bar.exposed / bar.whole;
+  const only = share >= MENTIONED ? `communication runs and nothing computes for ${percent(share)} %` : "";
+  if (idle < NOTHING_IDLE * bar.whole) {
+    return <p class="answer">{`${bar.label} was busy all the time${only && `, but ${only} of it`}.`}</p>;
+  }
+  const [most] = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
       {`${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
         timeOf(idle)
       } of ${timeOf(bar.whole)} `}
-      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.`}
+      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.` +
+        (only && ` Besides, ${only} of the time.`)}
     </p>
   );
 }

@@ -51,6 +51,7 @@ _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
+_LOOK_AT_PYTHON = "Look at trace health, and in *Python* at what runs between operators."
 
 
 def _serving_phase(facts: Facts) -> Iterator[Advice]:
@@ -140,8 +141,9 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     most_ns = max((claim.weight_ns for claim in losses), default=0)
     bound_ns = most_ns if most_ns >= _LARGE * facts.usual_step_ns else facts.step_ns
     is_known = ("high", "medium")
-    causes = [claim.weight_ns for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
-    cause_ns = max((ns for ns in causes if ns >= _LARGE * facts.usual_step_ns), default=0)
+    causes = [claim for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
+    lengths = [min(claim.weight_ns, claim.size_ns or claim.weight_ns) for claim in causes]
+    cause_ns = max((ns for ns in lengths if ns >= _LARGE * facts.usual_step_ns), default=0)
 
     def order(claim: Advice) -> tuple[int, int]:
         weight_ns = claim.weight_ns
@@ -267,12 +269,14 @@ def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> A
     topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
     is_known: Confidence = "medium" if unknown or rates_nothing else "high"
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
+    evidence += facts.annotated_words if confidence == "cannot_tell" else ""
     largest = max(unknown, key=lambda u: u.size_ns, default=Unknown("", ""))
+    look = _LOOK if facts.has_device else _RECORD if facts.trace.python_calls.is_empty() else _LOOK_AT_PYTHON
     return Advice(
         NOTHING,
         title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing." if confidence != "cannot_tell" else largest.action or (_LOOK if facts.has_device else _RECORD),
+        "Nothing." if confidence != "cannot_tell" else largest.action or look,
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",

@@ -15,11 +15,11 @@ from ..arrays.intervals import Intervals, Ints, exclusive_lengths
 from ..measures.python.whereabouts import caller_of
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.device_work import copies_to_host
 from .facts import Facts, aten_operators
 from .model import Advice, Candidate, Cleared
 
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
-_TO_HOST = re.compile(r"DtoH|DeviceToHost|D2H")
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
 _PAGEABLE = re.compile(r"Page?able")
 _NEARLY_ALL = 0.9  # of their time
@@ -183,7 +183,7 @@ def _are_small(facts: Facts, which: NDArray[np.bool_]) -> bool:
 
 
 def _to_host_share(of: pl.DataFrame) -> float:
-    to_host = pl.Series(map_categories(of["name"], lambda name: bool(_TO_HOST.search(name))), dtype=pl.Boolean)
+    to_host = pl.Series(map_categories(of["name"], copies_to_host), dtype=pl.Boolean)
     return int(of["dur_ns"].filter(to_host).sum()) / max(1, int(of["dur_ns"].sum()))
 
 

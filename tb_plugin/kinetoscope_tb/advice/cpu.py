@@ -246,7 +246,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
         "unexplained_idle",
         f"For {facts.of_steps(lengths)} no operator runs, and the trace doesn't show what the host does.",
         f"{facts.part_of(lengths)}, in stretches of more than 0.2 ms{facts.recurs(lengths)}: Python may compute, or "
-        "wait.",
+        f"wait.{facts.annotated_words}",
         "Record Python stacks (with_stack=True), or annotate the parts of the step.",
         None,
         "cannot_tell",
@@ -275,7 +275,7 @@ def _of_python(
     return Advice(
         "host_bound",
         title,
-        evidence + doubt,
+        evidence + doubt + facts.annotated_words,
         REMEDY if holder else "Move it out of the step, into worker processes, or into tensor operations.",
         None,
         "medium" if is_running or where else "low",

@@ -33,13 +33,15 @@ class HostCulprit(NamedTuple):
     """Who takes some of the host's time.
 
     Attributes:
-        words: What it is, as in: most of it in `train.py(12): log`.
+        words: What it is, such as `train.py(12): log`.
+        inside_ns: How much of the time lies in it.
         spans: When it runs, hidden behind the device's work or not; empty if that isn't known, or if it launches work,
             which must remain.
         names: What it is, by kind.
     """
 
     words: str
+    inside_ns: int
     spans: Intervals
     names: Culprit
 
@@ -86,8 +88,9 @@ def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
     share, name = max(parts, default=(1.0, innermost))
     if name is None:
         return "", Culprit()
-    part = "most" if share >= _MOST else text.percent(share)
-    return f", {part} of it in `{without_address(name)}`", Culprit(function=without_address(name))
+    return f", {text.most_or_percent(share)} of it in `{without_address(name)}`", Culprit(
+        function=without_address(name)
+    )
 
 
 def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
@@ -112,7 +115,8 @@ def _candidates(
     """Those that most of the time lies in, the shortest first; not the training loop, which launches the work."""
     rows = _rows_of_host(facts, rows, is_left_out)
     most = _inside(rows, spans).filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
-    for name in most.sort("dur_ns", pl.col("name").cast(pl.String))["name"].cast(pl.String).to_list():
+    most = most.select(pl.col("name").cast(pl.String), "dur_ns", "inside").sort("dur_ns", "name")
+    for name, inside_ns in most.select("name", "inside").rows():
         own = rows.filter(pl.col("name").cast(pl.String) == name)
         own_spans = intervals_of(own)
         share = (
@@ -120,7 +124,8 @@ def _candidates(
         )
         if share <= _MOST:
             spans_of = own_spans if share <= _HARDLY else merge([])
-            yield HostCulprit(f"`{without_address(name)}`", spans_of, _of_kind(own["kind"][0], without_address(name)))
+            names = _of_kind(own["kind"][0], without_address(name))
+            yield HostCulprit(f"`{without_address(name)}`", inside_ns, spans_of, names)
 
 
 def _code_after(facts: Facts, spans: Intervals) -> HostCulprit | None:
@@ -137,7 +142,7 @@ def _code_after(facts: Facts, spans: Intervals) -> HostCulprit | None:
         return None
     suffix = " that wasn't recorded" if facts.trace.python_calls.is_empty() else ""
     words = f"code after `{sums['name'][-1]}`"
-    return HostCulprit(f"{words}{suffix}", merge([]), Culprit(range=words.replace("`", "")))
+    return HostCulprit(f"{words}{suffix}", sums["length"][-1], merge([]), Culprit(range=words.replace("`", "")))
 
 
 def _of_kind(kind: str, name: str) -> Culprit:

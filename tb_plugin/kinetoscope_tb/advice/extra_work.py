@@ -187,6 +187,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     least_ns = _MOST * int(lengths.sum())
     who = next((hit for hit in _only_there(facts, which) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
     name, spans, culprit = who or ("", merge([]), Culprit())
+    besides, launched_ns = _launched_work(facts, spans, which) if who else (_longest_wait(facts, which), 0)
     is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
     there, takes, them = ("in each of them", "take", "them") if is_plural else ("there", "takes", "it")
     waits = f"{text.uncapitalized(facts.subject)} {facts.waits} for the host"
@@ -196,14 +197,13 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
         "longer_host_steps",
         f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
-        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}."
-        f"{_launched_work(facts, spans, which) if who else _longest_wait(facts, which)}",
+        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.{besides}",
         _LESS_OFTEN_ON_HOST if who else _how_to_see(facts, "the host does"),
         None if who else facts.mean(lengths),
         "high" if who else "medium",
         "gaps",
         "host late",
-        facts.mean(lengths),
+        facts.mean(lengths) + launched_ns,
         _candidate(facts, spans) if who else None,
         culprit,
     )
@@ -230,13 +230,13 @@ def _longest_wait(facts: Facts, which: NDArray[np.bool_]) -> str:
     return f" The longest wait takes {text.time(end - start)}{f', with the host {where}' if where else ''}."
 
 
-def _launched_work(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> str:
-    """How long devices are busy with what the host launches at some times, as a sentence; empty if hardly."""
+def _launched_work(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> tuple[str, int]:
+    """How long devices are busy with what the host launches at some times, as a sentence and per step; or little."""
     busy = intervals_of(facts.trace.device_events, launched_within(facts.trace, spans))
     lengths = length_within(busy, facts.windows.start, facts.windows.end)
     if facts.mean(lengths) < LEAST_SHARE * facts.step_ns:
-        return ""
-    return f" What it launches takes {text.time(float(lengths[which].mean()))} besides."
+        return "", 0
+    return f" What it launches takes {text.time(float(lengths[which].mean()))} besides.", facts.mean(lengths)
 
 
 def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, Intervals, Culprit]]:

@@ -27,8 +27,9 @@ from ..measures.time.idle import Windows, axes, gaps
 from ..measures.time.idle_causes import gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
-from ..names.calls import allocates, may_wait, sets_up, synchronizes
+from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
+from ..names.device_work import copies_to_host
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.steps import step_noun
@@ -38,6 +39,7 @@ from .spread import Spread, warm_up_steps
 if TYPE_CHECKING:
     from ..measures.calls.operator_loop import OperatorLoop
 
+_MORE_THAN_OPERATORS = 0.05  # of the step
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _ERRORS, _FEWEST_FOR_ERROR = 3, 3
 LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
@@ -278,6 +280,14 @@ class Facts:
         return min(1.0, busy_ns / whole_ns) if whole_ns else 0.0
 
     @cached_property
+    def annotated_words(self) -> str:
+        """Without a device, why the breakdown counts more than operators, as a sentence; empty if it's hardly more."""
+        executing_ns = self.mean(self.parts["CPU Exec"])
+        if self.has_device or self.share(executing_ns - self.mean(self.operating)) < _MORE_THAN_OPERATORS:
+            return ""
+        return f" CPU Exec, {self.percent(executing_ns)}, also counts annotated code outside operators."
+
+    @cached_property
     def unit(self) -> str:
         """What a share is of: the average step, step 10, the recording."""
         if self.is_whole:
@@ -513,6 +523,19 @@ class Facts:
         return call_within(self.trace, within, may_wait)
 
     @cached_property
+    def unrecorded_work(self) -> Intervals:
+        """When devices are idle by what was recorded, but may have run work that wasn't."""
+        parts = self.idle_parts.filter(pl.col("cause") == "not shown")
+        return union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
+
+    @cached_property
+    def profiler_spans(self) -> Intervals:
+        """When the profiler itself works, as to get buffers for what it records."""
+        others = self.trace.others
+        is_overhead = map_categories(others["category"], lambda name: name.lower() == "overhead")
+        return intervals_of(others, is_overhead & map_categories(others["name"], records_for_profiler))
+
+    @cached_property
     def late_parts(self) -> pl.DataFrame:
         """The parts of gaps in which nothing was queued for any device, since the host was late."""
         return self.idle_parts.filter(pl.col("cause") == "host late")
@@ -744,7 +767,8 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """
     launches = trace.launches
     on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
-    rows = np.flatnonzero(on_calls & map_categories(launches["name"], synchronizes))
+    waits = map_categories(launches["name"], synchronizes) | _waits_for_own_copy(trace)
+    rows = np.flatnonzero(on_calls & waits)
     start = launches["start_ns"].to_numpy()[rows]
     order = np.argsort(start, kind="stable")
     rows, start = rows[order], start[order]
@@ -757,6 +781,18 @@ def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     around = gather(trace.host_events["dur_ns"].to_numpy(), op, missing=0)
     waited = np.maximum(at - start[place], around[place])
     return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
+
+
+def _waits_for_own_copy(trace: Trace) -> NDArray[np.bool_]:
+    """Of each call whether it returned after its own copy to the host was over, as it does for pageable memory."""
+    calls, device = trace.launches, trace.device_events
+    launch, end_ns = device["launch"].to_numpy(), (device["start_ns"] + device["dur_ns"]).to_numpy()
+    call_end_ns = (calls["start_ns"] + calls["dur_ns"]).to_numpy()
+    is_copy = (device["kind"] == "memcpy").to_numpy() & map_categories(device["name"], copies_to_host)
+    own = launch[is_copy & (launch != NONE) & (end_ns <= gather(call_end_ns, launch))]
+    waits = np.zeros(calls.height, bool)
+    waits[own] = True
+    return waits
 
 
 def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
+from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program, launching_function
 from .facts import (
@@ -36,7 +37,7 @@ from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
 from .spread import growth, rises
-from .warm_up import loads_code, slow_launches
+from .warm_up import loads_code, longest_launcher, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
@@ -62,6 +63,11 @@ _NO_WAIT = (
 _READ_LATER = (
     "Don't wait for results on the host within the step: copy them with `non_blocking=True`, and read them a step "
     "later."
+)
+_WAITS = "the host's waits for the device"
+_PINNED = (
+    "Copy to the device from pinned memory with `non_blocking=True` (`DataLoader(pin_memory=True)`): then the host "
+    "doesn't wait for the copy."
 )
 _LOOKS = 4  # of gaps that recur
 _BARRIERS = frozenset(("cudaDeviceSynchronize", "hipDeviceSynchronize"))
@@ -223,9 +229,11 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.of_steps(lengths)}.",
-        f"The host waited in {named}; only then did it launch what came next: {facts.part_of(lengths)} of idle time"
-        f"{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
-        _NO_WAIT_OF_SERVERS
+        f"The host waited in {named}; only then did it launch what came next, which leaves {facts.device} idle for "
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
+        _PINNED
+        if blockers and _is_to_device(facts, blockers[0][-1])
+        else _NO_WAIT_OF_SERVERS
         if facts.server and facts.has_iterations
         else _NO_WAIT
         if facts.is_training
@@ -252,16 +260,28 @@ def _reads(facts: Facts) -> Candidate:
     inside = gather(nearest(ranges, parent), launching_op)
     ranges &= np.bincount(inside[inside != NONE], minlength=ranges.size) <= _MOST_OF_READ
     inside = gather(nearest(ranges, parent), launching_op)
-    candidate = facts.host_candidate("the host's waits for the device", intervals_of(trace.host_events, ranges))
-    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True)
+    not_shown = facts.unrecorded_work
+    candidate = facts.host_candidate(_WAITS, without(intervals_of(trace.host_events, ranges), not_shown))
+    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True, unrecorded=not_shown)
 
 
 def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
     """Such as: `aten::_local_scalar_dense` (.item(); 4 times per step, the longest at `train.py(12): log`)."""
-    code = f"{_SYNTAX[name]}; " if name in _SYNTAX else ""
+    syntax = "a copy to the device" if _is_to_device(facts, example) else _SYNTAX.get(name)
+    code = f"{syntax}; " if syntax else ""
     caller = caller_of(facts.trace, example)
     where = f", the longest at `{caller}`" if caller else ""
     return f"`{name}` ({code}{text.times(calls / facts.count, 'time')} {facts.per}{where})"
+
+
+def _is_to_device(facts: Facts, call: int) -> bool:
+    """Whether a call waits for the copy to a device that its operator makes, or for its own."""
+    calls, device = facts.trace.launches, facts.trace.device_events
+    op = calls["op"][call]
+    alike = pl.Series(calls["op"] == op).arg_true() if op != NONE else pl.Series([call])
+    names = device.filter(pl.col("launch").is_in(alike.implode()) & (pl.col("kind") == "memcpy"))["name"]
+    copies = names.cast(pl.String).to_list()
+    return bool(copies) and all(copies_to_device(name) for name in copies)
 
 
 def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
@@ -285,10 +305,12 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     """That the host is late for so long in each step."""
     kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(lengths)
     stalls = facts.stalls > 0
-    rest = without(facts.late.rest, merge([(facts.windows.start[stalls], facts.windows.end[stalls])]))
+    late = without(facts.late.rest, merge([(facts.windows.start[stalls], facts.windows.end[stalls])]))
+    rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
-    spans = merge([rest, who.spans]) if who else rest
-    where, names = (f", most of it in {who.words}", who.names) if who else launching_function(facts, rest)
+    spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
+    part = text.most_or_percent(who.inside_ns / max(1, int(lengths.sum()))) if who else ""
+    where, names = (f", {part} of it in {who.words}", who.names) if who else launching_function(facts, rest)
     holder = None if is_launching else lock_holder(facts, rest)
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
@@ -311,7 +333,8 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         + facts.recurs(lengths + added_ns, _HOST_BOUND)
         + (f"; meanwhile the host spent {doing}." if doing else ".")
         + (holder.evidence if holder else "")
-        + f" {_growth_of(facts, who)}{added}{single}{per} {facts.per}, of {text.time(mean)} on average."
+        + f" {_of_profiler(facts, without(late, rest), waiting)}{_growth_of(facts, who)}{added}{single}"
+        + f"{per} {facts.per}, of {text.time(mean)} on average."
         + (stacks if has_stacks else ""),
         REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
@@ -322,6 +345,16 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
         names,
         None if is_launching or facts.server else _no_waits(facts),
+    )
+
+
+def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
+    """How much of the time in which the host is late the profiler itself works, as a sentence; empty if it's little."""
+    own_ns = facts.mean(length_within(spans, facts.windows.start, facts.windows.end))
+    if own_ns < _MENTIONED * waiting_ns:
+        return ""
+    return (
+        f"For {text.time(own_ns)} of it the profiler itself works, as no run without it does: that isn't counted on. "
     )
 
 
@@ -336,7 +369,7 @@ def _no_waits(facts: Facts) -> Remedy | None:
     remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER
     return Remedy(
         "synchronization",
-        Candidate("the host's waits for the device", waits=True),
+        Candidate(_WAITS, waits=True, unrecorded=facts.unrecorded_work),
         f"Before, the host waited for {facts.device} in {named}, which empties the queue: without any wait for {it} "
         "the host would run ahead, which would save {saved}.",
         f"Or let it run ahead: {remedy[0].lower()}{remedy[1:]}",
@@ -451,7 +484,7 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
         return _PIN
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
-        return f"Look at what the host does between iterations: the view Limits names it.{more}"
+        return f"Look at what the host does meanwhile: *Idle* names it, and *Limits* for each phase.{more}"
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
@@ -470,13 +503,13 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
-    longest = text.time(slow["length"].max())  # type: ignore[arg-type]
+    longest, launcher = text.time(slow["length"].max()), longest_launcher(facts, slow)  # type: ignore[arg-type]
     eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.of_steps(lengths)}.",
-        f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest leaves {facts.device} "
-        f"idle for {longest}.",
+        f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest"
+        f"{launcher and f', {launcher},'} leaves {facts.device} idle for {longest}.",
         f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
         "it, look at what the call waits for: a lock, an allocation, a full queue.",
         saving,
@@ -696,7 +729,7 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     saving = facts.mean(lengths)
     longest = call_within(facts.trace, facts.host_spans["allocating"], allocates)
     has_segments = bool(call_within(facts.trace, facts.host_spans["allocating"], maps_memory))
-    remedy = _LESS_MEMORY if has_segments else "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`"
+    remedy = _LESS_MEMORY if has_segments else "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` (torch 2.1 or later)"
     yield Advice(
         "allocation",
         f"Asking the driver for memory takes {facts.of_steps(lengths)}.",

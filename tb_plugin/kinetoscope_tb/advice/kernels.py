@@ -44,6 +44,7 @@ _MUCH_SHARED = 0.1
 _MOVED = 0.05
 """Of the step: some casts and layout changes are needed everywhere."""
 _MOST = 1 / 2
+_NEARLY_ALL, _HARDLY = 0.99, 0.1  # of the kernel time
 """Of the time: an operator that takes more is named."""
 _LOOP = 50  # calls per step
 _ADDS_ATOMICALLY = regex(r"index_add|scatter_(?:add|reduce)|index_put|embedding_dense_backward|bincount|histc")
@@ -503,23 +504,28 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
     facts, groups = kernels.facts, kernels.work.groups
     has_none = np.array([group.roof_ns is None for group in groups])[kernels.work.group]
     unknown = kernels.lengths(kernels.is_free & has_none)
-    if facts.share(facts.mean(unknown)) >= _LEAST:
-        numbers = np.unique(kernels.work.group[kernels.is_free & has_none])
+    numbers = np.unique(kernels.work.group[kernels.is_free & has_none])
+    dur_ns = facts.kernels["dur_ns"].to_numpy()
+    rated_share = float(dur_ns[~has_none].sum() / max(1, dur_ns.sum()))
+    if numbers.size and (facts.share(facts.mean(unknown)) >= _LEAST or rated_share < _HARDLY):
         largest = groups[numbers[0]]
-        words = _unknown_in_words(facts, unknown, largest)
+        own_ns = sum(groups[number].time_ns for number in numbers if _who(groups[number]) == _who(largest))
+        share = own_ns / max(1, sum(groups[number].time_ns for number in numbers))
+        words = _unknown_in_words(facts, unknown, largest, share)
         topic = "how close kernels come to the device's limits"
         if largest.reason == NO_CAPTURE:
             yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
         else:
-            own_ns = sum(groups[number].time_ns for number in numbers if groups[number].name == largest.name)
-            is_most = bool(largest.name) and own_ns >= _MOST * facts.count * facts.mean(unknown)
+            is_most = bool(largest.name) and share >= _MOST
             who = Culprit(operator=largest.name) if is_most else Culprit()
             action = _how_to_know(largest.name) if is_most and largest.reason == NO_MODEL else ""
             yield Unknown(topic, words, facts.mean(unknown), action, culprit=who)
         return
     below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
     lengths = kernels.lengths(kernels.of_groups(below))
-    if cleared := facts.cleared("kernel efficiency", lengths, "in kernels far below their roof", _LEAST):
+    of_part = f" (of the {text.percent(rated_share)} of the kernel time that can be rated)"
+    what = f"in kernels far below their roof{of_part if rated_share < _NEARLY_ALL else ''}"
+    if cleared := facts.cleared("kernel efficiency", lengths, what, _LEAST):
         yield cleared
 
 
@@ -531,8 +537,14 @@ def _how_to_know(operator: str) -> str:
     return f"{look} Additions that meet in few rows wait for each other: sum sorted rows, or in parts first."
 
 
-def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group) -> str:
+def _who(group: Group) -> str:
+    """The operator, or kernels by the beginning of their name."""
+    return f"`{group.name}`" if group.name else f"kernels such as `{group.kernel[:60]}`"
+
+
+def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group, share: float) -> str:
     reason = text.uncapitalized(largest.reason).rstrip(".")
     remedy = "; the option --device names it" if "name the device" in reason else ""
-    who = f"`{largest.name}`" if largest.name else f"kernels such as `{largest.kernel[:60]}`"
-    return f"{facts.percent(facts.mean(unknown))} of {facts.unit} can't be rated, most of it in {who}: {reason}{remedy}"
+    most = text.most_or_percent(share)
+    part = f"{facts.percent(facts.mean(unknown))} of {facts.unit}"
+    return f"{part} can't be rated, {most} of it in {_who(largest)}: {reason}{remedy}"

@@ -103,7 +103,9 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
     matmuls = f"{facts.percent(facts.mean(running))} in float matmuls{outside}"
     if not facts.is_worth((running * (1 - 1 / FASTER)).astype(np.int64)):
         share = 1 - max(unknown, hidden) / max(total, 1)
-        of_rated = f", of the {text.percent(share)} of the kernel time that can be rated" if share < _NEARLY_ALL else ""
+        of_rated = (
+            f" (of the {text.percent(share)} of the kernel time that can be rated)" if share < _NEARLY_ALL else ""
+        )
         yield Cleared("precision", f"{matmuls}{of_rated}")
         return
     yield _slow_matmuls(facts, units, in_float & is_free, running)

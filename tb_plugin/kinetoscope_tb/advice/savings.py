@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from ..arrays.intervals import Ints, length_within, merge
+from ..arrays.intervals import Intervals, Ints, length_within, merge
 from ..critical_path.classes import (
     BETWEEN_ROWS,
     CALL,
@@ -35,8 +35,10 @@ from .model import Advice, Candidate, Cleared, Result
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
 _BEFORE_ROWS = (LAUNCH, BETWEEN_ROWS)
 _ALL = 100  # percent
+_MOSTLY = 0.5  # of the host's own time in a call that waits
 _NEARLY = 0.8  # of what a claim saves
 _MORE = 1.05  # times what it saves: a remedy that also helps elsewhere
+_MUCH_MORE = 1.1  # times the time that the evidence gives: what else is saved is said
 _LONG_NS = 200_000  # of a call or an operator between two boundaries
 
 
@@ -61,10 +63,19 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
     if saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_bounded_by_usual_step(advice):
-        return replace(advice, saving_ns=min(saved_ns, facts.usual_step_ns))
+        return replace(advice, saving_ns=min(saved_ns, facts.usual_step_ns), evidence=_with_rest(advice, saved_ns))
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
-    return Cleared(words, f"{part} for {words}, but other work takes as long meanwhile")
+    return Cleared(words, f"{part} for {words}, but by what was recorded steps would be as long without")
+
+
+def _with_rest(advice: Advice, saved_ns: int) -> str:
+    """The evidence, with what is saved besides the time that it gives."""
+    size_ns = advice.size_ns or saved_ns
+    if saved_ns <= _MUCH_MORE * size_ns:
+        return advice.evidence
+    rest = f"{text.time(saved_ns - size_ns)} of the saving is other work that comes earlier then."
+    return f"{advice.evidence.rstrip()} {rest}"
 
 
 def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advice:
@@ -109,7 +120,10 @@ def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8
     if candidate.rows is not None:
         _shorten_unexplained_waits(candidate, explanation, percents)
     if candidate.waits:
-        percents[what_if.waiting_nodes()] = WAITS + _ALL
+        at = what_if.waiting_nodes()
+        own_ns, time = what_if.pace.own_ns[at], nodes.boundaries.time[at]
+        for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded, time - own_ns, time)
+        percents[at] = np.where(for_unrecorded, np.uint8(0), WAITS + _ALL)
     return percents
 
 
@@ -169,10 +183,13 @@ def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
 
 def _share_inside(candidate: Candidate, start: Ints, end: Ints) -> NDArray[np.float64]:
     """The share of some ranges of time that lies inside the spans."""
-    if candidate.spans is None:
-        return np.zeros(start.size)
     less = candidate.less if isinstance(candidate.less, float) else 1.0
-    return np.asarray(less * length_within(candidate.spans, start, end) / np.maximum(end - start, 1))
+    return np.asarray(less * _within(candidate.spans, start, end) / np.maximum(end - start, 1))
+
+
+def _within(spans: Intervals | None, start: Ints, end: Ints) -> Ints:
+    """How much of some ranges of time lies inside the spans; nothing without any."""
+    return np.zeros(start.size, np.int64) if spans is None else np.asarray(length_within(spans, start, end))
 
 
 def _codes(candidate: Candidate) -> tuple[int, ...]:

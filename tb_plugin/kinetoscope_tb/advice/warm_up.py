@@ -105,7 +105,9 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
     parts, what = [], "calls that set up the device"
     if loading:
         kernels = "one kernel" if slow.height == 1 else f"{slow.height} kernels"
-        parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code)")
+        longest = longest_launcher(facts, slow)
+        where = f"; {'the longest ' if slow.height > 1 else ''}{longest}" if longest else ""
+        parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code{where})")
         what = "first launches of kernels"
     if facts.mean(setting_up):
         what = "setting up and first launches" if loading else what
@@ -146,6 +148,15 @@ def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
     rows = slow.join(facts.gap_edges, "gap").filter(pl.col("after") != NONE)
     first = rows.filter((pl.col("length") >= LOADING_NS) & _is_first_of_name(facts, rows["after"]))
     return int(first["length"].sum()) >= _MOST * int(slow["length"].sum())
+
+
+def longest_launcher(facts: Facts, slow: pl.DataFrame) -> str:
+    """The operator that makes the slowest of some launches, such as in `aten::add_`; empty if it isn't recorded."""
+    rows = slow.sort("length", "start_ns").join(facts.gap_edges, "gap", maintain_order="left")
+    after = rows.filter(pl.col("after") != NONE)["after"].tail(1)
+    op = facts.trace.recorded_op.gather(after).replace(NONE, None)
+    names = facts.trace.host_events["name"].gather(op).cast(pl.String).drop_nulls()
+    return "".join(f"in `{name}`" for name in names)
 
 
 def _first_time_work(facts: Facts) -> dict[str, Intervals]:

@@ -29,6 +29,8 @@ _SETS_UP = regex(
     r"|Func(?:GetAttributes|SetAttribute)|Occupancy|Module|Library|DriverGet|RuntimeGet|PointerGet)"
 )
 
+_OF_PROFILER = frozenset(("Activity Buffer Request", "Buffer Flush", "Instrumentation", "Resource"))
+
 _LAUNCHES_KERNEL = regex(r"(?:cu|cuda|hip|hipExt)(?:Module)?(?:Launch|LaunchCooperative)Kernel|urEnqueueKernelLaunch")
 
 
@@ -55,6 +57,11 @@ def maps_memory(name: str) -> bool:
 def pins_memory(name: str) -> bool:
     """Whether a call of this name takes pinned memory of the host, or gives it back."""
     return bool(_PINS.match(name))
+
+
+def records_for_profiler(name: str) -> bool:
+    """Whether overhead of this name is the profiler's own work: a run without it has none of it."""
+    return name in _OF_PROFILER
 
 
 def copies_memory(name: str) -> bool:

@@ -52,6 +52,8 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         r"|Malloc\w*|Free\w*|GraphLaunch)",
     ),
 )
+_TO_HOST = regex(r"DtoH|DeviceToHost|D2H")
+_TO_DEVICE = regex(r"HtoD|HostToDevice|H2D")
 _TEMPLATE = regex(r"void (?:\(anonymous namespace\)::)?(\w+)<")
 _OF_KERNELS = regex(r"_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d")
 _LONGEST = 1024  # characters of a name that are looked at
@@ -72,3 +74,13 @@ def _work_of_start(start: str) -> Work | None:
         return "kernel"
     fits = (work for work, pattern in _WORK if (pattern.fullmatch if work == "call" else pattern.match)(start))
     return next(fits, None)
+
+
+def copies_to_host(name: str) -> bool:
+    """Whether a copy of this name brings data from a device to the host."""
+    return bool(_TO_HOST.search(name))
+
+
+def copies_to_device(name: str) -> bool:
+    """Whether a copy of this name brings data from the host to a device."""
+    return bool(_TO_DEVICE.search(name))

@@ -16,6 +16,7 @@ _FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
 _CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP)  # holds any float's digits
+_MOST = 0.5
 _NEAR = 0.01  # maximum distance from a share to use its name
 
 
@@ -66,6 +67,11 @@ def signed_percent(growth: float) -> str:
 def share(part: float) -> str:
     """The beginning of a sentence: "A third", or "37 %"."""
     return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), f"{100 * part:.0f} %")
+
+
+def most_or_percent(share: float) -> str:
+    """How much of something, such as "most" or 37.2 %."""
+    return "most" if share >= _MOST else percent(share)
 
 
 def often(count: float) -> str:

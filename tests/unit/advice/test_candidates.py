@@ -51,6 +51,27 @@ def test_a_gap_saves_as_much_whichever_thread_launches_after_it(is_on_autograd):
     assert rows(trace)["host_bound"].saving_ns == pytest.approx(4 * MS, rel=0.05)
 
 
+def waiting_longer(ns):
+    """Reads a result on the host after each kernel, `ns` later than the device has it by what was recorded."""
+    machine = Machine()
+
+    def step(_):
+        for _ in range(5):
+            machine.kernel(2 * MS)
+            machine.op(
+                "aten::_local_scalar_dense",
+                lambda: machine.call("cudaStreamSynchronize", machine.free - machine.now + ns),
+            )
+            machine.work(500 * US)
+
+    return machine.steps(step)
+
+
+def test_waiting_for_work_that_is_not_recorded_saves_nothing():
+    assert rows(waiting_longer(5 * US))["synchronizing"].saving_ns == pytest.approx(2.5 * MS, rel=0.1)
+    assert "synchronizing" not in rows(waiting_longer(4 * MS))
+
+
 def test_half_of_partly_hidden_work_saves_nearly_as_much_as_all():
     machine = Machine()
 
@@ -76,4 +97,4 @@ def test_work_that_others_hide_is_no_advice():
 
     row = rows(machine.steps(step, 5))
     assert "mixed_precision" not in row
-    assert "other work takes as long meanwhile" in row["nothing_to_fix"].evidence
+    assert "by what was recorded steps would be as long without" in row["nothing_to_fix"].evidence

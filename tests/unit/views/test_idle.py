@@ -231,6 +231,28 @@ def test_exposed_time_counts_each_instant_once():
     )
 
 
+def test_busy_time_of_devices_says_how_much_of_it_only_communicates():
+    trace = (
+        TraceBuilder()
+        .step(1, 0, 100)
+        .kernel("gemm", 0, 40)
+        .kernel("ncclDevKernel_AllReduce", 30, 30, stream=8)
+        .kernel("gemm", 0, 10, device=1)
+        .build()
+    )
+    same(
+        idle(trace).select("scope", "device", "stream", "busy_ns", "exposed_communication_ns"),
+        """
+        scope   device  stream  busy_ns  exposed_communication_ns
+        device  0       -       60       20
+        stream  0       7       40       -
+        stream  0       8       30       -
+        device  1       -       10       0
+        stream  1       7       10       -
+        """,
+    )
+
+
 def test_each_device_has_its_own_exposed_time():
     trace = TraceBuilder().step(1, 0, 100).kernel("a", 0, 40).kernel("b", 0, 10, device=1).build()
     assert exposed_time(trace, per="step")["idle_ns"].to_list() == [60, 90]

@@ -14,6 +14,7 @@ from typing import Literal
 import polars as pl
 
 from ...measures.recording.contents import has_device_events
+from ...measures.time.exposure import exposure
 from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
 from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
@@ -57,6 +58,9 @@ class Idle(Table):
     step = Column(TEXT, "Number of the step; `all` from the start of the first to the end of the last.")
     window_ns = Column(DURATION, "Length of the step, or of all of them and what lies between.")
     busy_ns = Column(DURATION, "Some kernel, copy or fill runs.")
+    exposed_communication_ns = Column(
+        DURATION, "Part of busy in which communication runs, but no computation; missing for streams."
+    )
     idle_ns = Column(DURATION, "Nothing runs: window − busy; the sum of the seven causes.")
     idle_frac = Column(FRACTION, "Idle / window.")
     host_late_ns = Column(
@@ -115,7 +119,8 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     )
     spans = pl.DataFrame({"step": windows.names, "window_ns": windows.end - windows.start}).with_row_index("window")
     rows = places.join(spans.cast({"window": pl.Int32}), how="cross")
-    for sums in (_sums(every), _cause_sums(parts), _late_sums(trace, parts.filter(pl.col("cause") == "host late"))):
+    late = _late_sums(trace, parts.filter(pl.col("cause") == "host late"))
+    for sums in (_sums(every), _cause_sums(parts), late, _exposed_communication(trace, windows)):
         rows = rows.join(sums, _GROUP, how="left")
     rows = rows.sort("device", "scope", "stream", "window").with_columns(
         pl.col("device").cast(pl.Int64),
@@ -149,6 +154,21 @@ def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
     """What the host did while it was late."""
     spent = [pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)]
     return late.with_columns(spent).group_by(_GROUP).agg(pl.col(_LATE).sum())
+
+
+def _exposed_communication(trace: Trace, windows: Windows) -> pl.DataFrame:
+    """The exposed communication of each device in each window."""
+    length = "exposed_communication_ns"
+    types = {**dict(zip(_GROUP, (pl.String, pl.Int32, pl.Int64, pl.Int32), strict=True)), length: pl.Int64}
+    return pl.DataFrame(
+        [
+            ("device", device, stream, window, int(ns))
+            for device, stream, own in axes(trace, "device")
+            for window, ns in enumerate(exposure(trace, own, windows)["exposed communication"])
+        ],
+        schema=types,
+        orient="row",
+    )
 
 
 VIEW = View(
