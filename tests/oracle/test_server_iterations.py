@@ -75,7 +75,7 @@ def by_hand(events):
         reached = max(reached, min(last, stop))
     families = {}
     for event in inside:
-        family = kernel_family(event["name"]) if event["cat"] == "kernel" else "other"
+        family = kernel_family(event["name"]) if event["cat"] == "kernel" else "copy"
         families[family] = families.get(family, 0) + float(event["dur"])
     return end - begin, stop - begin, busy, len(inside), families
 

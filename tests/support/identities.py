@@ -25,11 +25,11 @@ from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.measures.calls.matrix_work import FORMULAS
 from kinetoscope_tb.measures.recording.contents import has_device_events
+from kinetoscope_tb.measures.serving.costs import DEVICE_WORK
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.measures.time.idle import MOST_GAPS
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
-from kinetoscope_tb.names.kernel_families import FAMILIES
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
@@ -412,7 +412,7 @@ def whole_operators(answers: Answers) -> Amounts | None:
 IS_HOST = pl.col("scope") == "host"
 HOST_PARTS = ("dataloader_ns", "cpu_exec_ns", "other_ns")
 PHASE_GAPS = tuple(name for name in VIEWS["phases"].table.schema() if name.startswith("gap_") and name != "gap_ns")
-PHASE_FAMILIES = tuple(f"{family}_ns" for family in FAMILIES)
+PHASE_WORK = tuple(f"{work}_ns" for work in DEVICE_WORK)
 IDLE_COLUMNS = tuple(f"{cause.replace(' ', '_')}_ns" for cause in CAUSES)
 LATE_COLUMNS = tuple(name for name in VIEWS["idle"].table.schema() if name.startswith("late_"))
 STRIP_IDLE = (*LATE_COLUMNS, *(name for name in IDLE_COLUMNS if name != "host_late_ns"))
@@ -901,7 +901,7 @@ QUANTITIES = (
         "kernels by phase",
         (
             column("limits.kernels_ns", "phase", of="all"),
-            column(f"phases.{PHASE_FAMILIES[0]}", "phase", also=PHASE_FAMILIES[1:], of="all"),
+            column(f"phases.{PHASE_WORK[0]}", "phase", also=PHASE_WORK[1:], of="all"),
         ),
     ),
     Quantity(

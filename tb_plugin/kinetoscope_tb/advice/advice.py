@@ -19,7 +19,7 @@ from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_
 from ..names import text
 from ..trace import Diagnostic, Trace
 from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
-from .extra_work import growing_inputs, longer_host_steps, longer_steps, recomputation
+from .extra_work import grouped_optimizer, growing_inputs, longer_host_steps, longer_steps, recomputation
 from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
@@ -72,15 +72,18 @@ _RULES = (
     host.small_operators,
     host.optimizer,
     host.host_optimizer,
+    grouped_optimizer,
     host.allocation,
     cpu.main_thread_waits,
     cpu.host_threads,
     cpu.operator_loop,
+    cpu.python_operator,
     cpu.outside_operators,
     cpu.double_precision,
     cpu.host_operator,
     copies.copies,
     copies.device_copies,
+    copies.peer_copies,
     copies.fills,
     communication.communication,
     device.uneven_devices,

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories
+from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths, without
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
@@ -25,6 +26,7 @@ from .model import COMMUNICATING, Advice, Candidate, Cleared, Unknown
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
+_IN_FORWARD = 1 / 3  # of the exposed time: gradients are exchanged after it
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
 _SMALL_BYTES = 1 << 20
@@ -45,6 +47,18 @@ _GATHERING = (
     "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "
     "(`ShardingStrategy.HYBRID_SHARD`), larger units; prefetch the next unit while the current one computes."
 )
+_SMALL_GATHERS = (
+    "Gather less often: what layers need of all ranks at once, in one call, or not at all. Normalization over all "
+    "ranks (`SyncBatchNorm`) gathers in each layer; over a rank's own batch, or over groups or layers, it doesn't."
+)
+_BETWEEN_LAYERS = (
+    "These calls are part of the forward pass, as of layers that are split over ranks (tensor parallelism): use fewer "
+    "ranks per layer, all within a node, or split along the sequence; overlap calls with computation "
+    "(`torch._inductor.config._micro_pipeline_tp`, `torch.distributed._symmetric_memory`)."
+)
+_RUNS_BACKWARD = "autograd::engine::evaluate_function"
+_SHORT_FORMATS = r"(?i)half|float16|fp16|float8|fp8"
+_IN_SHORT_FORMAT = ", gradients in bfloat16"
 _REMEDIES = {
     "all_reduce": "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, "
     "larger batches per rank; check that buckets overlap the backward pass.",
@@ -122,7 +136,9 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     from ..distributed.process_groups import Groups
 
     trace = facts.trace
-    every = calls(trace, CallRows.of(trace), Groups(trace)).filter(pl.col("exposed_ns") > 0)
+    rows = CallRows.of(trace)
+    every = calls(trace, rows, Groups(trace)).with_columns(in_forward=pl.Series(_in_forward(facts, rows.op)))
+    every = every.filter(pl.col("exposed_ns") > 0)
     counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
     kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
@@ -134,11 +150,11 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.listed(others)}" if others else ""
         sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
-        remedy = _REMEDIES.get(kind, _REMEDY)
+        remedy = _remedy_of(kind, counted.filter(pl.col("kind") == kind))
         are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
         if are_many and longest >= _MOSTLY * whole:
             small = mostly
-            remedy = remedy if kind == "barrier" else f"{_COALESCE} {remedy}"
+            remedy = remedy if kind == "barrier" or remedy == _SMALL_GATHERS else f"{_COALESCE} {remedy}"
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
@@ -150,6 +166,34 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         "twice the time of the fastest equal call, moving the data takes no longer than the rest."
     )
     return sentences, _WAITING, small
+
+
+def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Of each call, by its operator, whether it was made before the backward pass of its step began."""
+    host = facts.trace.host_events
+    backward = np.sort(
+        host["start_ns"].to_numpy()[map_categories(host["name"], lambda name: name.startswith(_RUNS_BACKWARD))]
+    )
+    start, step = (gather(host[name].to_numpy(), op) for name in ("start_ns", "step"))
+    begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    first = np.append(backward, np.iinfo(np.int64).max)[np.searchsorted(backward, begin)]
+    has_backward = first < end
+    is_of_step = (op != NONE) & gather(has_backward, step, missing=False)
+    return np.asarray(is_of_step & (start < gather(first, step)))
+
+
+def _remedy_of(kind: str, calls: pl.DataFrame) -> str:
+    """What to do about calls of a kind, by what they exchange and when."""
+    whole, sizes = int(calls["exposed_ns"].sum()), calls.filter(pl.col("bytes") >= 0)["bytes"]
+    remedy = _REMEDIES.get(kind, _REMEDY)
+    if kind in ("all_gather", "reduce_scatter") and not sizes.is_empty() and float(sizes.mean()) < _SMALL_BYTES:  # type: ignore[arg-type]
+        return _SMALL_GATHERS
+    if kind == "all_reduce" and calls.filter("in_forward")["exposed_ns"].sum() >= _IN_FORWARD * whole:
+        return _BETWEEN_LAYERS
+    is_short = calls["dtype"].cast(pl.String).str.contains(_SHORT_FORMATS).fill_null(value=False)
+    if calls.filter(is_short)["exposed_ns"].sum() >= _MOSTLY * whole:
+        return remedy.replace(_IN_SHORT_FORMAT, "")
+    return remedy
 
 
 def _pace(calls: pl.DataFrame, kind: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +11,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories, texts
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
 from ..measures.python.whereabouts import caller_of
 from ..measures.time.breakdown import intervals_of
 from ..names import text
-from ..names.device_work import copies_to_host
+from ..names.device_work import copies_between_devices, copies_to_host
 from .facts import Facts, aten_operators
 from .model import Advice, Candidate, Cleared
 
+COPY_LESS_OF_CACHE = (
+    "Copy less: requests whose KV cache fits in the device's memory aren't swapped (fewer at a time, more memory for "
+    "the cache); what must be copied can overlap the next iteration, from pinned memory."
+)
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
 _PAGEABLE = re.compile(r"Page?able")
@@ -33,7 +37,7 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     """Copies between host and device that no kernel hides."""
     if not facts.has_device:
         return
-    between = _copies(facts, _BETWEEN)
+    between = _copies(facts, lambda name: bool(_BETWEEN.search(name)))
     is_small = _are_small(facts, between)
     lengths, pageable = _lengths(facts, between, with_host=is_small)
     if verdict := facts.cleared("copies", lengths, "copying between host and device"):
@@ -44,8 +48,10 @@ def copies(facts: Facts) -> Iterator[Advice | Cleared]:
     pageable_part = facts.mean(pageable) / saving
     is_pageable = pageable_part > _MOSTLY
     of = _of_steps(facts, between)
-    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / facts.count
-    amount = f", {text.digits(size / 1e6)} MB {facts.per}" if size else ""
+    spread = facts.spread(lengths)
+    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / (spread.steps.size if spread.is_rare else facts.count)
+    per = f"in each of these {facts.noun}s" if spread.is_rare and spread.steps.size > 1 else facts.per
+    amount = f", {text.digits(size / 1e6)} MB {per}" if size else ""
     share = "all of it" if pageable_part >= 1 else f"{text.percent(pageable_part)} of it"
     kind = f"; {share} to or from pageable memory"
     if is_small:
@@ -90,7 +96,7 @@ def device_copies(facts: Facts) -> Iterator[Advice]:
     """Copies within a device's memory that no kernel hides."""
     if not facts.has_device:
         return
-    within = _copies(facts, _WITHIN)
+    within = _copies(facts, lambda name: bool(_WITHIN.search(name)))
     lengths, _ = _lengths(facts, within, with_host=False)
     if not facts.is_worth(lengths):
         return
@@ -108,6 +114,35 @@ def device_copies(facts: Facts) -> Iterator[Advice]:
         "",
         facts.mean(lengths),
         Candidate("copies within the device's memory", rows=np.flatnonzero(within)),
+    )
+
+
+def peer_copies(facts: Facts) -> Iterator[Advice]:
+    """Copies between devices that no kernel of any of them hides."""
+    if not facts.has_device:
+        return
+    between = _copies(facts, copies_between_devices)
+    lengths, _ = _lengths(facts, between, with_host=False)
+    if not facts.is_worth(lengths):
+        return
+    of = _of_steps(facts, between)
+    sizes = of.filter(pl.col("bytes") > 0)
+    size = int(sizes["bytes"].sum())
+    rate = size / max(1, int(sizes["dur_ns"].sum()))  # bytes per ns are GB/s
+    amount = f", {text.digits(size / 1e6 / facts.count)} MB at {text.digits(rate)} GB/s" if size else ""
+    yield Advice(
+        "peer_copies",
+        f"Copies between {facts.noun_of_devices}s take {facts.of_steps(lengths)}.",
+        f"For {facts.part_of(lengths)} copies from one {facts.noun_of_devices} to another run and no kernel does"
+        f"{facts.recurs(lengths)}; {text.often(of.height / facts.count)} {facts.per}{amount}.{_who(facts, of)}",
+        "Let each process have its own device, with its own batch (`DistributedDataParallel`, not `DataParallel`); "
+        "else copy less, or on a stream of its own while both devices compute.",
+        None,
+        "high",
+        "copies",
+        "PtoP",
+        facts.mean(lengths),
+        Candidate("copies between devices", rows=np.flatnonzero(between)),
     )
 
 
@@ -137,11 +172,11 @@ def fills(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _copies(facts: Facts, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    """Which rows of device_events are copies whose name matches."""
+def _copies(facts: Facts, is_meant: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Which rows of device_events are copies of names that are meant."""
     device = facts.trace.device_events
     is_copy = (device["kind"] == "memcpy").to_numpy() & ~device["is_communication"].to_numpy()
-    return np.asarray(is_copy & map_categories(device["name"], lambda name: bool(pattern.search(name))))
+    return np.asarray(is_copy & map_categories(device["name"], is_meant))
 
 
 def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
@@ -196,6 +231,8 @@ def _direction(of: pl.DataFrame) -> str:
 
 def _remedy(facts: Facts, of: pl.DataFrame, *, is_pageable: bool) -> str:
     """What to do about copies between host and device."""
+    if facts.server and facts.has_iterations:
+        return COPY_LESS_OF_CACHE
     alike = of.filter(pl.col("bytes") >= _LARGE_BYTES).group_by("bytes").len()
     often = bool((alike["len"] >= _REPEATED * facts.count).any())
     again = " What is the same each time belongs on the device once (`register_buffer`)." if often else ""
@@ -207,6 +244,14 @@ def _remedy(facts: Facts, of: pl.DataFrame, *, is_pageable: bool) -> str:
     if is_pageable:
         pin = "Pin host memory (`DataLoader(pin_memory=True)`) and copy with `non_blocking=True`, one batch ahead."
         return f"{pin}{again}"
+    device = facts.trace.device_events
+    copies_ns = length_within(intervals_of(device[of["row"].to_numpy()]), facts.windows.start, facts.windows.end)
+    if facts.mean(copies_ns) > facts.mean(facts.computation):
+        return (
+            "The copies take longer than the computation, so one batch ahead can't hide them: copy fewer bytes "
+            "(convert on the device, smaller number formats), or see why the link is slow (`nvidia-smi topo -m`, the "
+            f"NUMA node).{again}"
+        )
     if _has_own_stream(facts, of):
         return (
             "The copies have a stream of their own, but wait there: look at the event that each waits for "
@@ -229,6 +274,8 @@ def _who(facts: Facts, of: pl.DataFrame) -> str:
     by_op = launches.with_columns(op=names).drop_nulls("op").group_by("op")
     sums = by_op.agg(pl.col("dur_ns").sum(), pl.col("launch").sort_by("dur_ns").last()).sort("dur_ns", "op")
     if sums.is_empty() or sums["dur_ns"][-1] < _MOSTLY * int(of["dur_ns"].sum()):
-        return ""
+        longest = launches.sort("dur_ns", "launch")["launch"].tail(1)
+        caller = "".join(caller_of(facts.trace, call) for call in longest)
+        return f" The longest is made at `{caller}`." if caller else ""
     caller = caller_of(facts.trace, int(sums["launch"][-1]))
     return f" `{sums['op'][-1]}` makes most of them{f', the longest at `{caller}`' if caller else ''}."

@@ -33,7 +33,7 @@ from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
 from .interpreter_lock import REMEDY, lock_holder
-from .kernel_text import use_fused
+from .kernel_text import DOUBLES_FASTER, IN_FLOAT, has_doubles, use_fused
 from .model import Advice, Candidate, Cleared, Culprit
 
 _FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
@@ -41,8 +41,8 @@ _ALONE = 1.2  # cores: one thread, and a little of others
 _MOSTLY_IDLE = 0.3  # of all cores in use at most
 _MOST = 0.5
 _DOMINATES = 0.4  # of the step
+_AVOIDABLE = 0.15  # of the step, in copies: they compute nothing
 _MENTIONED = 0.1  # of what a sentence is about
-_TIMES_AS_FAST = 2.0  # float32 against float64: half the bytes, and twice as many numbers in a vector register
 
 _REMEDIES = {
     "sleeps": "Take the sleep out of the step.",
@@ -68,14 +68,17 @@ _BATCH = (
     "Let each operator take all elements at once instead of one: stack what the loop goes over (batched matmuls, "
     "`torch.vmap`, padding)."
 )
-_MATMULS, _CONVOLUTIONS = "matmuls", "convolutions"
+_MATMULS, _CONVOLUTIONS, _COPIES = "matmuls", "convolutions", "copies and casts"
+_OF_TORCH = re.compile(
+    r"^(?:aten|prims?|c10d|torch|autograd|profiler|mkldnn|quantized|record_param_comms)\b|^Optimizer"
+)
 _DENSE_GRADIENTS = "dense gradients of embeddings"
 _CONVOLUTION = re.compile(r"conv", re.IGNORECASE)
 _WITHOUT_ONEDNN = re.compile(r"nnpack|slow_conv|thnn_conv")  # what aten/src/ATen/native/Convolution.cpp falls back to
 _MATMUL = re.compile(r"gemm|matmul|linear|lstm|gru|attention|mm$|mm_out$")
 _FAMILIES = (
     (
-        "copies and casts",
+        _COPIES,
         re.compile(r"^aten::(?:copy_|_to_copy|to|clone|contiguous|cat|stack|fill_|zero_|zeros?|empty\w*)$"),
     ),
     (
@@ -315,6 +318,42 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def python_operator(facts: Facts) -> Iterator[Advice]:
+    """An operator that is written in Python, such as a function of autograd, and takes long between what it calls."""
+    if not _is_meant(facts) or facts.trace.python_calls.is_empty():
+        return
+    rows = facts.large_operators.filter(~pl.col("name").str.contains(_OF_TORCH.pattern))
+    sums = rows.group_by("name").agg(pl.col("self_ns").sum()).sort("self_ns", "name")
+    if sums.is_empty():
+        return
+    name, host = sums["name"][-1], facts.trace.host_events
+    own = rows.filter(pl.col("name") == name)
+    inner = host.filter(pl.col("parent").is_in(own["row"].cast(pl.Int32).implode()))
+    spans = without(intervals_of(own), intervals_of(inner))
+    lengths = length_within(spans, facts.windows.start, facts.windows.end)
+    where, culprit = in_program(facts, spans)
+    if not facts.is_worth(lengths, LARGE_SHARE) or culprit.function is None:
+        return
+    begin = facts.trace.python_calls.filter(pl.col("name").cast(pl.String) == culprit.function)["start_ns"].to_numpy()
+    if not length_within(intervals_of(own), begin, begin + 1).any():
+        return
+    yield Advice(
+        "python_operator",
+        f"Python inside the operator `{name}` takes {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
+        f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}, without the operators that it "
+        f"calls: {text.times(own.height / facts.count, 'call')} {facts.per}.",
+        "Compute with operators on whole tensors in place of Python, or write the operator in C++ "
+        "(`torch.utils.cpp_extension`).",
+        None,
+        "medium",
+        "python_calls",
+        "",
+        facts.mean(lengths),
+        facts.host_candidate("Python inside this operator", spans),
+        replace(culprit, operator=name),
+    )
+
+
 def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     """Attention in separate operators; and of the others, one family that takes most of the step.
 
@@ -325,29 +364,36 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     attention = _attention(facts)
     if attention is not None:
         yield _of_attention(facts, *attention)
-    time, rows = facts.host_time, _other_operators(facts, attention)
-    family_of = {name: _family(name) for name in rows["name"].unique()}
-    in_gradient = _in_dense_gradient(facts, rows["row"].to_numpy())
+    every = _other_operators(facts, attention)
+    family_of = {name: _family(name) for name in every["name"].unique()}
+    in_gradient = _in_dense_gradient(facts, every["row"].to_numpy())
     family = pl.col("name").replace_strict(family_of, return_dtype=pl.String)
-    rows = rows.with_columns(family=pl.when(pl.Series(in_gradient)).then(pl.lit(_DENSE_GRADIENTS)).otherwise(family))
-    sums = rows.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
+    every = every.with_columns(family=pl.when(pl.Series(in_gradient)).then(pl.lit(_DENSE_GRADIENTS)).otherwise(family))
+    sums = every.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
     if sums.is_empty():
         return
     family, spent = sums.row(0)
     share = facts.share(spent / facts.count)
-    rows = rows.filter(pl.col("family") == family)
+    rows = every.filter(pl.col("family") == family)
     computes = family == _MATMULS or (family == _CONVOLUTIONS and not _falls_back(rows))
     if computes or share < _DOMINATES:
         percent, dominates = text.percent(min(share, 1.0)), share >= _DOMINATES
         calls = f" ({_calls_of(facts, rows)[0]})" if dominates else ""
         evidence = f"{percent} in {family}, the largest family of operators{calls}"
         yield Cleared("dominant operators", evidence, f"{family} for {percent}" if dominates else "")
+        if family != _COPIES:
+            yield from _if_much(facts, _COPIES, every.filter(pl.col("family") == _COPIES), _AVOIDABLE)
         return
+    yield from _if_much(facts, family, rows, _DOMINATES)
+
+
+def _if_much(facts: Facts, family: str, rows: pl.DataFrame, least: float) -> Iterator[Advice]:
+    """That a family of operators takes so large a share of most steps."""
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
-    lengths = np.minimum(inside, time.lengths["operators"])
+    lengths = np.minimum(inside, facts.host_time.lengths["operators"])
     recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
-    if facts.is_worth(lengths, _DOMINATES) and recurs:
-        yield _dominant(facts, family, rows, lengths)
+    if facts.is_worth(lengths, least) and recurs:
+        yield _dominant(facts, family, rows, lengths, least)
 
 
 def _falls_back(rows: pl.DataFrame) -> bool:
@@ -421,7 +467,7 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
     if not _is_meant(facts):
         return
     rows = facts.large_operators
-    is_double = {types: _has_doubles(types) for types in rows["input_types"].unique().drop_nulls()}
+    is_double = {types: has_doubles(types) for types in rows["input_types"].unique().drop_nulls()}
     if not any(is_double.values()):
         return
     doubles = pl.col("input_types").replace_strict(is_double, default=False, return_dtype=pl.Boolean)
@@ -436,31 +482,20 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
         f"Operators on float64 tensors take {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
         f"{facts.part_of(lengths, LARGE_SHARE)}, {most}{facts.recurs(lengths, LARGE_SHARE)}. In float32 "
         "they would move half the bytes and compute twice as many numbers at once.",
-        "Compute in float32: `model.float()`, and convert what NumPy and Python hand over, which is float64 "
-        "(`torch.as_tensor(x, dtype=torch.float32)`).",
+        IN_FLOAT,
         None,
         "medium",
         "operators_by_shape",
         "",
         facts.mean(lengths),
         Candidate(
-            f"what these operators take longer than {_TIMES_AS_FAST:.0f} times as fast",
-            less=1 - 1 / _TIMES_AS_FAST,
+            f"what these operators take longer than {DOUBLES_FASTER:.0f} times as fast",
+            less=1 - 1 / DOUBLES_FASTER,
             spans=intervals_of(rows),
             threads=rows["thread"].unique().to_numpy(),
         ),
         culprit if where else Culprit(operator=name),
     )
-
-
-def _has_doubles(types: str) -> bool:
-    """Whether an operator's first input that is a tensor is of float64; `types` is a list as torch writes it."""
-    try:
-        names = json.loads(types)
-    except (ValueError, RecursionError):
-        return False
-    tensors = [name for name in names if name not in ("", "Scalar", "ScalarList")] if isinstance(names, list) else []
-    return bool(tensors) and tensors[0] == "double"
 
 
 def _of_operators(facts: Facts, rows: pl.DataFrame) -> tuple[str, Culprit]:
@@ -490,7 +525,7 @@ def _family(name: str) -> str:
     return next((words for words, pattern in _FAMILIES if pattern.search(name)), f"`{name}`")
 
 
-def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> Advice:
+def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints, least: float) -> Advice:
     calls, name = _calls_of(facts, rows)
     is_of_convolutions = family == _CONVOLUTIONS
     what = f"{family} without oneDNN" if is_of_convolutions else family
@@ -498,8 +533,8 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints) -> A
     return Advice(
         "host_operator",
         f"{what[0].upper()}{what[1:]} take{'s' if family.startswith('`') else ''} "
-        f"{facts.of_steps(lengths, _DOMINATES)}{where}.",
-        f"{facts.part_of(lengths, _DOMINATES)}{facts.recurs(lengths, _DOMINATES)}, {calls}.",
+        f"{facts.of_steps(lengths, least)}{where}.",
+        f"{facts.part_of(lengths, least)}{facts.recurs(lengths, least)}, {calls}.",
         _WITH_ONEDNN if is_of_convolutions else _less_of(facts, family, culprit),
         None,
         "medium" if facts.count > 1 else "low",  # the calls of one step may be the first ones

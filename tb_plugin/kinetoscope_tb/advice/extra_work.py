@@ -17,18 +17,21 @@ from ..arrays.nesting import nearest
 from ..measures.calls.matrix_work import element_count
 from ..measures.time.breakdown import intervals_of
 from ..names import text
+from ..names.calls import launches_graph
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import is_nameless, is_of_library, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
-from .facts import LARGE_SHARE, LEAST_SHARE, Facts, launched_within
+from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
 from .model import Advice, Candidate, Cleared, Culprit
 from .repetition import host_at
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
 _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn|recompute)$")
+_GROUPED, _LAST_OF_ADAM = "aten::_foreach_", "aten::_foreach_addcdiv_"
+_PASSES_OF_FUSED = 7 / 4  # times those of the last operator
 _LONGER = 1.5  # times the median step
 _MORE_KERNELS = 1.25  # times the median step's: else the same kernels were slower
 _MORE, _LARGER = "with more kernels", "with kernels for other inputs or of other grids"
@@ -71,6 +74,45 @@ class _Extra(NamedTuple):
     action: str
     spans: Intervals | None = None
     culprit: Culprit = Culprit()
+
+
+def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
+    """Adam updates groups of parameters by one operator after the other, each of which moves all of them again.
+
+    A fused kernel reads parameters, gradients and both states once, and writes all but the gradients: 7 passes over
+    them. The last of the operators, `addcdiv_`, reads three of them and writes one: 4 passes, so a pass takes a fourth
+    of its time.
+    """
+    op, host, device = facts.trace.recorded_op.to_numpy(), facts.trace.host_events["name"], facts.trace.device_events
+    is_grouped = gather(map_categories(host, lambda name: name.startswith(_GROUPED)), op, missing=False)
+    is_last = gather(map_categories(host, lambda name: name == _LAST_OF_ADAM), op, missing=False)
+    if not is_last.any():
+        return
+    call = gather(facts.trace.launches["start_ns"].to_numpy(), device["launch"].to_numpy())
+    in_step = length_within(facts.optimizer_spans, call, call + 1) > 0
+    rows = np.intersect1d(np.flatnonzero(is_grouped & in_step), facts.kernel_rows)
+    dur_ns = device["dur_ns"].to_numpy()
+    whole_ns, fused_ns = int(dur_ns[rows].sum()), _PASSES_OF_FUSED * int(dur_ns[rows][is_last[rows]].sum())
+    lengths = length_within(intervals_of(device[rows]), facts.windows.start, facts.windows.end)
+    less = max(0.0, 1 - fused_ns / max(1, whole_ns))
+    if not fused_ns or less * facts.share(facts.mean(lengths)) < LEAST_SHARE:
+        return
+    ranges = map_categories(host, is_optimizer)
+    name = optimizer_class(str(host.filter(pl.Series(ranges))[0]))
+    yield Advice(
+        "grouped_optimizer",
+        f"{name} moves all parameters in one operator after the other, which takes {facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}, in {text.often(rows.size / facts.count)} kernels "
+        f"{facts.per}; a fused one would read and write everything once, in about {text.time(fused_ns / facts.count)}.",
+        f"Let one kernel update many parameters: `{name}(…, fused=True)`.",
+        None,
+        "medium",
+        "operators",
+        "_foreach_",
+        facts.mean(lengths),
+        Candidate("what these kernels take longer than a fused one", rows=rows, less=less),
+        Culprit(operator=_LAST_OF_ADAM),
+    )
 
 
 def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
@@ -141,10 +183,12 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
 
     With a device: since it waits for the host there, whatever runs.
     """
-    if facts.has_iterations or facts.count < 3:
+    if facts.count < 3:
         return
     if facts.has_device:
         yield from _stalled_steps(facts)
+        return
+    if facts.has_iterations:
         return
     of_longer = _only_in_longer_steps(facts)
     who = of_longer or _in_few_steps(facts)
@@ -180,12 +224,13 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
 
 def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
+    if stalls_without_graphs(facts):
+        return
     lengths = facts.stalls
     which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
     if not facts.is_worth(lengths):
         return
-    least_ns = _MOST * int(lengths.sum())
-    who = next((hit for hit in _only_there(facts, which) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
+    who = only_in_stalls(facts)
     name, spans, culprit = who or ("", merge([]), Culprit())
     besides, launched_ns = _launched_work(facts, spans, which) if who else (_longest_wait(facts, which), 0)
     is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
@@ -207,6 +252,23 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
         _candidate(facts, spans) if who else None,
         culprit,
     )
+
+
+def stalls_without_graphs(facts: Facts) -> bool:
+    """Whether the iterations of a server that wait longer for the host are those that replay no graph."""
+    if not facts.has_iterations:
+        return False
+    calls, windows, which = facts.trace.launches, facts.windows, facts.stalls > 0
+    at = np.sort(calls["start_ns"].to_numpy()[map_categories(calls["name"], launches_graph)])
+    replays = np.searchsorted(at, windows.end) - np.searchsorted(at, windows.start)
+    return bool(which.any() and (replays[which] == 0).all() and (replays[facts.counted & ~which] > 0).all())
+
+
+def only_in_stalls(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
+    """What runs only in the steps that wait longer for the host, for most of that time; None: nothing that is known."""
+    least_ns = _MOST * int(facts.stalls.sum())
+    hits = _only_there(facts, facts.stalls > 0)
+    return next((hit for hit in hits if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
 
 
 def _how_to_see(facts: Facts, what: str) -> str:

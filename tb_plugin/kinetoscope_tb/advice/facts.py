@@ -56,7 +56,7 @@ _LONG_NS = 1_000_000
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
-_OF_IDLE = ("copies", "device_copies", "fills", "longer_host_steps")
+_OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
@@ -100,6 +100,18 @@ class Facts:
     def has_iterations(self) -> bool:
         """Whether the steps are the iterations of a server."""
         return self.plain_noun == "iteration"
+
+    @cached_property
+    def are_alike(self) -> bool:
+        """Whether the steps that count may be compared: training steps, or iterations of a server of one phase."""
+        if not self.has_iterations:
+            return True
+        from ..measures.serving.iterations import iterations  # about inference servers alone
+
+        frame = iterations(self.trace).frame
+        start = self.windows.start[self.counted]
+        number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
+        return frame["phase"].gather(number).n_unique() == 1
 
     @cached_property
     def is_training(self) -> bool:
@@ -496,7 +508,8 @@ class Facts:
         usual = float(np.median(self.length[counted])) if counted.any() else 0.0
         is_longer = counted & (self.length >= _LONGER * usual)
         others = counted & ~is_longer
-        if self.count < _FEW_FOR_MEDIAN or not is_longer.any() or is_longer.sum() >= others.sum():
+        is_rare = is_longer.any() and is_longer.sum() < others.sum()
+        if self.count < _FEW_FOR_MEDIAN or not is_rare or not self.are_alike:
             return np.zeros_like(late)
         lasts = is_longer.sum() >= _FEW_FOR_MEDIAN and np.flatnonzero(is_longer)[0] > np.flatnonzero(others)[-1]
         if lasts or self.length[is_longer].min() < _LONGER * self.length[others].max():
@@ -580,6 +593,12 @@ class Facts:
         return _summed(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
     @cached_property
+    def waits_of_calls(self) -> NDArray[np.bool_]:
+        """Of each runtime call, whether it waits for a device: it synchronizes, or returns after its own copy."""
+        synchronizing = map_categories(self.trace.launches["name"], synchronizes)
+        return np.asarray(synchronizing | _waits_for_own_copy(self.trace))
+
+    @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
         return Late(self)
@@ -621,7 +640,7 @@ class Late:
         ranges = self.spans = _host_ranges(trace)
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
-        waited, blocker = _blocked_for(trace, start)
+        waited, blocker = _blocked_for(trace, facts.waits_of_calls, start)
         self.reads = np.unique(blocker[blocker != NONE])
         own = length_within(_long_stretches(facts, self.rest), start, end)
         synchronizing = np.minimum(np.maximum(rest + optimizer - own, 0), waited)
@@ -760,14 +779,14 @@ def optimizer_class(name: str) -> str:
     return name.removeprefix(_OPTIMIZER).split(".")[0]
 
 
-def _blocked_for(trace: Trace, at: Ints) -> tuple[Ints, NDArray[np.int64]]:
+def _blocked_for(trace: Trace, waits: NDArray[np.bool_], at: Ints) -> tuple[Ints, NDArray[np.int64]]:
     """How long a call that waits for the device had held its thread up at each instant, and which call it is.
 
-    With the operators of ATen around it, all of which go where nothing is read, it is as long as these last.
+    `waits` says of each call whether it does. With the operators of ATen around it, all of which go where nothing is
+    read, it is as long as these last.
     """
     launches = trace.launches
     on_calls = launching_threads(trace)[launches["thread"].to_numpy()]
-    waits = map_categories(launches["name"], synchronizes) | _waits_for_own_copy(trace)
     rows = np.flatnonzero(on_calls & waits)
     start = launches["start_ns"].to_numpy()[rows]
     order = np.argsort(start, kind="stable")

@@ -53,6 +53,7 @@ RESTS_ON: dict[str, _Numbers] = {
                 "kernel_times_vary",
                 "growing_kernels",
                 "expert_imbalance",
+                "grouped_optimizer",
                 "recomputation",
                 "longer_steps",
                 "SM efficiency",
@@ -61,11 +62,11 @@ RESTS_ON: dict[str, _Numbers] = {
         ),
         _KERNELS,
     ),
-    **dict.fromkeys(("copies", "device_copies", "fills", "communication", "uneven_devices"), _DEVICES),
+    **dict.fromkeys(("copies", "device_copies", "peer_copies", "fills", "communication", "uneven_devices"), _DEVICES),
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
-            *("small operators", "double_precision", "longer_host_steps", "operator_loop"),
+            *("small operators", "double_precision", "longer_host_steps", "operator_loop", "python_operator"),
         ),
         _HOST,
     ),

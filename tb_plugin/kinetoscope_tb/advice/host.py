@@ -50,6 +50,7 @@ _MANY = 100
 _MOST_OF_READ = 20  # kernels and copies of an operator whose result is read, such as nonzero
 _FEW = 10
 _MOST_OF_LOADING = 0.8
+_AS_LONG = 1.5  # times the median batch
 _FEW_BATCHES = 1 / 3  # times as long by chance, these have less than that
 _CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
@@ -69,7 +70,9 @@ _PINNED = (
     "Copy to the device from pinned memory with `non_blocking=True` (`DataLoader(pin_memory=True)`): then the host "
     "doesn't wait for the copy."
 )
-_LOOKS = 4  # of gaps that recur
+_WITH_STACKS = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
+_MOST_OF_GAPS = 0.8
+_LOOKS = 8  # of gaps that recur
 _BARRIERS = frozenset(("cudaDeviceSynchronize", "hipDeviceSynchronize"))
 _NO_BARRIER = (
     "Don't wait for the device within the step: measure times by events (`torch.cuda.Event(enable_timing=True)`), or "
@@ -126,7 +129,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
         return
-    if cleared := facts.cleared("data loading", lengths, "waiting for data"):
+    if cleared := facts.cleared("data loading", lengths, "waiting for data") or _of_first_batch(facts, lengths):
         yield cleared
         return
     is_single = any("_SingleProcess" in name for name in loaders)
@@ -155,6 +158,23 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         DATA_LOADING,
         source,
     )
+
+
+def _of_first_batch(facts: Facts, lengths: Ints) -> Cleared | None:
+    """That only the first step waits for its batch, though that takes no longer than later ones, which are hidden.
+
+    The device has nothing queued yet where a recording begins.
+    """
+    spread, counted = facts.spread(lengths), np.flatnonzero(facts.counted)
+    if facts.is_whole or not facts.has_device or not spread.is_rare or spread.steps.tolist() != [0]:
+        return None
+    loading = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
+    begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    batch = length_within(loading, begin, end)
+    if batch[counted[0]] > _AS_LONG * float(np.median(batch[counted[1:]])):
+        return None
+    part = f"{text.time(float(lengths[counted[0]]))} waiting for data in {facts.steps_of(lengths)} alone"
+    return Cleared("data loading", f"{part} (later batches take as long, hidden by the work of {facts.device})")
 
 
 def _calls_meanwhile(facts: Facts) -> str:
@@ -316,13 +336,10 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
-    longest = facts.late.longest_ns
-    single = f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting else ""
-    single = _recurring(facts, waiting, rest) or single
+    single = _recurring(facts, waiting, rest) or _longest_gap(facts, waiting)
     added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
-    stacks = " Recording Python stacks (with_stack=True) slows the host, so the share without it is smaller."
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
@@ -335,7 +352,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         + (holder.evidence if holder else "")
         + f" {_of_profiler(facts, without(late, rest), waiting)}{_growth_of(facts, who)}{added}{single}"
         + f"{per} {facts.per}, of {text.time(mean)} on average."
-        + (stacks if has_stacks else ""),
+        + (_WITH_STACKS if has_stacks else ""),
         REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
@@ -346,6 +363,12 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         names,
         None if is_launching or facts.server else _no_waits(facts),
     )
+
+
+def _longest_gap(facts: Facts, waiting_ns: int) -> str:
+    """The longest gap, if it alone is much of the time in which the host is late, as a sentence; else empty."""
+    longest = facts.late.longest_ns
+    return f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 
 def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
@@ -446,9 +469,9 @@ def _recurring(facts: Facts, waiting: int, spans: Intervals | None = None) -> st
 
 
 def _lies_in(parts: pl.DataFrame, spans: Intervals) -> bool:
-    """Whether most of some parts of gaps lies in the spans."""
+    """Whether nearly all of some parts of gaps lies in the spans."""
     start, end = parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy()
-    return bool(length_within(spans, start, end).sum() >= _HALF * (end - start).sum())
+    return bool(length_within(spans, start, end).sum() >= _MOST_OF_GAPS * (end - start).sum())
 
 
 def _host_in(facts: Facts, parts: pl.DataFrame) -> str:

@@ -25,6 +25,7 @@ _TILE = 128  # a common side of a tile, where the kernel's name has none
 _PER_LOAD = {"fp64": 2, "fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}
 """Elements in 16 bytes, the widest load: sizes that aren't multiples of it need narrower ones."""
 _FULL_WAVES = 2 / 3  # of the multiprocessors' time is used by the last, partly filled wave of tiles and those before
+_NEARLY_ALL = 0.75  # of the multiprocessors have a block: that few are idle explains little
 _HOPPER = (9, 0)
 _MUCH = 0.3  # of a matrix operator's time in kernels that multiply no matrices
 _FEW_KERNELS = 4  # times TINY_NS: a call that takes longer isn't explained by the starts and ends of its kernels
@@ -155,9 +156,9 @@ def partial_wave(group: Group, limits: Limits) -> Cause | None:
 
 
 def few_blocks(group: Group, limits: Limits) -> Cause | None:
-    """A kernel with fewer blocks than multiprocessors."""
+    """A kernel with so few blocks that many multiprocessors have none."""
     count, blocks = limits.multiprocessors, _blocks(group.grid)
-    if not count or not blocks or blocks >= count:
+    if not count or not blocks or blocks >= _NEARLY_ALL * count:
         return None
     return Cause(
         f"the kernel has {blocks} block{'s' * (blocks > 1)} for {count} multiprocessors",

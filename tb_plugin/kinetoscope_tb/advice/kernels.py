@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.gather import gather
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.memory_work import NO_MODEL
@@ -26,7 +27,15 @@ from .facts import Facts
 from .host import is_launch_bound, kernels_of_optimizer
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
 from .kernel_growth import KernelGrowth
-from .kernel_text import inputs_of, largest_groups, limit_in_words, use_fused
+from .kernel_text import (
+    DOUBLES_FASTER,
+    IN_FLOAT,
+    has_doubles,
+    inputs_of,
+    largest_groups,
+    limit_in_words,
+    use_fused,
+)
 from .kernel_times import KernelTimes
 from .model import Advice, Candidate, Cleared, Confidence, Culprit, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
@@ -115,6 +124,7 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     kernels.claim(image_layouts(facts))
     yield from mixed_precision(facts, kernels.is_free)
     kernels.claim(kernels.is_slow_float)
+    yield from _doubles(kernels)
     yield from _elementwise(kernels)
     yield from _moved(kernels, "cast")
     yield from _moved(kernels, "layout")
@@ -419,6 +429,34 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     )
 
 
+def _doubles(kernels: _Kernels) -> Iterator[Advice]:
+    """Kernels on float64 tensors in a program that mostly computes in other formats."""
+    facts, dur_ns = kernels.facts, kernels.facts.kernels["dur_ns"].to_numpy()
+    of_groups = np.array([has_doubles(group.types or "[]") for group in kernels.work.groups], bool)
+    chosen = kernels.is_free & of_groups[kernels.work.group]
+    running = kernels.lengths(chosen)
+    if not facts.is_worth(running, _MOVED) or dur_ns[of_groups[kernels.work.group]].sum() > _MOST * dur_ns.sum():
+        return
+    kernels.claim(chosen)
+    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[chosen])]
+    yield Advice(
+        "double_precision",
+        f"Operators on float64 tensors take {facts.of_steps(running)}{_largest_operator(groups, facts)}.",
+        f"{facts.part_of(running)}{facts.recurs(running)}; the rest computes in other number formats. In float32 they "
+        f"would move half the bytes. Most of it: {largest_groups(groups, facts.count)}.",
+        IN_FLOAT,
+        None,
+        "medium",
+        "kernels_by_op",
+        "",
+        facts.mean(running),
+        kernels.candidate(
+            f"what these kernels take longer than {DOUBLES_FASTER:.0f} times as fast", chosen, 1 - 1 / DOUBLES_FASTER
+        ),
+        Culprit(operator=max(groups, key=lambda group: group.time_ns).name or None),
+    )
+
+
 def _is_of_one_operator(kernels: _Kernels, spent: NDArray[np.integer]) -> bool:
     """Whether fusing isn't the matter: one operator takes most of the time of the groups, in few or slow calls."""
     largest = int(spent.argmax())
@@ -443,17 +481,24 @@ def _largest_operator(groups: Sequence[Group], facts: Facts) -> str:
 def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
     """(runs of chosen kernels on a stream without others in between, the time that one kernel for each would take).
 
-    A fused kernel takes at least as long as the longest of the run at the memory's bandwidth.
+    A fused kernel takes at least as long as the longest of the run at the memory's bandwidth, one alone as long as now.
+    Where the host waits for a result between two launches, a run ends: what comes next may depend on it.
     """
-    fraction = 1.0 - _beyond_roof(kernels)
-    rows = kernels.facts.kernels.select(
-        "device", "stream", "start_ns", least=pl.col("dur_ns") * pl.Series(fraction), chosen=pl.Series(chosen)
+    fraction, facts = 1.0 - _beyond_roof(kernels), kernels.facts
+    calls = facts.trace.launches["start_ns"].to_numpy()
+    launch = facts.trace.device_events["launch"].to_numpy()[facts.kernel_rows]
+    waits = np.searchsorted(np.sort(calls[facts.waits_of_calls]), gather(calls, launch))
+    rows = facts.kernels.select(
+        *("device", "stream", "start_ns", "dur_ns"),
+        least=pl.col("dur_ns") * pl.Series(fraction),
+        chosen=pl.Series(chosen),
+        waits=pl.Series(waits),
     ).sort("device", "stream", "start_ns")
     place = ["device", "stream"]
-    numbered = rows.with_columns(
-        run=(pl.col("chosen") != pl.col("chosen").shift(1)).fill_null(value=True).cum_sum().over(place)
-    )
-    longest = numbered.filter("chosen").group_by(*place, "run").agg(pl.col("least").max())
+    begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("chosen", "waits"))
+    numbered = rows.with_columns(run=begins.fill_null(value=True).cum_sum().over(place))
+    fused = pl.when(pl.len() > 1).then(pl.col("least").max()).otherwise(pl.col("dur_ns").max())
+    longest = numbered.filter("chosen").group_by(*place, "run").agg(least=fused)
     return longest.height, float(longest["least"].sum())
 
 
@@ -524,8 +569,11 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
     below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
     lengths = kernels.lengths(kernels.of_groups(below))
     of_part = f" (of the {text.percent(rated_share)} of the kernel time that can be rated)"
-    what = f"in kernels far below their roof{of_part if rated_share < _NEARLY_ALL else ''}"
-    if cleared := facts.cleared("kernel efficiency", lengths, what, _LEAST):
+    is_rest = bool((~kernels.is_free & ~kernels.is_slow_float).any())
+    what = f"in {'other ' if is_rest else ''}kernels far below their roof"
+    what += of_part if rated_share < _NEARLY_ALL else ""
+    topic = "efficiency of other kernels" if is_rest else "kernel efficiency"
+    if cleared := facts.cleared(topic, lengths, what, _LEAST):
         yield cleared
 
 

@@ -13,10 +13,13 @@ from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..names import text
 from ..names.iterations import SERVERS
+from .copies import COPY_LESS_OF_CACHE
+from .extra_work import only_in_stalls, stalls_without_graphs
 from .facts import Facts
-from .model import Advice, Confidence
+from .model import Advice, Confidence, Culprit
 
 _NAMED = 3
+_MOST = 0.5  # of the time that the host limits
 _NEAR = 0.6  # of a limit: from there on kernels can't become much faster
 _KNOWN = 0.5  # of a family's time: with less known, what bounds it is unknown
 _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", "idle": "empty iterations"}
@@ -28,7 +31,7 @@ _DOING = {
     "detokenizing": "the host turns tokens into answers",
     "input preparation": "the host prepares inputs",
     "scheduling": "the host schedules",
-    "launching": "the host launches work",
+    "launching": "the host is in operators and launches",
     "other": "the host runs other code",
     "unrecorded": "nothing is recorded on the host",
 }
@@ -41,6 +44,7 @@ PART_WORDS = {
     "normalization": "normalization kernels",
     "sampling": "sampling kernels",
     "other": "other kernels",
+    "copy": "copies and fills",
     NOT_SHOWN: "not shown",
     f"{IDLE}{QUEUED}": "idle with work already queued",
     **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
@@ -67,6 +71,7 @@ _CHANGES = {
         "use fewer ranks per replica",
         "Use fewer ranks per replica, or the server's custom all-reduce; overlap batches.",
     ),
+    "copy": ("copy less", COPY_LESS_OF_CACHE),
     f"{IDLE}waiting": ("send more requests at a time", "Send more requests at a time: the server has none to run."),
     f"{IDLE}launching": (
         "run decodes in graphs",
@@ -78,6 +83,14 @@ _CHANGES = {
 _IN_GRAPHS = (
     "put more of the iteration into graphs",
     "Graphs are in use; put more of the iteration into them, such as sampling or what runs between their pieces.",
+)
+_EACH_SIZE = (
+    "These iterations run without a graph, which the others have: let the server capture graphs for their numbers of "
+    "requests, too (`cudagraph_capture_sizes` of vLLM, `--cuda-graph-bs` of SGLang)."
+)
+_IN_FEW = (
+    "Look at what the host does in these iterations alone, such as to make room in the KV cache: do it less often, or "
+    "in a thread of its own."
 )
 _COMPUTES = (
     "reuse prefixes or compute in fp8",
@@ -97,16 +110,21 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     first, size_ns = limiting_part(rows)
     idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
     is_host = _is_on_host(first)
-    change, action = _change(facts, first)
+    change, action, culprit = *_change(facts, first), Culprit()
+    where = ""
+    if is_host and facts.stalls.sum() >= _MOST * size_ns:
+        where = f", most of it in {facts.steps_of(facts.stalls)}"
+        change, action, culprit = _change_of_stalls(facts)
     yield Advice(
         "serving_phase",
-        f"{_limit(facts, first, idle_ns if is_host else size_ns)}{f'; {change}' if change else ''}.",
+        f"{_limit(facts, first, idle_ns if is_host else size_ns)}{where}{f'; {change}' if change else ''}.",
         f"{_evidence(facts, rows)}{_roof(rows)}",
         action + ("" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."),
         None,
         _confidence(first),
         "limits",
         size_ns=round(size_ns / facts.count),
+        culprit=culprit,
     )
 
 
@@ -163,6 +181,20 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
     if part in ("gemm", "moe", "attention") and computes:
         return _COMPUTES
     return _CHANGES.get(part, (_OVERLAP, _OVERLAPPING) if part.startswith(IDLE) else _LOOK)
+
+
+def _change_of_stalls(facts: Facts) -> tuple[str, str, Culprit]:
+    """What helps where a few iterations wait for the host much longer than the others: in a few words, as the action.
+
+    With who makes them wait.
+    """
+    if stalls_without_graphs(facts):
+        return "run these in graphs, too", _EACH_SIZE, Culprit()
+    who = only_in_stalls(facts)
+    if who is None:
+        return "see what the host does there", _IN_FEW, Culprit()
+    name, _, culprit = who
+    return f"`{name}` runs in these alone", _IN_FEW, culprit
 
 
 def phase_words(row: dict[str, Any]) -> str:

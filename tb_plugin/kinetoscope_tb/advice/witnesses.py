@@ -129,6 +129,7 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
                 "growing_kernels",
                 "small_kernels",
                 "expert_imbalance",
+                "grouped_optimizer",
                 "recomputation",
                 "longer_steps",
             ),
@@ -136,11 +137,13 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
         _KERNELS,
     ),
     **dict.fromkeys(("small_operators", "host_operator", "main_thread_waits", "host_threads"), (_STEPS,)),
-    **dict.fromkeys(("double_precision", "longer_host_steps", "operator_loop"), (_STEPS,)),
+    **dict.fromkeys(("double_precision", "longer_host_steps", "operator_loop", "python_operator"), (_STEPS,)),
     "optimizer": (_STEPS,),
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),
-    **dict.fromkeys(("copies", "device_copies", "fills"), (_STEPS, Witness("exposed_time", _less_copying))),
+    **dict.fromkeys(
+        ("copies", "device_copies", "peer_copies", "fills"), (_STEPS, Witness("exposed_time", _less_copying))
+    ),
     **dict.fromkeys(("small_copies", "host_optimizer"), (_STEPS,)),
     "uneven_devices": (_STEPS,),
     "nothing_to_fix": (Witness("gpus", _some_device_is_idle), Witness("steps", _some_step_is_longer)),

@@ -14,6 +14,7 @@ from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.native import Array, Function
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import copies_memory
+from ..names.device_work import copies_between_devices
 from ..trace import Trace
 from .boundaries import HostBoundaries
 from .edges import Kind
@@ -130,13 +131,19 @@ def wait_call_edges(trace: Trace, streams: Streams) -> EdgePairs:
 
 
 def _last_of_others(trace: Trace, streams: Streams, row: Rows, launched_before: Ints, by: Ints) -> Rows:
-    """The last row to end by an instant on another stream of each row's device, launched before an instant, or NONE."""
+    """The last row to end by an instant on another stream of each row's device, launched before an instant, or NONE.
+
+    Rows of other devices count, too, if one of both rows is a copy between devices.
+    """
     end = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
     device = trace.device_events["device"].to_numpy()
+    between = (trace.device_events["kind"] == "memcpy").to_numpy()
+    between &= map_categories(trace.device_events["name"], copies_between_devices)
     best = np.full(row.size, NONE, np.int32)
     for number, stream in streams.busiest:
         rows, _ = stream.last_ended(launched_before, by)
-        rows = np.where((streams.of[row] != number) & (device[row] == stream.device), rows, NONE)
+        may_wait = (device[row] == stream.device) | between[row] | gather(between, rows, missing=False)
+        rows = np.where((streams.of[row] != number) & may_wait, rows, NONE)
         better = (rows >= 0) & ((best < 0) | (gather(end, rows) > gather(end, best)))
         best = np.where(better, rows, best)
     return best

@@ -54,6 +54,7 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
 )
 _TO_HOST = regex(r"DtoH|DeviceToHost|D2H")
 _TO_DEVICE = regex(r"HtoD|HostToDevice|H2D")
+_BETWEEN_DEVICES = regex(r"PtoP|PeerToPeer|P2P")
 _TEMPLATE = regex(r"void (?:\(anonymous namespace\)::)?(\w+)<")
 _OF_KERNELS = regex(r"_[kK]ernel|Kernel|_warp_|_engine|_sgemm|gemm_largek|fft[12]d")
 _LONGEST = 1024  # characters of a name that are looked at
@@ -84,3 +85,8 @@ def copies_to_host(name: str) -> bool:
 def copies_to_device(name: str) -> bool:
     """Whether a copy of this name brings data from the host to a device."""
     return bool(_TO_DEVICE.search(name))
+
+
+def copies_between_devices(name: str) -> bool:
+    """Whether a copy of this name brings data from one device to another."""
+    return bool(_BETWEEN_DEVICES.search(name))

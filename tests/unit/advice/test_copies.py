@@ -94,3 +94,39 @@ def test_fills_are_a_cost_of_their_own():
     assert claim.title.startswith("Filling memory with a value (memset) takes 28")
     assert "`aten::zero_` makes most of them" in claim.evidence
     assert claim.saving_ns == pytest.approx(4 * MS, rel=0.02)
+
+
+def exchanging(*, op="", name="Memcpy PtoP (Device -> Device)", **others):
+    """The device computes for 10 ms, then 4 copies of 64 MB take 2 ms each."""
+    machine = Machine()
+
+    def copy():
+        machine.function("split.py(9): exchange", lambda: machine.copy(2 * MS, name, **others))
+
+    def step(_):
+        machine.kernel(10 * MS)
+        for _ in range(4):
+            copy()
+        machine.wait()
+
+    return machine.steps(step)
+
+
+def test_copies_between_devices_are_named_with_their_rate_and_place():
+    first, *_ = advice(Facts(exchanging()))
+    assert first.rule == "peer_copies"
+    assert first.title.startswith("Copies between GPUs take 44.")
+    assert first.saving_ns == pytest.approx(8 * MS, rel=0.02)
+    assert "the longest at `split.py(9): exchange`" in first.evidence
+
+
+def test_a_copy_that_takes_longer_than_the_computation_cannot_be_hidden():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(5 * MS)
+        machine.copy(12 * MS, "Memcpy HtoD (Pinned -> Device)", stream=20)
+        machine.wait()
+
+    claim = {row.rule: row for row in advice(Facts(machine.steps(step)))}["copies"]
+    assert claim.action.startswith("The copies take longer than the computation, so one batch ahead can't hide them")

@@ -537,3 +537,31 @@ def test_the_parts_of_the_host_add_up_to_each_step_and_no_two_rules_claim_the_sa
     assert (facts.calling_in_optimizer <= parts["calling"]).all()
     if not facts.has_device:
         assert sum(row.weight_ns for row in advice(facts) if row.rule != "profiler_overhead") <= facts.step_ns + 10
+
+
+def test_python_inside_an_operator_is_named():
+    def backward(machine):
+        def body():
+            machine.op("aten::mul", lambda: machine.work(50 * US))
+            machine.function("quant.py(77): backward", lambda: machine.work(2 * MS))
+
+        machine.op("QuantBackward", body)
+
+    claim = rows(training(backward).builder.build())["python_operator"]
+    assert claim.title == (
+        "Python inside the operator `QuantBackward` takes 28.4 % of every step, most of it in `quant.py(77): backward`."
+    )
+    assert claim.saving_ns == pytest.approx(2 * MS, rel=0.01)
+    in_cpp = training(lambda m: m.op("my::op", lambda: m.work(2 * MS)))
+    assert "python_operator" not in rows(in_cpp.builder.build())
+
+
+def test_copies_are_named_where_matmuls_take_more():
+    def copying(machine):
+        for _ in range(20):
+            machine.op("aten::copy_", lambda: machine.work(100 * US))
+
+    claim = rows(training(copying).builder.build())["host_operator"]
+    assert claim.title.startswith("Copies and casts take 28.6 % of every step")
+    little = training(lambda m: m.op("aten::copy_", lambda: m.work(500 * US)))
+    assert "host_operator" not in rows(little.builder.build())

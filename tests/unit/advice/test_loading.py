@@ -46,3 +46,23 @@ def test_without_any_thread_nothing_waits_for_data():
     trace = TraceBuilder().device("kernel", "k", 0, MS, 1).build()
     assert trace.threads.is_empty()
     assert Facts(trace).waits_for_data.tolist() == [0]
+
+
+def prefetching(first, others):
+    """The host loads each batch while the device computes for 20 ms; in the first step nothing hides that."""
+    machine = Machine()
+
+    def step(number):
+        machine.load(first if number == 0 else others, "_MultiProcessingDataLoaderIter")
+        machine.now = max(machine.now, machine.free - 20 * MS)
+        for _ in range(20):
+            machine.kernel(MS, host=50_000)
+
+    return {claim.rule: claim for claim in advice(Facts(machine.steps(step, 10)))}
+
+
+def test_a_first_batch_that_takes_as_long_as_the_hidden_ones_is_no_slow_batch():
+    claims = prefetching(12 * MS, 12 * MS)
+    assert "data_loading" not in claims
+    assert "12 ms waiting for data in step 0 alone (later batches take as long" in claims["nothing_to_fix"].evidence
+    assert prefetching(20 * MS, 10 * MS)["data_loading"].title.endswith("of step 0 waits for data.")

@@ -221,6 +221,7 @@ def test_communication_that_nothing_hides():
         ("allreduce", "AllReduce_Sum_f32", 10**6, "may hold time", "no_sync()"),
         ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
         ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
+        ("_allgather_base", "AllGather", 2 * 10**5, "may hold time", "SyncBatchNorm"),
         ("allreduce", "AllReduce_Sum_f32", 100, "At least 1.9 ms of it is waiting", "Find the rank that comes last"),
         ("all_to_allv", "SendRecv", 100, "At least 1.9 ms of it is waiting", "Find the rank that comes last"),
     ],
@@ -240,6 +241,30 @@ def test_what_is_done_about_communication_depends_on_the_collective_and_on_waiti
     given = row(machine.steps(step), "communication")
     assert evidence in given["evidence"]
     assert action in given["action"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "is_in_forward", "action"),
+    [
+        ("Float", False, "gradients in bfloat16"),
+        ("BFloat16", False, "gradient accumulation under `no_sync()`, larger batches per rank"),
+        ("Float", True, "These calls are part of the forward pass"),
+    ],
+)
+def test_what_is_done_about_all_reduces_depends_on_what_they_reduce_and_when(dtype, is_in_forward, action):
+    machine = Machine()
+    call = {"Collective name": "allreduce", "dtype": dtype, "In msg nelems": 10**6, "Out msg nelems": 10**6}
+
+    def step(_):
+        name = "ncclDevKernel_AllReduce_Sum_RING_LL"
+        backward = "autograd::engine::evaluate_function: MmBackward0"
+        exchange = lambda: machine.op("record_param_comms", lambda: machine.kernel(2 * MS, name), **call)  # noqa: E731
+        parts = (exchange, lambda: machine.op(backward, lambda: machine.work(US)))
+        computing(machine, 40)
+        for part in parts if is_in_forward else parts[::-1]:
+            part()
+
+    assert action in row(machine.steps(step), "communication")["action"]
 
 
 def test_gradients_of_gpus_that_travel_by_gloo():
@@ -279,11 +304,11 @@ def test_many_calls_between_hosts_are_told_and_barriers_left_out(kind, calls, wo
     machine = Machine(None)
 
     def step(_):
-        for _ in range(calls):
-            machine.annotation(f"gloo:{kind}", lambda: machine.work(20 * MS // calls))
         machine.op("aten::mm", lambda: machine.work(10 * MS))
         if kind != "barrier":
             machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+        for _ in range(calls):
+            machine.annotation(f"gloo:{kind}", lambda: machine.work(20 * MS // calls))
 
     given = row(machine.steps(step), "communication")
     assert given["title"].endswith(words)

@@ -8,6 +8,7 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.critical_path_culprits import critical_path_culprits
 from kinetoscope_tb.views.overview.critical_path_summary import critical_path_summary
 from support.build import TraceBuilder
+from support.machine import MS, US, Machine
 from support.real_traces import FOLDER, MISSING
 
 
@@ -77,3 +78,31 @@ def test_the_sentence_names_what_the_largest_rows_do(file, title, evidence):
     assert row["title"] == title
     assert row["evidence"].startswith(evidence)
     assert critical_path_culprits(trace)["cause"][0] == row["rule"]
+
+
+def test_another_part_that_would_save_more_than_the_largest_is_named():
+    """The host takes nearly as long as the kernels that it launches, so faster ones would wait for it."""
+    machine = Machine()
+
+    def step(_):
+        machine.load(8 * MS)
+        for _ in range(10):
+            machine.kernel(MS, host=950 * US)
+        machine.wait()
+
+    row = critical_path_summary(machine.steps(step)).row(0, named=True)
+    assert row["title"] == "52.7 % of the critical path is `GEMM cuBLAS ampere 128x128 bf16`."
+    assert "Yet data loading would save most: " in row["evidence"]
+
+
+def test_a_stretch_of_many_small_culprits_is_named_by_its_cause():
+    machine = Machine()
+
+    def step(_):
+        for number in range(20):
+            machine.op(f"aten::small_{number}", lambda: machine.work(MS))
+        machine.kernel(MS)
+        machine.wait()
+
+    (evidence,) = critical_path_summary(machine.steps(step))["evidence"]
+    assert "most of it is operators on the host." in evidence

@@ -291,3 +291,24 @@ def test_an_operator_without_a_model_that_takes_most_of_the_step_comes_before_a_
     unknown = row(trace, "unknown_part")
     assert "most of it in `aten::index_add_`" in unknown["title"]
     assert "Additions that meet in few rows wait" in unknown["action"]
+
+
+def test_kernels_between_which_the_host_reads_a_result_cannot_be_fused():
+    machine = Machine()
+
+    def step(_):
+        for number in range(40):
+            op, name, shapes, types, dur = pointwise(f"aten::{'add' if number % 2 else 'mul'}", 16384, 0.8)
+            machine.kernel(int(dur), name, op, shapes=shapes, types=types)
+            machine.wait()
+
+    assert "elementwise" not in rules(machine.steps(step))
+
+
+def test_float64_among_other_formats_is_named():
+    doubles = pointwise("aten::mul", 16384, 0.8, types=("double", "double"))
+    trace = steps(matmul(4096, 4096, 4096, 0.7), doubles)
+    finding = row(trace, "double_precision")
+    assert "most of it in `aten::mul`" in finding["title"]
+    assert "float32" in finding["action"]
+    assert "double_precision" not in rules(steps(doubles))  # the program means to compute in float64

@@ -135,5 +135,70 @@ def test_a_host_that_launches_too_slowly_is_sent_to_graphs():
         builder.kernel("kernel_unified_attention_3d", at + 198 * US, 10 * US, number)
         at += 220 * US
     row = advice(builder.build())["serving_phase"]
-    assert "while the host launches work; run decodes in graphs." in row["title"]
+    assert "while the host is in operators and launches; run decodes in graphs." in row["title"]
     assert "--enforce-eager" in row["action"]
+
+
+def cycles(count, iteration):
+    """Decodes in a graph each; `iteration(builder, number, at)` adds to one, and returns how long it takes besides."""
+    builder, at = TraceBuilder(), 0
+    for number in range(1, count + 1):
+        builder.annotation("step[DECODE bs=4]", at * US, 20 * US)
+        more = iteration(builder, number, at)
+        at += 222 + more
+    return builder.build()
+
+
+def replay(builder, number, at):
+    builder.launch((at + 5) * US, 5 * US, number, name="cudaGraphLaunch")
+    for row, (name, start, dur) in enumerate((("nvjet_tst_64x8", 12, 190), ("kernel_unified_attention_3d", 202, 10))):
+        builder.kernel(name, (at + start) * US, dur * US, number, graph_node_id=row + 1)
+    return 0
+
+
+def test_copies_are_not_called_kernels():
+    def swapping(builder, number, at):
+        replay(builder, number, at)
+        builder.launch((at + 15) * US, 2 * US, 100 + number, name="cudaMemcpyAsync")
+        builder.memcpy((at + 213) * US, 800 * US, 100 + number)
+        return 800
+
+    trace = cycles(10, swapping)
+    row = advice(trace)["serving_phase"]
+    assert row["title"].startswith("Copies and fills limit tokens per second: 78")
+    (phase,) = VIEWS["phases"].run(trace).filter(phase="decode").to_dicts()
+    assert (phase["copy_ns"], phase["other_ns"]) == (10 * 800 * US, 0)
+
+
+def test_pauses_in_few_iterations_are_not_called_those_of_all():
+    def pausing(builder, number, at):
+        replay(builder, number, at)
+        if number % 8 == 0:
+            builder.python("engine/scheduler.py(500): preempt", (at + 215) * US, 2_000 * US)
+            return 2_000
+        return 0
+
+    rows = advice(cycles(31, pausing))
+    row = rows["serving_phase"]
+    assert "most of it in " in row["title"]
+    assert "`engine/scheduler.py(500): preempt` runs in these alone" in row["title"]
+    assert "--async-scheduling" not in row["action"]
+    assert "runs in them alone" in rows["longer_host_steps"]["title"]
+
+
+def test_iterations_without_the_graph_that_the_others_have_are_named():
+    def missing(builder, number, at):
+        if number % 3:
+            return replay(builder, number, at)
+        for row in range(20):
+            launched, correlation = at + 10 + 50 * row, 1000 * number + row
+            builder.launch(launched * US, 5 * US, correlation)
+            name = "kernel_unified_attention_3d" if row == 19 else "nvjet_tst_64x8"
+            builder.kernel(name, (launched + 8) * US, 10 * US, correlation)
+        return 800
+
+    rows = advice(cycles(24, missing))
+    row = rows["serving_phase"]
+    assert row["title"].endswith("; run these in graphs, too.")
+    assert "cudagraph_capture_sizes" in row["action"]
+    assert "longer_host_steps" not in rows

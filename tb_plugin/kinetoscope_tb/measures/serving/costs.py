@@ -18,6 +18,8 @@ from ..time.idle import Windows
 from ..time.idle_causes import CAUSES, gap_parts
 from .iterations import Iterations
 
+DEVICE_WORK = (*FAMILIES, "copy")
+"""What a device does: families of kernels, and copies and fills."""
 NOT_SHOWN, QUEUED = "not shown", "queued"
 _NOT_SHOWN, _LAUNCHING = ["not shown"], ["launch latency", "graph launch"]
 _QUEUED = [cause for cause in CAUSES if cause not in ("host late", *_NOT_SHOWN, *_LAUNCHING)]
@@ -47,17 +49,17 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
 
 
 def family_times(trace: Trace, made: Iterations) -> dict[str, Ints]:
-    """The sum of the durations of each iteration's device work, by family; copies and fills are `other`."""
+    """The sum of the durations of each iteration's device work, by DEVICE_WORK."""
     family, size = families(trace), made.frame.height
     duration = trace.device_events["dur_ns"].to_numpy()
-    return {name: scatter_add(np.where(family == name, made.device, NONE), duration, size) for name in FAMILIES}
+    return {name: scatter_add(np.where(family == name, made.device, NONE), duration, size) for name in DEVICE_WORK}
 
 
 def families(trace: Trace) -> NDArray[np.str_]:
-    """The family of each device row."""
+    """Which of DEVICE_WORK each device row is."""
     device = trace.device_events
     family = map_categories(device["name"], kernel_family, missing="other")
-    family = np.where((device["kind"] == "kernel").to_numpy(), family, "other")
+    family = np.where((device["kind"] == "kernel").to_numpy(), family, "copy")
     return np.where(device["is_communication"].to_numpy(), "communication", family)
 
 
@@ -99,10 +101,10 @@ def idle_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
 
 
 def busy_families(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
-    """The busy time of each window by family, each instant counted once; communication only where nothing else runs."""
+    """The busy time of each window by DEVICE_WORK, each instant counted once; communication where nothing else runs."""
     device = trace.device_events
     family = families(trace)
-    order = [name for name in FAMILIES if name != "communication"] + ["communication"]
+    order = [name for name in DEVICE_WORK if name != "communication"] + ["communication"]
     lengths = exclusive_lengths([intervals_of(device, family == name) for name in order], start, end)
     return dict(zip(order, map(np.asarray, lengths), strict=False))
 

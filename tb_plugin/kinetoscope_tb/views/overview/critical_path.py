@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...critical_path.culprits import CAUSES, CAUSES_OF_CODE, pieces_by_name, pieces_of_nodes, saved_by_group
+from ...critical_path.culprits import PARTS, number_of_part, pieces_by_name, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
@@ -27,8 +27,6 @@ from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, Slices, View
-
-_PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE)))
 
 
 class CriticalPath(Table):
@@ -62,13 +60,12 @@ def critical_path(
 ) -> pl.DataFrame:
     """Steps in order; within each, the most time on the path first."""
     what_if = path_explanation(trace).what_if
-    pieces = pieces_by_name(trace).with_columns(part=_codes(pl.col("cause")))
+    pieces = pieces_by_name(trace).with_columns(part=number_of_part(pl.col("cause")))
     sums = pieces.group_by("part", "step").agg(pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
-    spent, counts = (np.zeros((len(_PARTS), trace.steps.height), np.int64) for _ in range(2))
+    spent, counts = (np.zeros((len(PARTS), trace.steps.height), np.int64) for _ in range(2))
     at = sums["part"].to_numpy(), sums["step"].to_numpy()
     spent[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
-    part_of_nodes = pieces_of_nodes(trace).select(_codes(pl.col("cause"))).to_series().to_numpy()
-    saved = saved_by_group(trace, part_of_nodes, len(_PARTS), int(percent))
+    saved = saved_by_part(trace, int(percent))
     groups = [(ALL, counted_steps(trace))]
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
@@ -81,11 +78,6 @@ def critical_path(
         for name, steps in groups
     ]
     return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
-
-
-def _codes(cause: pl.Expr) -> pl.Expr:
-    """The number of each cause among the parts."""
-    return cause.replace_strict(_PARTS, range(len(_PARTS)), return_dtype=pl.Int32)
 
 
 def _parts(
@@ -103,7 +95,7 @@ def _parts(
     steps = spent.shape[1]
     rows = pl.DataFrame(
         {
-            "part": _PARTS,
+            "part": PARTS,
             "path_ns": spent.sum(axis=1),
             "segments": counts.sum(axis=1),
             "saved": saved.sum(axis=1),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ...critical_path.classes import ON_DEVICE
-from ...critical_path.culprits import WHO, path_culprits
+from ...critical_path.culprits import PARTS, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
@@ -24,6 +25,9 @@ from ...view import Lead, View
 _LEAST = 0.03  # of the path: smaller parts aren't named
 _MOST_NAMED = 3  # parts besides the largest
 _LARGE = 0.25  # of the path: a culprit that takes as much is named first
+_HALF, _MUCH_MORE = 50, 1.5  # percent; times what the largest part would save
+_NO_WORK = ("unexplained", "between_kernels")
+"""Causes that nobody can make faster."""
 _LONGEST_NAME = 60
 _BEFORE = ("launch", "between_kernels", "unexplained")
 """Causes in which a GPU event waits, which then is the culprit's name."""
@@ -91,8 +95,10 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
     if named:
         sentences.append(f"Other parts of the path: {text.listed(named[:_MOST_NAMED])}.")
+    if saves := _saves_most(trace, cause, words):
+        sentences.append(saves)
     if trace.device_events.height and pieces["is_host"].any():
-        sentences.append(_longest_on_host(trace, pieces))
+        sentences.append(_longest_on_host(trace, pieces, words))
     confidence = "low" if cause == "unexplained" else "high"
     return cause, title, " ".join(sentences), confidence, "advice"
 
@@ -114,7 +120,21 @@ def _time(spent: int, steps: int) -> str:
     return f"{text.time(spent / steps)} per step" if steps > 1 else text.time(spent)
 
 
-def _longest_on_host(trace: Trace, pieces: pl.DataFrame) -> str:
+def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
+    """Which part saves most if it takes half as long, where the largest part of the path saves much less."""
+    steps, what_if = counted_steps(trace), path_explanation(trace).what_if
+    savings = saved_by_part(trace, _HALF)[:, steps].sum(axis=1) / max(1, int(what_if.lengths[steps].sum()))
+    most = int(np.where([cause in _NO_WORK for cause in PARTS], 0.0, savings).argmax())
+    if savings[most] < _LEAST or savings[most] < _MUCH_MORE * savings[PARTS.index(largest)]:
+        return ""
+    shares = text.percent(savings[most]), text.percent(savings[PARTS.index(largest)])
+    return (
+        f"Yet {words[PARTS[most]]} would save most: {shares[0]} of a step with half of that time, on the path or not; "
+        f"{words[largest]} {shares[1]}."
+    )
+
+
+def _longest_on_host(trace: Trace, pieces: pl.DataFrame, words: dict[str, str]) -> str:
     """The longest time in which the path doesn't leave the host, and what takes most of it."""
     changes = (pl.col("is_host") != pl.col("is_host").shift(1)) | (pl.col("step") != pl.col("step").shift(1))
     runs = pieces.with_columns(run=changes.fill_null(value=False).cum_sum()).filter(pl.col("is_host"))
@@ -125,8 +145,10 @@ def _longest_on_host(trace: Trace, pieces: pl.DataFrame) -> str:
     step = trace.steps["name"][inside["step"][0]]
     where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
-    is_known = culprit["name"] != NAMELESS
-    what = f"its largest part is {_quoted(trace, culprit)}" if is_known else "mostly with nothing recorded"
+    cause, spent = _sums(inside, "cause").row(0)
+    what = f"{text.most_or_percent(spent / longest['dur_ns'])} of it is {words[cause]}"
+    if culprit["name"] != NAMELESS and culprit["dur_ns"] >= _LARGE * longest["dur_ns"]:
+        what = f"its largest part is {_quoted(trace, culprit)}"
     return f"The longest stretch on the host is {length}{where}; {what}."
 
 

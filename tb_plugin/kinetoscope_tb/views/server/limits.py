@@ -23,7 +23,7 @@ class Limits(Table):
     """What limits tokens per second: the parts of each phase's time, which add up to it, and how near the hardware.
 
     Each instant counts once: for the first family of kernels that runs, in the order attention, matmuls, experts,
-    normalization, sampling, other, communication; else, with an idle device, for what the host does.
+    normalization, sampling, other, copies, communication; else, with an idle device, for what the host does.
     """
 
     key, weight = ("phase", "part"), "time_ns"
@@ -33,11 +33,11 @@ class Limits(Table):
     part = Column(
         TEXT,
         "Of the busy device a family of kernels, by name: `attention`, `gemm` (matmuls), `moe` (experts), "
-        "`normalization`, `sampling`, `other`, and `communication` that nothing else hides. Of the idle device "
-        "`idle: queued` (work was queued, and waited for another stream or for no recorded reason), or what the host "
-        "did while nothing was: `idle: synchronizing`, `idle: waiting` (for a request), `sampling`, `detokenizing`, "
-        "`input preparation`, `scheduling`, `launching`, `other` code, `unrecorded`. `not shown`: the device may "
-        "have been busy with what this recording doesn't hold.",
+        "`normalization`, `sampling`, `other`; `copy` (copies and fills) that these don't hide, and `communication` "
+        "that nothing else hides. Of the idle device `idle: queued` (work was queued, and waited for another stream or "
+        "for no recorded reason), or what the host did while nothing was: `idle: synchronizing`, `idle: waiting` (for "
+        "a request), `sampling`, `detokenizing`, `input preparation`, `scheduling`, `launching`, `other` code, "
+        "`unrecorded`. `not shown`: the device may have been busy with what this recording doesn't hold.",
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
     share_frac = Column(FRACTION, "Its share of the time of the phase.")

@@ -9,11 +9,10 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_iterations
-from ...measures.serving.costs import busy_times, family_times, gap_causes, idle_times
+from ...measures.serving.costs import DEVICE_WORK, busy_times, family_times, gap_causes, idle_times
 from ...measures.serving.iterations import Iterations, iteration_of, iterations, marks
 from ...measures.serving.steadiness import STEADY
 from ...measures.time.idle_causes import CAUSES
-from ...names.kernel_families import FAMILIES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -80,12 +79,13 @@ class Phases(Table):
     communication_ns = Column(DURATION, "Sum of the kernels that move data between ranks.")
     normalization_ns = Column(DURATION, "Sum of the kernels that normalize.")
     sampling_ns = Column(DURATION, "Sum of the kernels that choose tokens.")
-    other_ns = Column(DURATION, "Sum of all other kernels, copies and fills that were launched inside the iterations.")
+    other_ns = Column(DURATION, "Sum of all other kernels that were launched inside the iterations.")
+    copy_ns = Column(DURATION, "Sum of the copies and fills that were launched inside the iterations.")
 
 
 _IDLE = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 _GAPS = [name for name in Phases.schema() if name.startswith("gap_") and name != "gap_ns"]
-_FAMILIES = [f"{family}_ns" for family in FAMILIES]
+_FAMILIES = [f"{work}_ns" for work in DEVICE_WORK]
 _SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *_IDLE, *_FAMILIES]
 
 
