@@ -87,7 +87,7 @@ def test_kernels_split_by_operator_and_launch_properties():
     ("table", "first"),
     [
         (KernelsByOp, ["name", "op", "grid", "block", "calls", "total_ns"]),
-        (KernelEfficiency, ["kernel", "operator", "input_shapes", "calls", "time_ns", "roof_frac", "gap_ns"]),
+        (KernelEfficiency, ["operator", "main_kernel", "input_shapes", "calls", "kernels", "time_ns", "roof_frac"]),
         (Copies, ["name", "direction", "device", "from_device", "to_device", "calls", "moved_bytes"]),
     ],
 )
@@ -154,6 +154,13 @@ def test_kernels_are_counted_by_how_long_they_last():
         200      500    2      800       1.0                    1.0
         """,
     )
+
+
+def test_all_kernel_time_is_the_whole_of_it_exactly():
+    builder = TraceBuilder()
+    for start, dur in ((0, 14_720), (20_000, 41_281), (70_000, 54_880)):
+        builder.kernel("a", start, dur)
+    assert kernel_durations(builder.build())["total_up_to_here_frac"][-1] == 1.0
 
 
 def test_kernels_that_last_no_time_have_no_share_of_it():
