@@ -12,6 +12,7 @@ const PICTURE = {
   peak_bandwidth: "bandwidth",
   number_format: "dtype",
   byte_rate: "byteRate",
+  reason: "reason",
 } as const;
 const DATA = {
   intensity: [10, 1000, null, 5, null],
@@ -48,6 +49,7 @@ Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => 
   same(decades(scale), [1, 10, 100, 1000, 10000]);
   is((scale.at(10) - scale.at(1)).toFixed(6), (scale.at(100) - scale.at(10)).toFixed(6));
   is(decades(logScale([1e-9, 1e15], 0, 100)).length <= 9, true);
+  same([logScale([1.5], 0, 100), logScale([60], 0, 100)].map(decades), [[1, 2], [50, 100]]);
 });
 
 Deno.test("no label lies over another, over a point, or outside", () => {

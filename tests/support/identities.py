@@ -330,7 +330,7 @@ def other_families(answers: Answers) -> Amounts | None:
     """The kernels of operators that do no matrix work by device, where the view of operators has rows."""
     if answers.table("operator_efficiency").is_empty():
         return None
-    others = pl.col("operator").is_null() | ~pl.col("operator").is_in(list(FORMULAS))
+    others = ~pl.col("operator").is_in(list(FORMULAS))
     return sums(answers.table("kernel_efficiency").filter(others), "time_ns", "device")
 
 
@@ -990,7 +990,9 @@ ALONE = {
     "iterations.host_ns phases.token_ns limits.token_ns": "only servers' views give it",
     "limits.known_frac limits.bandwidth_frac limits.roof_frac operator_efficiency.roof_frac "
     "operator_efficiency.gap_ns kernel_efficiency.roof_frac kernel_efficiency.gap_ns "
-    "mfu.mfu_frac mfu.usual_mfu_frac mfu.known_frac": ("against the device's limits, which only rooflines know"),
+    "mfu.mfu_frac mfu.usual_mfu_frac mfu.time_of_known_work_frac": (
+        "against the device's limits, which only rooflines know"
+    ),
     "lanes.busy_ns lanes.busy_frac": "of threads too, and of the time in which anything is recorded, not of steps",
     "idle_culprits.per_step_ns idle_culprits.window_frac": "of the same total as its neighbors, by another whole",
     "activity_strip.gap_ns": "repeated in each part that the gap reaches into",

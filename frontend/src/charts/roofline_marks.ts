@@ -94,9 +94,14 @@ export function logScale(values: number[], start: number, end: number): Log {
 
 const MOST_DECADES = 8;
 
-/** The powers of ten within a scale, few enough to be labeled. */
+/** The powers of ten within a scale, few enough to be labeled; where it has fewer than two, twice and five times them. */
 export function decades({ low, high }: Log): number[] {
   const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high));
   const step = Math.max(1, Math.ceil((last - first + 1) / MOST_DECADES));
-  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 10 ** (first + i * step));
+  if (last > first) {
+    return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 10 ** (first + i * step));
+  }
+  return [first - 1, first].flatMap((exponent) => [1, 2, 5].map((times) => times * 10 ** exponent)).filter((value) =>
+    low <= value && value <= high
+  );
 }

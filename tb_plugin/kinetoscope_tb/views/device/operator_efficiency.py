@@ -20,7 +20,7 @@ from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_c
 from ...measures.calls.matrix_work import FORMULAS, MatrixWork, Unknown, matrix_work
 from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE
-from ...measures.calls.roofline import Limits, Roof, roof
+from ...measures.calls.roofline import Limits, Roof, roof, why_impossible
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
 from ...names.device_peaks import TABLE_VERSION
@@ -52,6 +52,7 @@ class OperatorEfficiency(Table):
         *("intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s"),
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
+        reason="why_unknown",
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
@@ -151,7 +152,7 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
         work = matrix_work(name, shapes, types, values)
     except Unknown as unknown:
         return row | {"why_unknown": " ".join([*reasons, str(unknown)])}
-    row |= _achieved(work, row["time_ns"], call["calls"])
+    rates = _achieved(work, row["time_ns"], call["calls"])
     if work.moved_bytes is None:
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)
     if is_on_host:
@@ -165,9 +166,12 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
                 uses_tensor_cores=call["tensor_ns"] > 0,
                 is_unit_unknown=call["unknown_ns"] > 0,
             )
-            row |= _at_roof(limit, row["time_ns"], call["calls"])
+            at_roof = _at_roof(limit, row["time_ns"], call["calls"])
+            if impossible := why_impossible(at_roof["roof_frac"] or 0.0, limit.bound_by, work.moved_bytes):
+                return {"dtype": work.dtype, **row, "why_unknown": impossible}
+            rates |= at_roof
             reasons += [limit.reason] if limit.reason else []
-    return {"dtype": work.dtype, **row, "why_unknown": " ".join(reasons) or None}
+    return {"dtype": work.dtype, **row, **rates, "why_unknown": " ".join(reasons) or None}
 
 
 def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, Any]:
