@@ -1002,7 +1002,7 @@ ALONE = {
     "launch_durations.from_ns launch_durations.to_ns kernel_durations.from_ns kernel_durations.to_ns": "edges of bins",
     "kernel_durations.calls_up_to_here_frac kernel_durations.total_up_to_here_frac": "cumulative",
     "operators.tc_self_frac operators.tc_total_frac operators_by_shape.tc_self_frac operators_by_shape.tc_total_frac "
-    "gpus.tc_time_frac": "of operators over all time, of devices over the steps: both say so",
+    "gpus.tc_time_frac gpus.tc_known_frac": "of operators over all time, of devices over the steps: both say so",
     "gpus.sm_efficiency_frac gpus.occupancy_frac gpu_activity.sm_efficiency_frac": (
         "integrals of amounts other than time; tests/unit/views/test_gpu_activity.py compares them"
     ),

@@ -126,10 +126,16 @@ def test_how_busy_a_gpu_was():
     same(
         gpus(trace),
         """
-        device  name  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac  kernel_total_ns  memory_bytes  compute_capability
-        1       H100  0.6               0.45                0.75            0.5           80               80            9.0
+        device  name  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac  tc_known_frac  kernel_total_ns  memory_bytes  compute_capability
+        1       H100  0.6               0.45                0.75            0.5           1.0            80               80            9.0
         """,
     )
+
+
+def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
+    builder = TraceBuilder().step(1, 0, 100).kernel("ampere_fp16_s16816gemm_fp16_64x64", 0, 60)
+    table = gpus(builder.kernel("who_knows", 60, 20).build())
+    assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
 
 
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
