@@ -33,11 +33,17 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     launches = f"{replayed.launch.size} graph launches replay" if replayed.launch.size > 1 else "1 graph launch replays"
     what = f"{launches} {duration.size} kernels, copies and fills"
     if known < _HARDLY_ANY:
+        has_operator = bool((trace.device_events["op"].gather(replayed.rows) >= 0).any())
+        so = (
+            "they count for the operator that launched the graph, without shapes or modules of their own"
+            if has_operator
+            else "they have no operator, shape or module"
+        )
         where = " The view Captures of graphs says why files next to it don't fit." if files.unused else ""
         yield Diagnostic(
             "graphs_unexplained",
             int(replayed.launch.size),
-            f"{what}, and no recording says which operators these are: they have no operator, shape or module.{where} "
+            f"{what}, and no recording says which operators these are: {so}.{where} "
             f"{how_to_record_captures(inference_server(trace))}",
             level="note",
         )
