@@ -8,7 +8,7 @@ import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
+import { areBytes, decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, overlap, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
@@ -77,9 +77,9 @@ function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
         left={left}
         right={left + width}
         y={y.at}
-        text={(value) => edge(value, "flop_rate")}
+        text={(value) => edge(value, areBytes(marks) ? "byte_rate" : "flop_rate")}
       />
-      <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
+      {!areBytes(marks) && <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>}
     </g>
   );
 }

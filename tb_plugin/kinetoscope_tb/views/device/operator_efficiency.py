@@ -36,8 +36,9 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
-NO_MODEL = "No model of their work."
+NO_MODEL = "Their work isn't known, or the device's limits aren't."
 OTHERS = "[other operators]"
+_UNKNOWN = "kernels of unknown operators"
 
 
 class OperatorEfficiency(Table):
@@ -127,7 +128,7 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
-        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null("kernels of unknown operators"))
+        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null(_UNKNOWN))
         .agg(pl.col("dur_ns").sum().alias("time_ns"))
         .sort("device", "time_ns", "operator", descending=[False, True, False])
         .group_by("device", maintain_order=True)
@@ -136,7 +137,7 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
     return [
         {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of it."}
         for device, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
-        for most in (f"{operator} takes {percent(largest_ns / time_ns)}",)
+        for most in (f"{operator} {'take' if operator == _UNKNOWN else 'takes'} {percent(largest_ns / time_ns)}",)
     ]
 
 
