@@ -170,4 +170,6 @@ Deno.test("calls with one callee are one box until it is opened", () => {
 
 Deno.test("by time the longest call comes first, else calls keep their order", () => {
   same(layOut(CHAIN, [0], false, new Set()).node, [0, 1, 4, 5]);
+  const roots = made([null, null, null], "abc", [10, 30, 20]).tree;
+  same([true, false].map((isByTime) => layOut(roots, [0, 1, 2], isByTime, new Set()).node), [[1, 2, 0], [0, 1, 2]]);
 });

@@ -8,6 +8,12 @@ Deno.test("ticks are round, begin at zero and reach the largest value", () => {
   ok(ticks(987).at(-1)! >= 987);
 });
 
+Deno.test("ticks of counts are integers", () => {
+  same(ticks(7, 3, true), [0, 5, 10]);
+  same(ticks(2, 5, true), [0, 1, 2]);
+  same(ticks(70, 3, true), [0, 25, 50, 75]);
+});
+
 Deno.test("with less room than steps the highest of each group is drawn", () => {
   same(highestOfEach([1, 9, 3, 4, 2], 3), [{ step: 1, of: 2 }, { step: 3, of: 2 }, { step: 4, of: 1 }]);
   is(highestOfEach([1, 2, 3], 300).length, 3);

@@ -88,6 +88,7 @@ Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {
 
 Deno.test("axes have round numbers around values and within times", () => {
   same(marksAround(0, 12.4, 4), [0, 5, 10, 15]);
+  same(marksAround(0, 2, 4, true), [0, 1, 2]);
   same(marksAround(-30, 70, 4), [-50, -25, 0, 25, 50, 75]);
   same(marksWithin(3.2, 9.1, 3), [4, 6, 8]);
   same(marksWithin(5, 5, 3), [5]);

@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
 import { overlap, placeLabels } from "../src/charts/label_placement.ts";
-import { decades, divider, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
+import { areBytes, decades, divider, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
   kind: "roofline",
@@ -12,6 +12,7 @@ const PICTURE = {
   peak_bandwidth: "bandwidth",
   number_format: "dtype",
   byte_rate: "byteRate",
+  reason: "reason",
 } as const;
 const DATA = {
   intensity: [10, 1000, null, 5, null],
@@ -40,6 +41,8 @@ Deno.test("work without FLOPs stands left of the rest, as far below the memory's
   const bare = marks[2]!;
   is(bare.intensity < divider(marks) && divider(marks) < 10, true);
   same([divider(marks.slice(0, 2)), roofsOf(marks).length], [0, 1]);
+  const [alone] = marksOf(PICTURE, TABLE, Uint32Array.of(4));
+  same([areBytes([alone!]), alone!.rate, alone!.share], [true, 2, 0.2]);
   same(roofsOf([bare]), [{ format: "", rate: Infinity, bandwidth: 10, time: 9 }]);
 });
 
@@ -48,6 +51,8 @@ Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => 
   same(decades(scale), [1, 10, 100, 1000, 10000]);
   is((scale.at(10) - scale.at(1)).toFixed(6), (scale.at(100) - scale.at(10)).toFixed(6));
   is(decades(logScale([1e-9, 1e15], 0, 100)).length <= 9, true);
+  same([1.5, 60, 2.6].map((value) => decades(logScale([value], 0, 100))), [[1, 2], [50, 100], [2, 5]]);
+  same(decades(logScale([2.4, 2.5], 0, 100)), [1.5, 2, 3]);
 });
 
 Deno.test("no label lies over another, over a point, or outside", () => {

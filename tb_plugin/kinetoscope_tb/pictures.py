@@ -121,6 +121,7 @@ class Roofline:
         number_format: The text column that names the compute roofs.
         byte_rate: The column of bytes per second: by it rows without FLOPs have a place of their own, below the memory
             roof.
+        reason: The text column that says why a row has no place.
     """
 
     kind: ClassVar = "roofline"
@@ -131,6 +132,7 @@ class Roofline:
     peak_bandwidth: str
     number_format: str
     byte_rate: str
+    reason: str
 
 
 @dataclass(frozen=True)

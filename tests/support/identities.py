@@ -330,7 +330,7 @@ def other_families(answers: Answers) -> Amounts | None:
     """The kernels of operators that do no matrix work by device, where the view of operators has rows."""
     if answers.table("operator_efficiency").is_empty():
         return None
-    others = pl.col("operator").is_null() | ~pl.col("operator").is_in(list(FORMULAS))
+    others = ~pl.col("operator").is_in(list(FORMULAS))
     return sums(answers.table("kernel_efficiency").filter(others), "time_ns", "device")
 
 
@@ -997,7 +997,9 @@ ALONE = {
     "iterations.host_ns phases.token_ns limits.token_ns": "only servers' views give it",
     "limits.known_frac limits.bandwidth_frac limits.roof_frac operator_efficiency.roof_frac "
     "operator_efficiency.gap_ns kernel_efficiency.roof_frac kernel_efficiency.gap_ns "
-    "mfu.mfu_frac mfu.usual_mfu_frac mfu.known_frac": ("against the device's limits, which only rooflines know"),
+    "mfu.mfu_frac mfu.usual_mfu_frac mfu.time_of_known_work_frac": (
+        "against the device's limits, which only rooflines know"
+    ),
     "lanes.busy_ns lanes.busy_frac": "of threads too, and of the time in which anything is recorded, not of steps",
     "idle_culprits.per_step_ns idle_culprits.window_frac": "of the same total as its neighbors, by another whole",
     "activity_strip.gap_ns": "repeated in each part that the gap reaches into",
@@ -1007,7 +1009,7 @@ ALONE = {
     "launch_durations.from_ns launch_durations.to_ns kernel_durations.from_ns kernel_durations.to_ns": "edges of bins",
     "kernel_durations.calls_up_to_here_frac kernel_durations.total_up_to_here_frac": "cumulative",
     "operators.tc_self_frac operators.tc_total_frac operators_by_shape.tc_self_frac operators_by_shape.tc_total_frac "
-    "gpus.tc_time_frac": "of operators over all time, of devices over the steps: both say so",
+    "gpus.tc_time_frac gpus.tc_known_frac": "of operators over all time, of devices over the steps: both say so",
     "gpus.sm_efficiency_frac gpus.occupancy_frac gpu_activity.sm_efficiency_frac": (
         "integrals of amounts other than time; tests/unit/views/test_gpu_activity.py compares them"
     ),

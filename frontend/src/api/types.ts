@@ -112,6 +112,7 @@ export type Picture =
     peak_bandwidth: string;
     number_format: string;
     byte_rate: string;
+    reason: string;
   }
   | {
     kind: "part_bars";

@@ -1,15 +1,16 @@
 /** The geometry of charts. */
 
-/** The next round number. */
-export function roundStep(rough: number): number {
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.9999)!;
+/** The next round number, or the next round integer. */
+export function roundStep(rough: number, isWhole = false): number {
+  const least = isWhole ? Math.max(1, rough) : rough, power = 10 ** Math.floor(Math.log10(least));
+  const sizes = [1, 2, 2.5, 5, 10].map((factor) => factor * power);
+  return sizes.find((size) => size >= least * 0.9999 && (!isWhole || Number.isInteger(size)))!;
 }
 
-/** Round numbers from 0 to at least `largest`, at most `count` steps apart from each other. */
-export function ticks(largest: number, count = 5): number[] {
+/** Round numbers, or integers, from 0 to at least `largest`, at most `count` steps apart from each other. */
+export function ticks(largest: number, count = 5, isWhole = false): number[] {
   if (!(largest > 0)) return [0, 1];
-  const step = roundStep(largest / count);
+  const step = roundStep(largest / count, isWhole);
   return Array.from({ length: Math.ceil(largest / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 

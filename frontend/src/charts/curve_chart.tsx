@@ -37,7 +37,7 @@ interface Axis {
 /** Round numbers in the unit that is shown. */
 function axis(low: number, high: number, kind: Panel["kind"], count: number): Axis {
   const scale = scaleFor(kind, [low, high]);
-  const marks = marksAround(low / scale.divisor, high / scale.divisor, count);
+  const marks = marksAround(low / scale.divisor, high / scale.divisor, count, kind === "count");
   return { scale, marks: marks.map((mark) => mark * scale.divisor), decimals: decimalsOf(marks) };
 }
 

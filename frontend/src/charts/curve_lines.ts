@@ -121,9 +121,9 @@ export function span(lines: Pick<Line, "drawn">[], kind: Kind): [number, number]
   return high > low ? [low, high] : [0, 1];
 }
 
-/** Round numbers from at most `low` to at least `high`, about `count` of them. */
-export function marksAround(low: number, high: number, count: number): number[] {
-  const step = roundStep((high - low) / count);
+/** Round numbers, or integers, from at most `low` to at least `high`, about `count` of them. */
+export function marksAround(low: number, high: number, count: number, isWhole = false): number[] {
+  const step = roundStep((high - low) / count, isWhole);
   const [first, last] = [Math.floor(low / step + 1e-9), Math.ceil(high / step - 1e-9)];
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }

@@ -71,8 +71,9 @@ export function layOut(tree: CallTree, roots: number[], isByTime: boolean, open:
     for (const at of chain) isSingle[at] = 1;
     return [node];
   };
+  const ordered = isByTime ? roots.toSorted((a, b) => value[b]! - value[a]! || a - b) : roots;
   let left = 0;
-  for (const root of roots) {
+  for (const root of ordered) {
     if (value[root]! > 0) add(root, NONE, left, value[root]!, [root]);
     left += value[root]!;
   }

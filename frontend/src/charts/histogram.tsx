@@ -66,8 +66,8 @@ function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnC
 }
 
 /** The drawing, so many pixels wide. */
-function Bars({ bins, edge, heights, scale, width, tip, marked, open }: BarsProps) {
-  const marks = ticks(Math.max(...heights) / scale.divisor, 3);
+function Bars({ bins, edge, column, heights, scale, width, tip, marked, open }: BarsProps) {
+  const marks = ticks(Math.max(...heights) / scale.divisor, 3, column.kind === "count");
   const decimals = marks.every(Number.isInteger) ? 0 : scale.decimals;
   const text = (mark: number) => decimal(mark, decimals);
   const left = Math.max(...marks.map((mark) => textWidth(text(mark), 12))) + 14;

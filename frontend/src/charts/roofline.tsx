@@ -1,14 +1,14 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
-import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
+import { edge, exact, percent, plural, quantity, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
+import { areBytes, decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, overlap, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
@@ -77,9 +77,9 @@ function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
         left={left}
         right={left + width}
         y={y.at}
-        text={(value) => edge(value, "flop_rate")}
+        text={(value) => edge(value, areBytes(marks) ? "byte_rate" : "flop_rate")}
       />
-      <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>
+      {!areBytes(marks) && <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>}
     </g>
   );
 }
@@ -203,10 +203,11 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
 }
 
 /** What is drawn and what isn't, with its time. */
-function Coverage({ marks, rows, times, nameOf }: {
+function Coverage({ marks, rows, times, reasons, nameOf }: {
   marks: Mark[];
   rows: Uint32Array;
   times: (number | null)[];
+  reasons: Value[];
   nameOf: (row: number) => string;
 }) {
   const timeOf = (row: number) => times[row] ?? 0;
@@ -218,10 +219,10 @@ function Coverage({ marks, rows, times, nameOf }: {
     <p class="quiet">
       Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
       {quantity(whole, "duration")}. {most !== undefined &&
-        `Not drawn, since its work is unknown: ${quantity(sum(left), "duration")}, the longest ${
+        `Not drawn, since its work is unknown: ${quantity(sum(left), "duration")}; the row with most of it is ${
           cutText(nameOf(most), MOST_NAME)
-        } (${quantity(timeOf(most), "duration")}).`}{" "}
-      Dashed: 50 % of the roof, if known. Click a point, or use arrow keys and Enter.
+        } (${quantity(timeOf(most), "duration")}${reasons[most] ? `; ${reasons[most]}` : ""}).`.replace(".)", ")")}{" "}
+      {roofsOf(marks).length > 0 && "Dashed: 50 % of the roof. "}Click a point, or use arrow keys and Enter.
     </p>
   );
 }
@@ -282,7 +283,13 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
           </svg>
         )}
       </div>
-      <Coverage marks={marks} rows={rows} times={table.data[picture.time] as (number | null)[]} nameOf={ready.nameOf} />
+      <Coverage
+        marks={marks}
+        rows={rows}
+        times={table.data[picture.time] as (number | null)[]}
+        reasons={table.data[picture.reason]!}
+        nameOf={ready.nameOf}
+      />
     </figure>
   );
 }

@@ -22,9 +22,14 @@ type Numbers = (number | null)[];
 
 const HIGHEST_PLACE = 0.02;
 
-/** The FLOPs per byte at which rows without FLOPs are drawn: a decade left of all that have any. */
+/** The FLOPs per byte at which rows without FLOPs are drawn: a decade left of all that have any; 1 without such rows. */
 const placeOfBytes = (intensities: number[]): number =>
-  intensities.reduce((least, value) => (value > 0 ? Math.min(least, value / 10) : least), HIGHEST_PLACE);
+  intensities.some((value) => value > 0)
+    ? intensities.reduce((least, value) => (value > 0 ? Math.min(least, value / 10) : least), HIGHEST_PLACE)
+    : 1;
+
+/** Whether no row has FLOPs: then the rates are those of bytes. */
+export const areBytes = (marks: Mark[]): boolean => marks.every(({ byteRate }) => byteRate);
 
 /** The intensity that divides rows without FLOPs from the others, if there are such rows. */
 export const divider = (marks: Mark[]): number =>
@@ -94,9 +99,18 @@ export function logScale(values: number[], start: number, end: number): Log {
 
 const MOST_DECADES = 8;
 
-/** The powers of ten within a scale, few enough to be labeled. */
+const FINER = [[1, 2, 5], [1, 1.5, 2, 3, 5, 7]]; // in a decade
+
+/** The powers of ten within a scale, few enough to be labeled; where it has fewer than two, finer values. */
 export function decades({ low, high }: Log): number[] {
   const first = Math.ceil(Math.log10(low)), last = Math.floor(Math.log10(high));
   const step = Math.max(1, Math.ceil((last - first + 1) / MOST_DECADES));
-  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 10 ** (first + i * step));
+  if (last > first) {
+    return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => 10 ** (first + i * step));
+  }
+  const within = FINER.map((factors) =>
+    [first - 1, first].flatMap((exponent) => factors.map((factor) => factor * 10 ** exponent))
+      .filter((value) => low <= value && value <= high)
+  );
+  return within.find(({ length }) => length > 1) ?? within[1]!;
 }

@@ -267,8 +267,11 @@ def _utilization(trace: Trace, devices: Sequence[dict[str, Any]]) -> str:
     rows = [row for row in devices if row["mfu_frac"] is not None]
     if not rows:
         return ""
-    mean = {name: sum(row[name] for row in rows) / len(rows) for name in ("mfu_frac", "known_frac", "peak_flop_per_s")}
-    bound = "" if mean["known_frac"] > _NEARLY_ALL else "at least "
+    mean = {
+        name: sum(row[name] for row in rows) / len(rows)
+        for name in ("mfu_frac", "time_of_known_work_frac", "peak_flop_per_s")
+    }
+    bound = "" if mean["time_of_known_work_frac"] > _NEARLY_ALL else "at least "
     devices_of = f", mean of {len(rows)} devices" if len(rows) > 1 else ""
     usual = rows[0]["usual_mfu_frac"]
     without = f" ({text.percent(usual)} of one without the profiler)" if usual is not None else ""
@@ -276,5 +279,5 @@ def _utilization(trace: Trace, devices: Sequence[dict[str, Any]]) -> str:
     return (
         f"MFU: {bound}{text.percent(mean['mfu_frac'])} of {text.digits(mean['peak_flop_per_s'] / 1e12)} Tflop/s "
         f"({rows[0]['dtype']}) over {unit} of {text.time(rows[0]['step_ns'])}{without}{devices_of}; FLOPs are known of "
-        f"{text.percent(mean['known_frac'])} of the kernel time."
+        f"{text.percent(mean['time_of_known_work_frac'])} of the kernel time."
     )

@@ -119,8 +119,11 @@ def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
 
 
 def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    """`part` ÷ `whole`; missing where `whole` is 0."""
-    return pl.when(whole > 0).then(part / whole)
+    """`part` ÷ `whole`; missing where `whole` is 0.
+
+    The whole itself is exactly 1: Polars multiplies a column by the reciprocal of a single value.
+    """
+    return pl.when((whole > 0) & (part == whole)).then(1.0).when(whole > 0).then(part / whole)
 
 
 def scatter_add(index: NDArray[np.int32], value: NDArray[Any], size: int) -> NDArray[np.int64]:

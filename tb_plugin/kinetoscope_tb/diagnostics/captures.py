@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..filesystem import last_part, printable
 from ..measures.recording.server import how_to_record_captures, inference_server
 from ..names.text import percent
@@ -33,14 +36,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     launches = f"{replayed.launch.size} graph launches replay" if replayed.launch.size > 1 else "1 graph launch replays"
     what = f"{launches} {duration.size} kernels, copies and fills"
     if known < _HARDLY_ANY:
-        where = " The view Captures of graphs says why files next to it don't fit." if files.unused else ""
-        yield Diagnostic(
-            "graphs_unexplained",
-            int(replayed.launch.size),
-            f"{what}, and no recording says which operators these are: they have no operator, shape or module.{where} "
-            f"{how_to_record_captures(inference_server(trace))}",
-            level="note",
-        )
+        yield _unexplained(trace, what, replayed.rows, int(replayed.launch.size))
         return
     used = {source.capture for source in joined.sources if source.capture >= 0}
     listed = _first_of([printable(last_part(files.traces[place].path)) for place in sorted(used)])
@@ -49,6 +45,24 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         int(replayed.launch.size),
         f"{what}. {listed or 'This recording itself'} says which operators these are, for {percent(known)} of their "
         "time. Their operators, shapes and modules are from there.",
+        level="note",
+    )
+
+
+def _unexplained(trace: Trace, what: str, rows: NDArray[np.int64], launches: int) -> Diagnostic:
+    """That nothing says which operators the replayed rows of device_events are of."""
+    has_operator = bool((trace.device_events["op"].gather(rows) >= 0).any())
+    so = (
+        "they count for the operator that launched the graph, without shapes or modules of their own"
+        if has_operator
+        else "they have no operator, shape or module"
+    )
+    where = " The view Captures of graphs says why files next to it don't fit." if trace.captures.unused else ""
+    return Diagnostic(
+        "graphs_unexplained",
+        launches,
+        f"{what}, and no recording says which operators these are: {so}.{where} "
+        f"{how_to_record_captures(inference_server(trace))}",
         level="note",
     )
 

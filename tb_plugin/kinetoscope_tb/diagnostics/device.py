@@ -134,8 +134,7 @@ def _outside_operators(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "launches_outside_operators",
             rows,
-            "GPU events were launched outside any operator, by code that calls the runtime directly or replays a "
-            "graph; operator tables show their time as unattributed.",
+            "No recorded operator launched these GPU events; operator tables show their time as unattributed.",
             level="note",
         )
 

@@ -38,7 +38,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         )
     elif cut:
         yield Diagnostic(
-            "incomplete_steps", cut, "The recording cut off these steps; averages leave them out.", level="note"
+            "incomplete_steps", cut, "The recording cut off these steps; times per step leave them out.", level="note"
         )
     idle = int((steps["device_rows"] == 0).sum()) if trace.device_events.height else 0
     if idle:

@@ -35,6 +35,17 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
 )
 _KINDS = tuple((kind, regex(pattern)) for kind, pattern in _PATTERNS)
 
+_ELEMENTWISE = (
+    ("softmax", regex(r"softmax")),
+    ("normalization", regex(r"(?:batch|layer|group|instance|rms)_?norm")),
+    (
+        "reduction",
+        regex(
+            r"::(?:_foreach_)?(?:nan)?(?:sum|mean|amax|amin|max|min|argmax|argmin|any|all|norm|linalg_vector_norm|prod"
+            r"|std|var|std_mean|var_mean|logsumexp|median|count_nonzero)(?:_out)?$"
+        ),
+    ),
+)
 _ARCHITECTURES = (
     (regex(r"(?:^|_)volta_|cutlass_70|[sS]m70_"), (7, 0)),
     (regex(r"(?:^|_)turing_|cutlass_75|[sS]m75_"), (7, 5)),
@@ -53,6 +64,11 @@ _TILES = (
 def kernel_kind(name: str) -> Kind:
     """The kind of work of a kernel of this name."""
     return next((kind for kind, pattern in _KINDS if pattern.search(name)), "other")
+
+
+def elementwise_family(operator: str) -> str:
+    """What an operator with elementwise kernels does to its elements: each by itself, rows, or sums of them."""
+    return next((family for family, pattern in _ELEMENTWISE if pattern.search(operator)), "elementwise")
 
 
 def written_for(name: str) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from kinetoscope_tb.engine.trace_cache import CAPTURES_LISTED_WITHIN_S
 from kinetoscope_tb.errors import LogdirError
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from kinetoscope_tb.views import VIEWS
+from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 from support.reading import one_process
 
@@ -184,6 +185,15 @@ def test_a_profile_takes_captures_as_the_command_line_does(trace: Path) -> None:
         kinetoscope_tb.open(trace, captures=["nowhere.json"])
 
 
+def test_kernels_of_an_unexplained_graph_count_for_the_operator_that_launched_it(tmp_path: Path) -> None:
+    path = tmp_path / "compiled.pt.trace.json"
+    builder = TraceBuilder().op("CompiledFunction", 0, 50).launch(10, 5, 1, name="cudaGraphLaunch")
+    path.write_text(builder.kernel("a", 20, 5, 1).kernel("b", 30, 5, 1).text())
+    health = opened(str(path), None, None, None).health
+    (words,) = health.filter(health["rule"] == "graphs_unexplained")["consequence"]
+    assert "they count for the operator that launched the graph, without shapes or modules" in words
+
+
 def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trace: Path) -> None:
     def rules() -> dict[str, str]:
         frame = opened(str(trace), None, None, None).health
@@ -192,6 +202,7 @@ def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trac
     (unexplained,) = rules().items()
     assert unexplained[0] == "graphs_unexplained"
     assert unexplained[1].startswith("2 graph launches replay 6 kernels, copies and fills, and no recording says")
+    assert "they have no operator, shape or module" in unexplained[1]
     capture = _write(trace.parent / "capture_traces/a.json.gz", GraphRecording("rocm").captured(WORK))
     ((rule, words),) = rules().items()
     assert (rule, "a.json.gz says which operators these are, for 100 % of their time" in words) == (

@@ -46,6 +46,20 @@ def test_per_step_counts_ranges_in_the_steps_in_which_the_name_occurs():
     assert (row["steps"], row["calls_per_step"], row["host_per_step_ns"]) == (1, 2.0, 80)
 
 
+def test_ranges_of_warm_up_which_end_before_the_recording_begins_are_left_out():
+    """Nothing was recorded that they launched, so their host time has no GPU time to compare with."""
+    builder = TraceBuilder().annotation("forward", 0, 300).window(900, 2_100)
+    builder.annotation("forward", 1_000, 200).launch(1_020, 10, 1).kernel("k", 1_050, 100, 1)
+    for view in (annotations, annotations_by_name):
+        same(
+            view(builder.build()),
+            """
+            name     calls  host_total_ns  gpu_ns
+            forward  1      200            100
+            """,
+        )
+
+
 def test_by_name_a_range_inside_another_of_its_name_counts_its_time_once():
     builder = TraceBuilder().annotation("block", 0, 100).annotation("inner", 5, 90).annotation("block", 10, 50)
     builder.launch(20, 5, 1).kernel("k", 200, 30, 1).annotation("block", 300, 50)

@@ -114,6 +114,13 @@ def test_what_is_wrong_or_missing_is_said(rule, level, count, builder):
     assert rules(builder).get(rule) == (level, count)
 
 
+def test_work_without_an_operator_is_said_to_have_no_recorded_one():
+    """It may have had one that wasn't recorded, or that a cut-off file lacks."""
+    rows = health(healthy().launch(80, 5, 2).kernel("k", 90, 5, 2).build()).rows(named=True)
+    (words,) = (row["consequence"] for row in rows if row["rule"] == "launches_outside_operators")
+    assert words.startswith("No recorded operator launched these GPU events;")
+
+
 def test_a_lost_name_is_one_row():
     builder = healthy().annotation("unknown", 60, 5).launch(70, 5, 7).kernel("unknown", 80, 5, 7)
     assert {rule: count for rule, (_, count) in rules(builder).items() if "name" in rule} == {"names_lost": 2}

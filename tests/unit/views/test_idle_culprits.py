@@ -72,6 +72,21 @@ def test_a_copy_that_blocks_is_named_with_its_operator():
     assert row["activity"] is None
 
 
+def test_launch_latency_names_the_operator_of_the_gap_that_is_most_of_it():
+    builder = TraceBuilder().op("aten::add", 0, 600).launch(0, 500, 1).kernel("k", 510, 90, 1)
+    builder.op("aten::mm", 600, 100).launch(600, 5, 2).kernel("k", 610, 50, 2)
+    table = idle_culprits(builder.op("aten::mm", 690, 50).launch(690, 5, 3).kernel("k", 700, 50, 3).build())
+    (row,) = table.filter(pl.col("cause") == "launch latency").rows(named=True)
+    assert (row["gaps"], row["longest_ns"], row["op"], row["host"]) == (3, 510, "aten::add", None)
+
+
+def test_steps_that_the_recording_cut_off_count_neither_as_time_nor_as_steps():
+    table = idle_culprits(loading(3).window(0, 301_000).step(3, 300_000, 1_000).build())
+    assert table["per_step_ns"].to_list() == [50_000, 10_000, 3_000, 1_000, None]
+    assert table["steps"].to_list() == [3, 3, 3, 3, None]
+    assert table["pattern"][0].startswith("in each of 3 steps")
+
+
 def test_where_work_was_queued_the_host_is_not_to_blame():
     builder = TraceBuilder().step(1, 0, 100_000).op("aten::mm", 0, 90_000).launch(0, 1_000, 1)
     builder.kernel("k", 0, 10_000, 1).launch(9_000, 1_000, 2).kernel("k", 80_000, 20_000, 2)

@@ -87,7 +87,7 @@ def test_kernels_split_by_operator_and_launch_properties():
     ("table", "first"),
     [
         (KernelsByOp, ["name", "op", "grid", "block", "calls", "total_ns"]),
-        (KernelEfficiency, ["kernel", "operator", "input_shapes", "calls", "time_ns", "roof_frac", "gap_ns"]),
+        (KernelEfficiency, ["operator", "main_kernel", "input_shapes", "calls", "kernels", "time_ns", "roof_frac"]),
         (Copies, ["name", "direction", "device", "from_device", "to_device", "calls", "moved_bytes"]),
     ],
 )
@@ -126,10 +126,16 @@ def test_how_busy_a_gpu_was():
     same(
         gpus(trace),
         """
-        device  name  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac  kernel_total_ns  memory_bytes  compute_capability
-        1       H100  0.6               0.45                0.75            0.5           80               80            9.0
+        device  name  utilization_frac  sm_efficiency_frac  occupancy_frac  tc_time_frac  tc_known_frac  kernel_total_ns  memory_bytes  compute_capability
+        1       H100  0.6               0.45                0.75            0.5           1.0            80               80            9.0
         """,
     )
+
+
+def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
+    builder = TraceBuilder().step(1, 0, 100).kernel("ampere_fp16_s16816gemm_fp16_64x64", 0, 60)
+    table = gpus(builder.kernel("who_knows", 60, 20).build())
+    assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
 
 
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
@@ -154,6 +160,13 @@ def test_kernels_are_counted_by_how_long_they_last():
         200      500    2      800       1.0                    1.0
         """,
     )
+
+
+def test_all_kernel_time_is_the_whole_of_it_exactly():
+    builder = TraceBuilder()
+    for start, dur in ((0, 14_720), (20_000, 41_281), (70_000, 54_880)):
+        builder.kernel("a", start, dur)
+    assert kernel_durations(builder.build())["total_up_to_here_frac"][-1] == 1.0
 
 
 def test_kernels_that_last_no_time_have_no_share_of_it():

@@ -4,9 +4,10 @@ import pytest
 
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
 from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import EVERY_VIEW
-from kinetoscope_tb.views.device.mfu import IMPOSSIBLE, NO_MATRICES, mfu
+from kinetoscope_tb.views.device.mfu import NO_MATRICES, mfu
 from support.build import TraceBuilder
 from support.machine import MS, US
 
@@ -38,13 +39,13 @@ def test_the_share_of_the_peak_that_the_work_of_a_step_reaches():
     (row,) = mfu(trace()).rows(named=True)
     assert (row["work_flop"], row["peak_flop_per_s"], row["dtype"]) == (3 * WORK, 989.4e12, "bf16")
     assert row["mfu_frac"] == pytest.approx(3 * WORK / (row["step_ns"] / 1e9 * 989.4e12))
-    assert (row["known_frac"], row["usual_mfu_frac"], row["why_unknown"]) == (1.0, None, None)
+    assert (row["time_of_known_work_frac"], row["usual_mfu_frac"], row["why_unknown"]) == (1.0, None, None)
 
 
 def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
     made = trace(mystery_ns=100_000)
     (row,) = mfu(made).rows(named=True)
-    assert row["known_frac"] == pytest.approx(8 / 9)
+    assert row["time_of_known_work_frac"] == pytest.approx(8 / 9)
     assert (
         recording_answer(made, EVERY_VIEW, cached_frame)
         .sentences["mfu"]
@@ -68,6 +69,12 @@ def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     answer = recording_answer(made, EVERY_VIEW, cached_frame)
     assert "mfu" not in answer.sentences
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]
+
+
+def test_flops_are_known_by_the_shapes_even_where_the_peak_is_not():
+    (row,) = mfu(trace(device={**H100, "name": "NVIDIA X1"}, mystery_ns=100_000)).rows(named=True)
+    assert (row["work_flop"], row["peak_flop_per_s"], row["mfu_frac"]) == (3 * WORK, None, None)
+    assert row["time_of_known_work_frac"] == pytest.approx(8 / 9)
 
 
 def test_the_denominator_is_the_peak_and_not_what_the_vendors_library_reaches():

@@ -1,6 +1,7 @@
 import pytest
 
-from kinetoscope_tb.views.device.operator_efficiency import VIEW, operator_efficiency
+from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
+from kinetoscope_tb.views.device.operator_efficiency import NO_MODEL, VIEW, operator_efficiency
 from support.build import TraceBuilder, same
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
@@ -45,7 +46,7 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
         ("aten::mm", 100_000, 100_000, None),
         ("aten::mm", 200_000, 200_000 - 138_911, None),
-        ("[other operators]", 1_000_000, None, "No model of their work. aten::relu takes 90 % of it."),
+        ("[other operators]", 1_000_000, None, f"{NO_MODEL} aten::relu takes 90 % of it."),
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
@@ -227,3 +228,8 @@ def test_under_autocast_the_call_inside_has_the_types_of_the_work():
     builder.launch(50, 5, 2).kernel(TENSOR, 2000, 1000, 2)
     table = operator_efficiency(builder.build())
     assert table.select("dtype", "calls", "time_ns").rows() == [("fp16", 1, 1000), (None, None, 300)]
+
+
+def test_more_flops_than_the_device_can_do_are_not_rated():
+    made = row(recorded("aten::mm", [[4096, 4096], [4096, 4096]], ["c10::BFloat16"] * 2, dur=10_000))
+    assert (made["roof_frac"], made["achieved_flop_per_s"], made["why_unknown"]) == (None, None, IMPOSSIBLE)

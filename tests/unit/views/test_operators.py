@@ -114,7 +114,7 @@ def test_tensor_core_shares_are_of_the_kernels_that_are_known():
         """
         name       tc_eligible  tc_self_frac
         aten::mm   True         0.75
-        aten::add  False        -
+        aten::add  -            -
         """,
     )
 

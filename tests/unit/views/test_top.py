@@ -49,6 +49,19 @@ def test_work_without_an_operator_is_a_row():
     assert [(row["name"], row["share_frac"]) for row in rows] == [("k", 1.0), ("[unattributed]", 1.0)]
 
 
+def test_the_owner_is_a_graph_where_that_launches_most_of_a_kernel():
+    builder = TraceBuilder().op("aten::add", 0, 50).launch(10, 5, 1).kernel("add", 60, 30, 1)
+    builder.launch(100, 5, 2, name="cudaGraphLaunch").kernel("add", 200, 40, 2).kernel("add", 300, 40, 2)
+    kernel = top(builder.build()).row(0, named=True)
+    assert (kernel["name"], kernel["owner"], kernel["other_owners"]) == ("add", "cudaGraphLaunch", 1)
+
+
+def test_there_is_no_owner_where_most_of_a_kernel_has_none():
+    builder = TraceBuilder().op("aten::add", 0, 50).launch(10, 5, 1).kernel("add", 60, 30, 1).kernel("add", 200, 40)
+    kernel = top(builder.build()).row(0, named=True)
+    assert (kernel["owner"], kernel["other_owners"]) == (None, 1)
+
+
 def test_an_operator_names_the_class_of_its_module():
     builder = TraceBuilder().module("Linear_0", 0, 100).op("aten::mm", 10, 50).launch(20, 5, 1).kernel("k", 60, 30, 1)
     rows = top(builder.build()).rows(named=True)

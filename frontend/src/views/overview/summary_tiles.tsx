@@ -45,7 +45,7 @@ function stepTile(overview: Table, unit: Unit): Tile {
 
 const GPU_TILES: [column: string, title: string, unit: string][] = [
   ["utilization_frac", "utilization", "%"],
-  ["tc_time_frac", "", "% of kernels"], // titled as the vendor names these units
+  ["tc_time_frac", "", "% of kernel time"], // titled as the vendor names these units
   ["occupancy_frac", "Est. occupancy", "%"],
   ["sm_efficiency_frac", "Est. SM efficiency", "%"],
 ];
@@ -63,7 +63,9 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
   const each = values.map((value, i) => `Device ${table.data.device?.[i]}: ${percent(value as number | null)} %`);
   const mean = recorded.reduce((sum, value) => sum + value, 0) / recorded.length;
   const devices = recorded.length > 1 ? `, mean of ${recorded.length}` : "";
-  return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: unit + devices };
+  const isPartlyKnown = column === "tc_time_frac" && table.data.tc_known_frac!.some((share) => share !== 1);
+  const of = isPartlyKnown ? unit.replace("kernel", "known kernel") : unit;
+  return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: of + devices };
 }
 
 /** Exposed communication, as a share of the step; null without any. */

@@ -88,9 +88,9 @@ def _of_excess(early: int, kernels: int, excess: float, overlapped_ns: int) -> D
         "kernels_overlap",
         early,
         f"{early} of {kernels} kernels begin before the kernel before them on their stream has ended{why}. So the "
-        f"times of kernels add up to {percent(excess)} more than the time in which any of them runs. Sums by kernel "
-        "and by operator keep each kernel's own time; utilization, the breakdown of steps and shares of the step count "
-        "each instant once.",
+        f"times of kernels add up to {percent(excess)} more than the time in which any kernel of their stream runs. "
+        "Sums by kernel and by operator keep each kernel's own time; utilization, the breakdown of steps and shares of "
+        "the step count each instant once.",
         level="note" if is_usual else "warning",
         fault=None if is_usual else fault,
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, scatter_add
 from ...table import COUNT, DURATION, NUMBER, TEXT, Column, Table
 from ...trace.model import Trace
-from ..time.step_subset import has_steps
+from ..time.step_subset import counted_steps, has_steps
 from .annotation_ranges import AnnotationRanges
 from .call_tree import Ints, Rows
 
@@ -19,7 +19,7 @@ class AnnotationCosts(Table):
 
     name = Column(TEXT, "Name of the range. Steps have no number, and iterations of a server are one name per phase.")
     source = Column(TEXT, "The library that writes ranges of this name; missing if it is the program's own.")
-    calls = Column(COUNT, "Number of ranges.")
+    calls = Column(COUNT, "Number of ranges, without those of warm-up, which end before the recording begins.")
     host_total_ns = Column(DURATION, "Host time: from the start to the end of each range.")
     mean_host_ns = Column(
         DURATION, "Mean duration of a range on the host, those inside another one of their name too.", adds_up=False
@@ -41,10 +41,10 @@ class AnnotationCosts(Table):
     gpu_idle_ns = Column(
         DURATION, "The part of these spans in which no device of the process ran anything.", adds_up=False
     )
-    steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
-    calls_per_step = Column(NUMBER, "Ranges in steps ÷ the steps in which it occurs.")
+    steps = Column(COUNT, "In how many complete steps it occurs; missing without steps.", adds_up=False)
+    calls_per_step = Column(NUMBER, "Ranges in complete steps ÷ those of them in which it occurs.")
     host_per_step_ns = Column(
-        DURATION, "Host time of the ranges in steps ÷ the steps in which it occurs.", adds_up=False
+        DURATION, "Host time of the ranges in complete steps ÷ those of them in which it occurs.", adds_up=False
     )
 
 
@@ -80,7 +80,7 @@ def _per_step(
     """The columns about steps; none without steps, and missing where a group occurs in no step."""
     if not has_steps(trace):
         return {}
-    in_steps = (ranges.step != NONE) & (group != NONE)
+    in_steps = np.isin(ranges.step, counted_steps(trace)) & (group != NONE)
     pairs = np.unique(np.column_stack([group[in_steps], ranges.step[in_steps]]), axis=0)
     steps = _count(pairs[:, 0].astype(np.int32), groups)
     divisor = pl.Series(steps).replace(0, None)

@@ -70,10 +70,15 @@ class AnnotationRanges:
     around_host: Rows
 
     @classmethod
-    def of(cls, trace: Trace) -> AnnotationRanges:
-        """The ranges of a trace."""
+    def of(cls, trace: Trace, *, with_warmup: bool = False) -> AnnotationRanges:
+        """The ranges of a trace, but for those of warm-up unless asked for.
+
+        They end before the recording begins: nothing that was launched in them was recorded.
+        """
         host, main = trace.host_events, main_thread(trace)
         is_range = (host["kind"] == "annotation").to_numpy()
+        if not with_warmup:
+            is_range = is_range & (host["start_ns"] + host["dur_ns"] >= trace.window[0]).to_numpy()
         rows = np.flatnonzero(is_range).astype(np.int32)
         rows = rows[np.argsort(host["thread"].to_numpy()[rows] != main, kind="stable")]
         ranges = host.select("thread", "start_ns", "dur_ns", "step")[rows]

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
 from ...names.calls import launches_graph
-from ...names.device_peaks import DevicePeaks
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
 from ...trace.model import Trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
 from .matrix_work import FORMULAS, Unknown, matrix_work
 from .memory_work import NO_MODEL, memory_work
-from .roofline import Limits, roof
+from .roofline import Limits, roof, why_impossible
 
 FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")
 NO_OPERATOR = "The operators that launched them weren't recorded."
@@ -47,7 +46,8 @@ class Group:
         values: Of its inputs that are no tensors, as in the trace; null if they weren't recorded.
         device: Its number.
         family: One of FAMILIES.
-        calls: How often the operator ran.
+        calls: How often the operator ran; of an unknown one, how many kernels there are.
+        kernels: How many kernels there are.
         time_ns: The sum of the kernels' durations.
         kernel: The name of the kernel that took most of it.
         blocks_per_sm: Of that kernel; NaN: not recorded.
@@ -62,7 +62,7 @@ class Group:
         flop_per_s: The device's rate in that format; None for work that is memory's alone.
         peak_flop_per_s: The vendor's peak in that format; None: unknown.
         bytes_per_s: The device's bandwidth; None: unknown.
-        work_flop: FLOPs of one call; None: unknown, as for work that is memory's alone.
+        work_flop: FLOPs of one call, even where the roof is unknown; None: unknown, as for work that is memory's alone.
         work_bytes: The minimum that one call reads and writes; None: unknown.
         reason: Why the roof is unknown.
     """
@@ -74,6 +74,7 @@ class Group:
     device: int
     family: str
     calls: int
+    kernels: int
     time_ns: int
     kernel: str
     blocks_per_sm: float
@@ -230,6 +231,7 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         "device": row["device"],
         "family": row["family"],
         "calls": row["units"] or row["kernels"],
+        "kernels": row["kernels"],
         "time_ns": row["time_ns"],
         "kernel": row["name"],
         "blocks_per_sm": row["blocks_per_sm"],
@@ -243,22 +245,23 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         return Group(**group, reason="Too short to matter.")
     try:
         at_roof = _at_roof(row, limits[row["device"]])
-        return Group(**group, **at_roof) if at_roof["roof_ns"] else Group(**group, reason=EMPTY)
+        if "reason" in at_roof:
+            return Group(**group, **at_roof)
+        if not at_roof["roof_ns"]:
+            return Group(**group, reason=EMPTY)
+        share = at_roof["roof_ns"] / max(row["time_ns"], 1)
+        if impossible := why_impossible(share, at_roof["bound_by"], at_roof["work_bytes"]):
+            return Group(**group, reason=impossible)
+        return Group(**group, **at_roof)
     except Unknown as unknown:
         return Group(**group, reason=str(unknown))
 
 
-def _peaks(limits: Limits) -> DevicePeaks:
-    if limits.peaks is None:
-        raise Unknown(limits.reason)
-    return limits.peaks
-
-
 def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """The roof of a group.
+    """The roof of a group, or of a matmul whose roof is unknown the work alone, and the reason.
 
     Raises:
-        Unknown: It isn't known; the message says why.
+        Unknown: Neither is known; the message says why.
     """
     name, calls = row["unit_name"], row["units"]
     inputs = (row["input_shapes"], row["input_types"])
@@ -266,22 +269,26 @@ def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
         if row["family"] in _MATRICES:  # its kernel multiplies matrices, whatever the operator is called
             raise Unknown(NO_MODEL)
         moved = memory_work(name, *inputs, row["name"])
-        peaks = _peaks(limits)
-        roof_ns = calls * moved / peaks.bandwidth * 1e9
-        return {"roof_ns": roof_ns, "bound_by": "memory", "bytes_per_s": peaks.bandwidth, "work_bytes": moved}
+        if limits.peaks is None:
+            raise Unknown(limits.reason)
+        bandwidth = limits.peaks.bandwidth
+        roof_ns = calls * moved / bandwidth * 1e9
+        return {"roof_ns": roof_ns, "bound_by": "memory", "bytes_per_s": bandwidth, "work_bytes": moved}
     work = matrix_work(name, *inputs, row["concrete_inputs"])
     if work.dtype is None:
         raise Unknown("Its number format has no known size.")
-    limit = roof(_peaks(limits), work, uses_tensor_cores=row["tensor_ns"] > 0, is_unit_unknown=row["unknown_ns"] > 0)
+    of_call = {"number_format": work.dtype, "work_flop": work.flop, "work_bytes": work.moved_bytes}
+    if limits.peaks is None:
+        return {**of_call, "reason": limits.reason}
+    limit = roof(limits.peaks, work, uses_tensor_cores=row["tensor_ns"] > 0, is_unit_unknown=row["unknown_ns"] > 0)
     if limit.ns is None:
-        raise Unknown(limit.reason or "The number format of its output isn't recorded.")
+        return {**of_call, "reason": limit.reason or "The number format of its output isn't recorded."}
     return {
+        **of_call,
         "roof_ns": calls * limit.ns,
         "bound_by": limit.bound_by,
         "number_format": limit.number_format or work.dtype,
         "flop_per_s": limit.flop_per_s,
         "peak_flop_per_s": limit.peak_flop_per_s,
         "bytes_per_s": limit.bytes_per_s,
-        "work_flop": work.flop,
-        "work_bytes": work.moved_bytes,
     }

@@ -74,7 +74,11 @@ class OpCosts(Table):
         DURATION,
         "Host time from its start to its end, summed over its calls; nested calls of the same operator each count.",
     )
-    tc_eligible = Column(BOOL, "Whether any call could use tensor cores: it, or an operator in it, is a matmul.")
+    tc_eligible = Column(
+        BOOL,
+        "Whether any call could use tensor cores: it, or an operator in it, is a matmul, or one of its kernels uses "
+        "them. Missing if none does, but the names of some of its kernels don't show it.",
+    )
     tc_self_frac = Column(
         FRACTION,
         "Share of its device self time in kernels that use tensor cores, among kernels for which this is known.",
@@ -216,11 +220,15 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     uses = (device["tensor_cores"] == "yes").to_numpy()
     is_known = (device["tensor_cores"] != "unknown").to_numpy()
     eligible = scatter_add(op, uses, calls.parent.size) + map_categories(trace.all_host_events["name"], is_matrix_op)
+    is_eligible, is_unknown = (
+        calls.sums(add_up(calls.parent, count)) > 0
+        for count in (eligible, scatter_add(op, ~is_known, calls.parent.size))
+    )
     return {
         "device_self_ns": calls.own(op, dur),
         "device_total_ns": calls.with_inner_once(op, dur),
         **_launches(trace, calls),
-        "tc_eligible": calls.sums(add_up(calls.parent, eligible)) > 0,
+        "tc_eligible": pl.Series(is_eligible).set(pl.Series(is_unknown & ~is_eligible), None),
         "tc_self_frac": _fractions(calls.own(op, dur * uses), calls.own(op, dur * is_known)),
         "tc_total_frac": _fractions(calls.with_inner_once(op, dur * uses), calls.with_inner_once(op, dur * is_known)),
     }

@@ -18,7 +18,15 @@ from ..recording.device_properties import Devices
 from .matrix_work import MatrixWork
 
 NO_DEVICE_NAME = "The trace doesn't name the device."
+IMPOSSIBLE = "The recorded shapes need more FLOPs than the device can do in that time."
+PARTLY_READ = "It took less time than moving all its inputs would take, so it reads only a part of them."
 WHICH_UNIT = "Whether its kernels use tensor cores is unknown from their names, so the applicable peak is unknown."
+
+_MOST_FASTER = 8
+"""Caches are up to so many times as fast as the memory."""
+_LARGEST_CACHE = 1 << 29  # bytes: larger than that of any device
+_NEAR_ROOF = 2
+"""Times the roof: what shares of a cache, boosted clocks and the lowest peak of an architecture explain together."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +125,11 @@ def roof(peaks: DevicePeaks, work: MatrixWork, *, uses_tensor_cores: bool, is_un
     bound_by = "compute" if compute_ns >= memory_ns else "memory"
     roof_ns, peak = max(compute_ns, memory_ns), peaks.flop_per_s.get(key)
     return Roof(peaks.bandwidth, rate, number_format, bound_by, roof_ns, peak_flop_per_s=peak)
+
+
+def why_impossible(roof_frac: float, bound_by: str | None, moved_bytes: int | None) -> str | None:
+    """Why a call of so many bytes can't have come so close to its roof; None: it can."""
+    if bound_by == "compute":
+        return IMPOSSIBLE if roof_frac > _NEAR_ROOF else None
+    is_cached = (moved_bytes or 0) <= _LARGEST_CACHE
+    return PARTLY_READ if roof_frac > (_MOST_FASTER if is_cached else _NEAR_ROOF) else None

@@ -7,6 +7,8 @@ Values smaller than the keys of one head are a part of these: the latent cache o
 
 FLOPs are those of both products for the pairs that causal attention computes. Bytes are the minimum: queries and
 outputs once, and the keys and values of all requests once per call.
+
+Attention whose tensors are padded to one length, that of PyTorch's scaled_dot_product_attention, needs shapes alone.
 """
 
 from __future__ import annotations
@@ -22,14 +24,17 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories, scatter_add
 from ...arrays.intervals import Ints
 from ...arrays.nesting import nearest
-from ...measures.calls.matrix_work import DTYPES
+from ...measures.calls.matrix_work import DTYPES, element_count, parse_list
 from ...names.device_peaks import DevicePeaks
 from ...names.iterations import SequenceLengths, sequence_lengths
 from ...names.kernel_families import kernel_family
 from ...trace.model import Trace
+from ..calls.matrix_calls import each_matrix_call
 from ..calls.roofline import Limits
 from .iterations import Iterations
+from .matmuls import work_by_shapes
 
+_PADDED = r"^aten::_scaled_dot_product_\w*attention(?:_overrideable|_for_cpu)?$"
 _MOST = 1 << 20  # heads, or numbers of a head: more is damage
 
 
@@ -64,7 +69,7 @@ class _Heads(NamedTuple):
 
 def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
     """The work of attention, where both lengths and shapes were recorded."""
-    size, host, device = made.frame.height, trace.all_host_events, trace.device_events
+    size, host = made.frame.height, trace.all_host_events
     lengths = request_lengths(trace, made)
     calls, heads = _calls(trace)
     step = iteration_of(host, made)[calls]
@@ -76,11 +81,38 @@ def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
             work[:, number] += _work(row, of, peaks)
     known = np.zeros(host.height, bool)
     known[calls] = [number != NONE and lengths[number] is not None for number in step.tolist()]
-    call = gather(nearest(known, host["parent"].to_numpy()), device["op"].to_numpy())
+    in_known = nearest(known, host["parent"].to_numpy()) != NONE
+    calls_by_shapes = each_matrix_call(trace)
+    is_apart = ~in_known[calls_by_shapes["row"].to_numpy()]
+    calls_by_shapes = calls_by_shapes.filter(
+        pl.Series(is_apart, dtype=pl.Boolean) & pl.col("name").cast(pl.String).str.contains(_PADDED)
+    )
+    padded_work = work_by_shapes(trace, made, calls_by_shapes, _keys_and_values)
+    padded_ns = np.where(padded_work.flop > 0, _time_in(trace, made, calls_by_shapes["row"].to_numpy()), 0)
+    time_ns = _time_in(trace, made, np.flatnonzero(known)) + padded_ns
+    flop, moved, cache, roof = (own + other for own, other in zip(work, padded_work[:4], strict=True))
+    return AttentionWork(flop, moved, cache, roof, time_ns)
+
+
+def _time_in(trace: Trace, made: Iterations, calls: NDArray[np.int64]) -> Ints:
+    """Time of the attention kernels that some rows of all_host_events launched, in each iteration."""
+    host, device = trace.all_host_events, trace.device_events
+    is_call = np.zeros(host.height, bool)
+    is_call[calls] = True
+    call = gather(nearest(is_call, host["parent"].to_numpy()), device["op"].to_numpy())
     computes = map_categories(device["name"], _computes_attention).astype(bool)
     mine = np.where((call != NONE) & computes, made.device, NONE)
-    time_ns = scatter_add(mine, device["dur_ns"].to_numpy(), size)
-    return AttentionWork(work[0], work[1], work[2], work[3], time_ns)
+    return scatter_add(mine, device["dur_ns"].to_numpy(), made.frame.height)
+
+
+def _keys_and_values(_name: str, shapes: str | None) -> int:
+    """The numbers in the keys and values of scaled_dot_product_attention."""
+    return element_count(json.dumps(parse_list(shapes)[1:3]))
+
+
+def has_ragged_attention(trace: Trace) -> bool:
+    """Whether any call is of attention over requests of several lengths, which shapes alone don't say."""
+    return bool(_calls(trace)[0].size)
 
 
 def only_peaks(trace: Trace) -> DevicePeaks | None:

@@ -23,7 +23,7 @@ from ...names.kernel_families import kernel_family
 from ...trace.model import Trace
 from .attention import iteration_of, only_peaks
 from .iterations import Iterations
-from .matmuls import MatmulWork
+from .matmuls import WorkByShapes
 
 _FUSED = ("fused_experts", "fused_moe")
 _MATRICES = 3  # of an expert: gate, up, down
@@ -38,7 +38,7 @@ class ExpertCall(NamedTuple):
     dtype: str
 
 
-def expert_work(trace: Trace, made: Iterations) -> MatmulWork:
+def expert_work(trace: Trace, made: Iterations) -> WorkByShapes:
     """The known work of the experts in each iteration."""
     host, device, size = trace.all_host_events, trace.device_events, made.frame.height
     is_fused = map_categories(host["name"], lambda name: any(part in name for part in _FUSED)).astype(bool)
@@ -58,7 +58,7 @@ def expert_work(trace: Trace, made: Iterations) -> MatmulWork:
     inside = gather(nearest(known, parent), device["op"].to_numpy()) != NONE
     is_moe = map_categories(device["name"], lambda name: kernel_family(name) == "moe").astype(bool)
     time_ns = scatter_add(np.where(inside & is_moe, made.device, NONE), device["dur_ns"].to_numpy(), size)
-    return MatmulWork(work[0], work[1], work[2], work[3], time_ns)
+    return WorkByShapes(work[0], work[1], work[2], work[3], time_ns)
 
 
 @lru_cache(maxsize=4_096)

@@ -17,7 +17,7 @@ from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..recording.contents import has_graphs
-from .attention import attention_work, request_lengths
+from .attention import attention_work, has_ragged_attention, request_lengths
 from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
 from .experts import expert_work
 from .iterations import Iterations, iterations
@@ -106,7 +106,7 @@ def _reason(trace: Trace, made: Iterations) -> pl.Expr:
         "gemm": _NO_CALLS if needs_capture else _NO_SHAPES,
         "attention": _NO_CALLS if needs_capture else _NO_HEADS,
     }
-    if not any(request_lengths(trace, made)):
+    if not any(request_lengths(trace, made)) and (has_ragged_attention(trace) or not needs_capture):
         reasons["attention"] = _NO_LENGTHS
     of_part = pl.col("part").replace_strict(reasons, default=None, return_dtype=pl.String)
     is_unknown = pl.col("known_frac") < pl.when(pl.col("part") == "attention").then(_ANY).otherwise(_ALL)

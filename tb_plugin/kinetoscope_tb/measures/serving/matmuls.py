@@ -1,4 +1,4 @@
-"""The work of matmuls in each iteration, from the recorded shapes of their operators.
+"""The work of matmuls, and of other operators with formulas, in each iteration, from their recorded shapes.
 
 Bytes are the minimum: each input and the output once. The second matrix of a product counts as weights: a server's
 model multiplies its activations with them. Matmuls in graphs, and of libraries whose operators have no formula
@@ -7,6 +7,7 @@ model multiplies its activations with them. Matmuls in graphs, and of libraries 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,30 +22,50 @@ from ..calls.roofline import Limits, roof
 from .iterations import Iterations, host_cycles
 
 
-class MatmulWork(NamedTuple):
-    """The known work of matmuls in each iteration.
+class WorkByShapes(NamedTuple):
+    """The known work of some operators in each iteration.
 
     Attributes:
         flop: Operations.
         moved_bytes: Bytes read and written at least.
-        weight_bytes: Of these, the second matrices of products.
+        model_bytes: Of these, the model's: the second matrices of products, or keys and values.
         roof_ns: The time of that work at the device's limits; 0 where they aren't known.
         time_ns: Time of the kernels whose work this is.
     """
 
     flop: Ints
     moved_bytes: Ints
-    weight_bytes: Ints
+    model_bytes: Ints
     roof_ns: Ints
     time_ns: Ints
 
 
-def matmul_work(trace: Trace, made: Iterations) -> MatmulWork:
+def matmul_work(trace: Trace, made: Iterations) -> WorkByShapes:
     """The work of the operators with formulas that multiply matrices on a device."""
+    return work_by_shapes(trace, made, each_matrix_call(trace), _weights)
+
+
+def _weights(name: str, shapes: str | None) -> int | None:
+    """The numbers in the second matrix of a product; None if it is none."""
+    product = product_sizes(name, shapes)
+    return None if product is None else product.batch * product.n * product.k
+
+
+def work_by_shapes(
+    trace: Trace, made: Iterations, calls: pl.DataFrame, numbers_of_model: Callable[[str, str | None], int | None]
+) -> WorkByShapes:
+    """The work of calls on a device.
+
+    Args:
+        trace: The trace.
+        made: Its iterations.
+        calls: Rows of each_matrix_call.
+        numbers_of_model: How many numbers of the model a call with a name and shapes reads; None: it doesn't count.
+    """
     work = np.zeros((5, made.frame.height), np.int64)
-    calls = each_matrix_call(trace).filter(pl.col("device").is_not_null())
+    calls = calls.filter(pl.col("device").is_not_null())
     if made.frame.is_empty() or calls.is_empty():
-        return MatmulWork(work[0], work[1], work[2], work[3], work[4])
+        return WorkByShapes(work[0], work[1], work[2], work[3], work[4])
     host = trace.all_host_events[calls["row"]]
     start = host["start_ns"].to_numpy()
     step = host_cycles(made.frame).holding(start, start + host["dur_ns"].to_numpy())
@@ -58,15 +79,14 @@ def matmul_work(trace: Trace, made: Iterations) -> MatmulWork:
     )
     limits = Limits.of(trace)
     for row in groups.rows(named=True):
-        product = product_sizes(row["name"], row["input_shapes"])
-        if product is not None:
-            values = _work(row, limits.get(row["device"]), product.batch * product.n * product.k)
-            work[:, row["step"]] += values
-    return MatmulWork(work[0], work[1], work[2], work[3], work[4])
+        numbers = numbers_of_model(row["name"], row["input_shapes"])
+        if numbers is not None:
+            work[:, row["step"]] += _work(row, limits.get(row["device"]), numbers)
+    return WorkByShapes(work[0], work[1], work[2], work[3], work[4])
 
 
-def _work(row: dict[str, object], limits: Limits | None, weights: int) -> tuple[int, int, int, int, int]:
-    """FLOPs, bytes, bytes of weights, time at the roof and time of some calls with the same inputs; 0: not known."""
+def _work(row: dict[str, object], limits: Limits | None, numbers: int) -> tuple[int, int, int, int, int]:
+    """FLOPs, bytes, bytes of the model, time at the roof and time of some calls with the same inputs; 0: not known."""
     name, shapes, types, values = (row[argument] for argument in ARGUMENTS)
     calls, time_ns = int(str(row["calls"])), int(str(row["time_ns"]))
     try:
@@ -80,4 +100,4 @@ def _work(row: dict[str, object], limits: Limits | None, weights: int) -> tuple[
     limit = None if peaks is None else roof(peaks, work, uses_tensor_cores=uses, is_unit_unknown=unknown)
     size = next(size for dtype, size in DTYPES.values() if dtype == work.dtype)
     at_roof = 0 if limit is None or limit.ns is None else round(calls * limit.ns)
-    return calls * work.flop, calls * work.moved_bytes, calls * weights * size, at_roof, time_ns
+    return calls * work.flop, calls * work.moved_bytes, calls * numbers * size, at_roof, time_ns

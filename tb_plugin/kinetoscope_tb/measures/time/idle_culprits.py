@@ -29,6 +29,7 @@ from .host_activity import HOST_ACTIVITIES, host_activities
 from .host_stack import FRAMES, Doing, HostStack, Rows
 from .idle import Windows, gaps
 from .idle_causes import CAUSES, gap_parts
+from .step_subset import counted_steps
 from .threads import main_thread
 
 _sum_by_gap = Function("sum_by_gap")
@@ -172,7 +173,7 @@ class CulpritPieces:
 
         Columns: `device`, `culprit`, `total_ns`; `gaps`: in how many; `longest_ns`: in one gap; `after`: the row of
         device_events that ends that gap, or NONE; `follows`: whether the same name follows all; `in_steps_ns` and
-        `steps`: in how many, or null if in none.
+        `steps`: in how many of the steps that averages cover, or null if in none.
         """
         numbers = len(self.who) * self.pieces["device"].cast(pl.Int64) + self.pieces["culprit"]
         first, number = number_alike(numbers.to_numpy())
@@ -185,8 +186,9 @@ class CulpritPieces:
         sums = total, count, longest, largest, is_alike
         _sum_of_gaps(rows["culprit"].to_numpy(), rows["dur_ns"].to_numpy(), gather(codes, after), sums)
         in_steps, steps = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
-        columns = (pieces[name].to_numpy() for name in ("culprit", "step", "start_ns", "end_ns"))
-        _sum_in_steps(*columns, np.full(first.size, NONE, np.int32), in_steps, steps)
+        culprit, step, start, end = (pieces[name].to_numpy() for name in ("culprit", "step", "start_ns", "end_ns"))
+        step = np.where(np.isin(step, counted_steps(trace)), step, np.int32(NONE))
+        _sum_in_steps(culprit, step, start, end, np.full(first.size, NONE, np.int32), in_steps, steps)
         return self.pieces.select("device", "culprit")[first].with_columns(
             total_ns=pl.Series(total),
             gaps=pl.Series(count),

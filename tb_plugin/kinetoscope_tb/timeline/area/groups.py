@@ -96,7 +96,7 @@ def _by_module(trace: Trace, timeline: Timeline) -> Groups:
 
 def _by_annotation(trace: Trace, timeline: Timeline) -> Groups:
     """The innermost annotations, without the numbers of steps; of device work that in which it was launched."""
-    ranges, host, python = AnnotationRanges.of(trace), trace.host_events, trace.python_calls
+    ranges, host, python = AnnotationRanges.of(trace, with_warmup=True), trace.host_events, trace.python_calls
     place = np.full(host.height, NONE, np.int32)
     place[ranges.row] = np.arange(ranges.row.size)
     rows = np.sort(ranges.row)

@@ -51,6 +51,11 @@ class Gpus(Table):
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
         "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time.",
     )
+    tc_known_frac = Column(
+        FRACTION,
+        "Share of kernel time, from the first step's start to the last one's end, in kernels whose names show whether "
+        "they use tensor or matrix cores.",
+    )
     matrix_units = Column(TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines.")
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")
@@ -122,6 +127,7 @@ def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float
         "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
         "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
         "tc_time_frac": _ratio(inside[uses].sum(), known) if 2 * known >= inside.sum() else None,
+        "tc_known_frac": _ratio(known, inside.sum()),
     }
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...arrays.gather import fraction, texts
+from ...arrays.gather import fraction, gather, texts
 from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import Windows
 from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
-from ...measures.time.step_subset import has_steps
+from ...measures.time.step_subset import counted_steps, has_steps
 from ...names.kernel_labels import kernel_label
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -39,6 +39,12 @@ class IdleCulprits(Table):
         "where the trace doesn't show whether the device was idle.",
         shown_as="name",
     )
+    op = Column(
+        TEXT,
+        "The operator that made the runtime call. Of launch latency, the one that launched the work after the longest "
+        "gap, if that gap is more than half of the time.",
+        shown_as="name",
+    )
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")
     source = Column(
@@ -55,14 +61,16 @@ class IdleCulprits(Table):
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
     mean_ns = Column(DURATION, "Mean per gap: total / gaps, rounded to the nanosecond.")
-    per_step_ns = Column(DURATION, "Its time within steps ÷ the number of steps; missing without steps.", adds_up=False)
-    pattern = Column(
-        TEXT, "Whether it repeats: in how many steps, and which work follows its gaps if that is always the same."
+    per_step_ns = Column(
+        DURATION, "Its time within complete steps ÷ the number of these; missing without steps.", adds_up=False
     )
-    op = Column(TEXT, "The operator that made the runtime call.")
+    pattern = Column(
+        TEXT,
+        "Whether it repeats: in how many complete steps, and which work follows its gaps if that is always the same.",
+    )
     kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
     window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
-    steps = Column(COUNT, "In how many steps it occurs; missing without steps.", adds_up=False)
+    steps = Column(COUNT, "In how many complete steps it occurs; missing without steps.", adds_up=False)
     ended_by = Column(
         TEXT, "The kernel, copy or fill that ended the gap with most of its time; missing if none followed."
     )
@@ -75,7 +83,8 @@ def idle_culprits(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The largest first; with from_ns or to_ns only the idle time within; of at most MOST_DEVICES devices."""
-    pieces, steps = CulpritPieces.within(trace, device, from_ns, to_ns), trace.steps.height if has_steps(trace) else 0
+    pieces = CulpritPieces.within(trace, device, from_ns, to_ns)
+    steps = len(counted_steps(trace)) if has_steps(trace) else 0
     rows = _described(trace, pieces, steps)
     window = Windows.of(trace, each=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
@@ -100,6 +109,11 @@ def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
         ),
         steps=pl.when(pl.lit(steps) > 0).then("steps"),
         ended_by=texts(trace.device_events["name"], rows["after"].to_numpy()),
+        op=pl.when((pl.col("cause") == "launch latency") & (2 * pl.col("longest_ns") > pl.col("total_ns")))
+        .then(
+            texts(trace.all_host_events["name"], gather(trace.device_events["op"].to_numpy(), rows["after"].to_numpy()))
+        )
+        .otherwise("op"),
     )
     noun = f"{step_noun(trace.steps)}s"
     each = rows.select("steps", "gaps", pl.when("follows").then("ended_by"))

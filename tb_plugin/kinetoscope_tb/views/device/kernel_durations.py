@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from ...arrays.gather import fraction
 from ...measures.recording.contents import has_kernels
 from ...measures.time.duration_bins import bin_of, binned, is_in_bin
 from ...pictures import Histogram
@@ -35,11 +36,11 @@ class KernelDurations(Table):
 def kernel_durations(trace: Trace) -> pl.DataFrame:
     """Kernels by how long they last, the shortest first."""
     durations = trace.device_events.select("kind", "dur_ns").filter(pl.col("kind") == "kernel")["dur_ns"].to_numpy()
-    counted = [pl.col(name).cum_sum() / pl.col(name).sum() for name in ("calls", "total_ns")]
-    names = ("calls_up_to_here_frac", "total_up_to_here_frac")
+    amounts, names = ("calls", "total_ns"), ("calls_up_to_here_frac", "total_up_to_here_frac")
     shares = [
-        pl.when(share.is_finite()).then(share).alias(name) for share, name in zip(counted, names, strict=True)
-    ]  # no shares if all durations are 0
+        fraction(pl.col(amount).cum_sum(), pl.col(amount).sum()).alias(name)
+        for amount, name in zip(amounts, names, strict=True)
+    ]
     return KernelDurations.of(binned({"calls": durations}, {"total_ns": durations}).with_columns(shares))
 
 

@@ -1,7 +1,8 @@
 """Kernel efficiency: how close kernels come to the device's limits.
 
-The same roofline as for operators, for every kernel: the work is that of the operator that launched it. Elementwise and
-layout kernels have the bytes that their operator must move, and no FLOPs, so memory is their only roof.
+The same roofline as for operators, for every kernel: the work is that of the operator that launched it, so a row has
+all kernels of one operator and family. Elementwise and layout kernels have the bytes that their operator must move, and
+no FLOPs, so memory is their only roof.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import numpy as np
 import polars as pl
 
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
+from ...measures.calls.op_calls import UNATTRIBUTED
 from ...measures.recording.contents import has_kernels
+from ...names.kernel_kinds import elementwise_family
 from ...pictures import Roofline
 from ...table import BYTE_RATE, COUNT, DURATION, FLOP_RATE, FRACTION, ID, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -28,24 +31,32 @@ class KernelEfficiency(Table):
         *("intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s"),
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
+        reason="why_unknown",
     )
 
-    kernel = Column(TEXT, "The kernel that takes most of the time.")
     operator = Column(
-        TEXT, "Operator that launched it: the matmul, convolution or attention around it, else the innermost."
+        TEXT,
+        "Operator that launched the kernels: the matmul, convolution or attention around them, else the innermost. "
+        f"`{UNATTRIBUTED}`: it wasn't recorded.",
     )
+    main_kernel = Column(TEXT, "Of its kernels, the one that takes most of the time.")
     input_shapes = Column(
         TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
     )
-    calls = Column(COUNT, "Number of calls of the operator.")
-    time_ns = Column(DURATION, "Sum of the durations of its kernels.")
+    calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
+    kernels = Column(COUNT, "Number of kernels that they launched.")
+    time_ns = Column(DURATION, "Sum of the durations of all these kernels.")
     roof_frac = Column(
         FRACTION, "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches."
     )
     gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
     dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
-    family = Column(TEXT, "matmul, convolution, attention, cast, layout, elementwise or other.")
+    family = Column(
+        TEXT,
+        "matmul, convolution, attention, cast, layout, normalization, softmax, reduction, elementwise or other. If the "
+        "operator wasn't recorded, elementwise includes normalization, softmax and reductions.",
+    )
     achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time; missing for work without FLOPs.")
     achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
     intensity = Column(NUMBER, "FLOPs per byte.")
@@ -70,12 +81,13 @@ def kernel_efficiency(trace: Trace) -> pl.DataFrame:
 def _row(group: Group) -> dict[str, Any]:
     flop, moved, time_ns = group.work_flop, group.work_bytes, group.time_ns
     return {
-        "kernel": group.kernel,
-        "operator": group.name or None,
+        "operator": group.name or UNATTRIBUTED,
         "input_shapes": group.shapes,
         "dtype": group.number_format,
-        "family": group.family,
-        "calls": group.calls,
+        "main_kernel": group.kernel,
+        "family": elementwise_family(group.name) if group.family == "elementwise" else group.family,
+        "calls": group.calls if group.name else None,
+        "kernels": group.kernels,
         "time_ns": time_ns,
         "roof_frac": group.roof_frac,
         "gap_ns": max(0, time_ns - round(group.roof_ns)) if time_ns and group.roof_ns is not None else None,

@@ -14,7 +14,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
-from ...measures.calls.roofline import NO_DEVICE_NAME, Limits
+from ...measures.calls.roofline import IMPOSSIBLE, NO_DEVICE_NAME, Limits
 from ...measures.recording.contents import has_kernels
 from ...measures.recording.usual_step import usual_step
 from ...measures.time.step_subset import belongs_to_steps, counted_steps
@@ -24,7 +24,6 @@ from ...view import Part, View
 
 _LEAST_KNOWN = 0.5  # of the kernel time: with less, most of the work may be missing
 NO_MATRICES = "No kernel is known to multiply matrices."
-IMPOSSIBLE = "The recorded shapes need more FLOPs than the device can do in that time."
 
 
 class Mfu(Table):
@@ -42,9 +41,10 @@ class Mfu(Table):
     usual_mfu_frac = Column(
         FRACTION, "The same of a step without the profiler, if the recorder knows that recording slows steps."
     )
-    known_frac = Column(
+    time_of_known_work_frac = Column(
         FRACTION,
-        "Share of the kernel time, without communication, in kernels whose FLOPs are known, or that have none.",
+        "Share of the kernel time, without communication, in kernels whose FLOPs are known: from the recorded shapes, "
+        "or because they multiply no matrices and so count as 0.",
     )
     work_flop = Column(FLOP, "FLOPs of matmuls, convolutions and attention per step; a multiply-add counts as two.")
     step_ns = Column(DURATION, "Mean length of the complete steps.", adds_up=False)
@@ -88,24 +88,21 @@ def mfu(trace: Trace) -> pl.DataFrame:
 def _of_device(groups: Sequence[Group], limits: Limits, steps: int) -> dict[str, Any]:
     """The work of a device's kernels, how much of their time it covers, and why its share of the peak is unknown."""
     whole = sum(group.time_ns for group in groups)
-    with_flop = [group for group in groups if _has_flop(group)]
-    known_ns = sum(group.time_ns if _has_flop(group) else _without_matrices(group) for group in groups)
+    is_without_peaks = limits.peaks is None
+    with_flop = [group for group in groups if group.work_flop and (group.peak_flop_per_s or is_without_peaks)]
+    known_ns = sum(group.time_ns if group in with_flop else _without_matrices(group) for group in groups)
     by_format: dict[str, float] = {}
     for group in with_flop:
         by_format[str(group.number_format)] = by_format.get(str(group.number_format), 0) + _work(group)
     work, at_peak_s = sum(by_format.values()), sum(_work(group) / (group.peak_flop_per_s or 1) for group in with_flop)
     known_frac = known_ns / whole if whole else None
     return {
-        "known_frac": known_frac,
+        "time_of_known_work_frac": known_frac,
         "work_flop": work / steps if with_flop else None,
-        "peak_flop_per_s": work / at_peak_s if with_flop else None,
+        "peak_flop_per_s": work / at_peak_s if with_flop and not is_without_peaks else None,
         "dtype": ", ".join(sorted(by_format, key=lambda name: -by_format[name])) or None,
         "why_unknown": _why_unknown(groups, limits, has_work=bool(with_flop), known_frac=known_frac or 0.0),
     }
-
-
-def _has_flop(group: Group) -> bool:
-    return bool(group.work_flop and group.peak_flop_per_s)
 
 
 def _work(group: Group) -> float:

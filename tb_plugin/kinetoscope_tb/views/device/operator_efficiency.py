@@ -20,7 +20,7 @@ from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_c
 from ...measures.calls.matrix_work import FORMULAS, MatrixWork, Unknown, matrix_work
 from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE
-from ...measures.calls.roofline import Limits, Roof, roof
+from ...measures.calls.roofline import Limits, Roof, roof, why_impossible
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
 from ...names.device_peaks import TABLE_VERSION
@@ -36,8 +36,9 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
-NO_MODEL = "No model of their work."
+NO_MODEL = "Their work isn't known, or the device's limits aren't."
 OTHERS = "[other operators]"
+_UNKNOWN = "kernels of unknown operators"
 
 
 class OperatorEfficiency(Table):
@@ -52,6 +53,7 @@ class OperatorEfficiency(Table):
         *("intensity", "achieved_flop_per_s", "time_ns", "peak_flop_per_s", "peak_bytes_per_s"),
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
+        reason="why_unknown",
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
@@ -126,7 +128,7 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
-        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null("kernels of unknown operators"))
+        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null(_UNKNOWN))
         .agg(pl.col("dur_ns").sum().alias("time_ns"))
         .sort("device", "time_ns", "operator", descending=[False, True, False])
         .group_by("device", maintain_order=True)
@@ -135,7 +137,7 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
     return [
         {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of it."}
         for device, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
-        for most in (f"{operator} takes {percent(largest_ns / time_ns)}",)
+        for most in (f"{operator} {'take' if operator == _UNKNOWN else 'takes'} {percent(largest_ns / time_ns)}",)
     ]
 
 
@@ -151,7 +153,7 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
         work = matrix_work(name, shapes, types, values)
     except Unknown as unknown:
         return row | {"why_unknown": " ".join([*reasons, str(unknown)])}
-    row |= _achieved(work, row["time_ns"], call["calls"])
+    rates = _achieved(work, row["time_ns"], call["calls"])
     if work.moved_bytes is None:
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)
     if is_on_host:
@@ -165,9 +167,12 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
                 uses_tensor_cores=call["tensor_ns"] > 0,
                 is_unit_unknown=call["unknown_ns"] > 0,
             )
-            row |= _at_roof(limit, row["time_ns"], call["calls"])
+            at_roof = _at_roof(limit, row["time_ns"], call["calls"])
+            if impossible := why_impossible(at_roof["roof_frac"] or 0.0, limit.bound_by, work.moved_bytes):
+                return {"dtype": work.dtype, **row, "why_unknown": impossible}
+            rates |= at_roof
             reasons += [limit.reason] if limit.reason else []
-    return {"dtype": work.dtype, **row, "why_unknown": " ".join(reasons) or None}
+    return {"dtype": work.dtype, **row, **rates, "why_unknown": " ".join(reasons) or None}
 
 
 def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import group_rows, number_alike
-from ...arrays.intervals import Intervals, merge, union
+from ...arrays.gather import NONE, group_rows, map_categories, number_alike
+from ...arrays.intervals import Ints, union
 from ...measures.recording.contents import has_lanes
 from ...measures.recording.vendor import device_noun
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -41,8 +41,10 @@ class Lanes(Table):
     events = Column(COUNT, "Events with a duration.")
     busy_ns = Column(DURATION, "Time during which at least one of them runs; nested ones count once.", adds_up=False)
     busy_frac = Column(FRACTION, "Busy time / time from the first event of the recording to the end of the last.")
-    largest_name = Column(TEXT, "The name with the largest total.")
-    largest_ns = Column(DURATION, "Sum of the durations of the events of that name.")
+    largest_name = Column(TEXT, "The name whose events run longest.")
+    largest_ns = Column(
+        DURATION, "Time during which at least one event of that name runs; nested ones count once.", adds_up=False
+    )
 
 
 def lanes(trace: Trace) -> pl.DataFrame:
@@ -70,29 +72,43 @@ def _of_lanes(labels: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> Iterator[t
         labels: Process and lane, in words.
         parts: The events by frame: the number of their lane in `labels`, name, start and duration.
     """
-    by_name = [
-        part.group_by("number", "name").agg(pl.len(), pl.col("dur_ns").sum()).cast({"name": pl.String})
-        for part in parts
-    ]
-    totals = pl.concat(by_name).group_by("number", "name").agg(pl.col("len", "dur_ns").sum())
-    largest = totals.sort("dur_ns", "name", descending=[True, False]).group_by("number").first().sort("number")
-    counts = dict(totals.group_by("number").agg(pl.col("len").sum()).iter_rows())
-    busy = _busy_ns(parts)
-    for number, name, _, total in largest.iter_rows():
-        yield *labels.row(number), counts[number], busy[number], None, name, total
-
-
-def _busy_ns(parts: Sequence[pl.DataFrame]) -> dict[int, int]:
-    """How long at least one event of each lane runs."""
-    intervals = defaultdict[int, list[Intervals]](list)
+    names: dict[str, int] = {}
+    events = defaultdict[int, list[NDArray[np.int64]]](list)
     for part in parts:
-        number_of_row, start, dur = (part[name].to_numpy() for name in ("number", "start_ns", "dur_ns"))
-        rows, first = group_rows(number_of_row)
+        code = map_categories(part["name"], lambda name: names.setdefault(name, len(names)), missing=NONE)
+        number, start, dur = (part[name].to_numpy() for name in ("number", "start_ns", "dur_ns"))
+        rows, first = group_rows(number)
         for of_lane in np.split(rows, first[1:]) if rows.size else []:
             begin = start[of_lane]
-            intervals[int(number_of_row[of_lane[0]])].append(union(begin, begin + dur[of_lane]))
-    united = {number: merge(of_frames) for number, of_frames in intervals.items()}
-    return {number: int((end - start).sum()) for number, (start, end) in united.items()}
+            events[int(number[of_lane[0]])].append(np.stack([code[of_lane], begin, begin + dur[of_lane]]))
+    texts = list(names)
+    for number_of_lane, of_frames in events.items():
+        code, start, end = np.concatenate(of_frames, axis=1)
+        largest, largest_ns = _largest(code, start, end, texts)
+        yield *labels.row(number_of_lane), code.size, _length(start, end), None, largest, largest_ns
+
+
+def _largest(code: Ints, start: Ints, end: Ints, names: Sequence[str]) -> tuple[str | None, int]:
+    """(the name whose events cover most time, how much); no name has more than the sum of their durations."""
+    rows, first = group_rows((code + 1).astype(np.int32))  # a missing name has NONE
+    sums = np.add.reduceat((end - start)[rows], first)
+    of_names = np.split(rows, first[1:])
+    largest, most = None, -1
+    for at in np.argsort(-sums, kind="stable"):
+        if sums[at] < most:
+            break
+        of_name = of_names[at]
+        length, number = _length(start[of_name], end[of_name]), int(code[of_name[0]])
+        name = names[number] if number != NONE else None
+        if (-length, name or "") < (-most, largest or ""):
+            largest, most = name, length
+    return largest, most
+
+
+def _length(start: Ints, end: Ints) -> int:
+    """How long any of the intervals lasts."""
+    starts, ends = union(start, end)
+    return int((ends - starts).sum())
 
 
 def _on_threads(trace: Trace) -> list[pl.DataFrame]:

@@ -31,11 +31,12 @@ class Top(Table):
     name = Column(TEXT, "Symbol of the kernel, or name of the operator.")
     owner = Column(
         TEXT,
-        "Of a kernel: the operator that launches most of it. Of an operator: the class of the module that most of its "
-        "time belongs to. Missing if none was recorded.",
+        "Of a kernel: the operator that launches most of its time, or the runtime call outside of any operator, such "
+        "as cudaGraphLaunch. Of an operator: the class of the module that most of its time belongs to. Missing if most "
+        "of it has none that was recorded.",
     )
     is_communication = Column(BOOL, "Whether it moves data between ranks.")
-    other_owners = Column(COUNT, "How many other operators launch it, or modules call it.")
+    other_owners = Column(COUNT, "How many other operators and calls launch it, or modules call it.")
     calls = Column(COUNT, "Number of calls in the complete steps.")
     mean_ns = Column(
         DURATION,
@@ -72,8 +73,9 @@ def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, st
     whole = int(rows["time_ns"].sum())
     rows = rows.filter(pl.col("time_ns") > 0)
     largest = rows.sort("time_ns", "name", descending=[True, False]).head(MOST_ROWS)
-    ranked = owners.sort("spent", "owner", descending=[True, False])
-    summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=pl.len().cast(pl.Int64) - 1)
+    ranked = owners.sort("spent", "owner", descending=[True, False], nulls_last=True)
+    others = pl.col("owner").slice(1).drop_nulls().len().cast(pl.Int64)
+    summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=others)
     joined = largest.select("name", "calls", "time_ns", "is_communication").join(
         summed, "name", how="left", maintain_order="left"
     )
@@ -87,16 +89,19 @@ def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, st
 
 
 def _launchers(trace: Trace) -> pl.DataFrame:
-    """How long each kernel ran for each operator that launched it: name, owner, spent."""
-    columns = trace.device_events.select("kind", "name", "dur_ns", "op").filter(pl.col("kind") == "kernel")
-    owner = trace.all_host_events["name"].gather(columns["op"].replace(NONE, None))
-    rows = columns.select("name", "dur_ns", owner=owner).drop_nulls("owner")
-    spent = rows.group_by("name", "owner").agg(spent=pl.col("dur_ns").sum())
-    return spent.with_columns(pl.col("name", "owner").cast(pl.String))
+    """How long each kernel ran for each operator, or call, that launched it; null: none was recorded."""
+    columns = trace.device_events.select("kind", "name", "dur_ns", "op", "launch").filter(pl.col("kind") == "kernel")
+    operator = trace.all_host_events["name"].gather(columns["op"].replace(NONE, None))
+    call = trace.launches["name"].gather(columns["launch"].replace(NONE, None))
+    rows = columns.select("name", "dur_ns", operator=operator, call=call)
+    summed = rows.group_by("name", "operator", "call").agg(spent=pl.col("dur_ns").sum())
+    texts = summed.select("spent", pl.col("name", "operator", "call").cast(pl.String))
+    owners = texts.group_by("name", owner=pl.coalesce("operator", "call")).agg(pl.col("spent").sum())
+    return owners.select("name", "owner", "spent")
 
 
 def _modules(trace: Trace) -> pl.DataFrame:
-    """How long each operator's own device work, or host time, lasted for each class of module: name, owner, spent."""
+    """How long each operator's own device work, or host time, lasted for each class of module; null: outside of any."""
     schema = {"name": pl.String, "owner": pl.String, "spent": pl.Int64}
     if not has_modules(trace):
         return pl.DataFrame(schema=schema)
@@ -113,7 +118,7 @@ def _modules(trace: Trace) -> pl.DataFrame:
     classes = [name.of_class for name in modules.names]
     of_module = pl.Series(classes, dtype=pl.Enum(sorted({name for name in classes if name is not None})))
     owner = of_module.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None))
-    rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": spent}).drop_nulls("owner")
+    rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": spent})
     sums = rows.group_by("name", "owner").agg(pl.col("spent").sum())
     return sums.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

@@ -59,9 +59,10 @@ class Limits(Table):
     kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
     known_frac = Column(
         FRACTION,
-        "Share of that sum in kernels whose work is known: matmuls with recorded shapes, attention with recorded "
-        "shapes and lengths of requests (annotations with details), and experts whose shapes prove which weights are "
-        "read: for one token, or where each token runs all. Of graphs it needs a recording of their capture.",
+        "Share of that sum in kernels whose work is known: matmuls and scaled_dot_product_attention with recorded "
+        "shapes, other attention with recorded shapes and lengths of requests (annotations with details), and experts "
+        "whose shapes prove which weights are read: for one token, or where each token runs all. Of graphs it needs a "
+        "recording of their capture.",
     )
     moved_bytes = Column(
         BYTES,
