@@ -11,6 +11,9 @@ from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
 
+_OF_ENGINE = ("autograd::engine::", "torch::autograd::AccumulateGrad")
+"""How ranges of the engine begin; torch 1.8 has only the second."""
+
 
 @once_per_recording
 def main_thread(trace: Trace) -> int:
@@ -40,6 +43,6 @@ def autograd_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads run backward operators of forward operators of other threads."""
     host = trace.host_events
     is_autograd = np.zeros(trace.threads.height, bool)
-    engine = map_categories(host["name"], lambda name: name.startswith("autograd::engine::")).astype(bool)
+    engine = map_categories(host["name"], lambda name: name.startswith(_OF_ENGINE)).astype(bool)
     is_autograd[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
     return is_autograd
