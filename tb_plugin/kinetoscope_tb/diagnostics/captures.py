@@ -36,7 +36,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     launches = f"{replayed.launch.size} graph launches replay" if replayed.launch.size > 1 else "1 graph launch replays"
     what = f"{launches} {duration.size} kernels, copies and fills"
     if known < _HARDLY_ANY:
-        yield _unexplained(trace, what, replayed.rows, int(replayed.launch.size))
+        yield _no_explanation(trace, what, replayed.rows, int(replayed.launch.size))
         return
     used = {source.capture for source in joined.sources if source.capture >= 0}
     listed = _first_of([printable(last_part(files.traces[place].path)) for place in sorted(used)])
@@ -49,7 +49,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     )
 
 
-def _unexplained(trace: Trace, what: str, rows: NDArray[np.int64], launches: int) -> Diagnostic:
+def _no_explanation(trace: Trace, what: str, rows: NDArray[np.int64], launches: int) -> Diagnostic:
     """That nothing says which operators the replayed rows of device_events are of."""
     has_operator = bool((trace.device_events["op"].gather(rows) >= 0).any())
     so = (
