@@ -26,6 +26,8 @@ export interface DrawnColumn extends Column {
   swatch?: (row: number) => string;
   /** The CSS class that gives a cell its color. */
   tone?: (row: number) => string;
+  /** Columns of sentences whose own stand below those of this one. */
+  below?: DrawnColumn[];
 }
 
 export interface Ready {
@@ -57,6 +59,12 @@ const COUNTED = new Set(["calls", "count"]);
 
 /** Sentences, which a table shows whole, on as many lines as they take. */
 export const isProse = ({ kind }: Column): boolean => kind === "prose";
+
+/** What a cell of sentences says: its own, and below it those of other columns with their titles. */
+export const sentencesOf = ({ values, below = [] }: DrawnColumn, row: number): string[] => [
+  String(values[row] ?? "–"),
+  ...below.flatMap(({ title, values }) => values[row] == null ? [] : [`*${title}* ${values[row]}`]),
+];
 export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
 
 /** Bars have one scale per column; bars of one length show nothing. */
@@ -239,7 +247,8 @@ export function weightSecond(columns: DrawnColumn[], weight: string | null): Dra
 
 /** The longest text that a column shows, by characters. */
 export function widest(column: DrawnColumn): string {
-  const { values, kind, scale, shown } = column;
+  const { values, kind, scale, shown, below } = column;
+  if (below) return values.flatMap((_, row) => sentencesOf(column, row)).reduce((a, b) => b.length > a.length ? b : a);
   if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");
   if (!isText(column)) {
     const numbers = values.filter((value): value is number => typeof value === "number");
