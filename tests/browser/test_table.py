@@ -78,7 +78,9 @@ def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width
     rows = page.get_by_role("treegrid").first.locator("tr.row")
     expect(rows.last).to_contain_text("nothing to fix")
     cut = "cells => cells.filter(c => c.scrollHeight > c.clientHeight || c.textContent.includes('…')).length"
-    expect(page.locator("td.prose")).to_have_count(columns * rows.count())  # in narrow tables they stand below each other
+    expect(page.locator("td.prose")).to_have_count(
+        columns * rows.count()
+    )  # in narrow tables they stand below each other
     expect(page.locator("td.prose > div")).to_have_count(3 * rows.count())
     assert page.locator("td.prose").evaluate_all(cut) == 0
     boxes = [box for row in rows.all() if (box := row.bounding_box())]
@@ -100,7 +102,9 @@ def test_all_sentences_and_the_saving_are_in_sight(app: App, width: int, columns
     cells = page.locator("tr.row").first.locator("td")
     kinds = cells.evaluate_all("cells => cells.map(cell => cell.classList.contains('prose'))")
     before = len(kinds) - columns - behind
-    assert kinds == [False] * before + [True] * columns + [False] * behind  # what has no room stands behind the sentences
+    assert (
+        kinds == [False] * before + [True] * columns + [False] * behind
+    )  # what has no room stands behind the sentences
     edges = [(box["x"], box["x"] + box["width"]) for cell in cells.all() if (box := cell.bounding_box())]
     table = page.locator(".scroll").first.bounding_box()
     assert table
