@@ -94,3 +94,12 @@ export function timePart(column: string): { name: string; color: string } {
   const [name, color] = PARTS[column] ?? [column, "var(--other)"];
   return { name, color };
 }
+
+const NEARLY_ALL = 0.95;
+
+/** A cause as that of a whole: "mostly" it if some has another one, and none if half or more has. */
+export const mostly = (cause: string, part: number, whole: number): string =>
+  part > NEARLY_ALL * whole ? cause : 2 * part > whole ? `mostly ${cause}` : "";
+
+/** The part of which nobody knows whether the device was idle, within a sentence. */
+export const NOT_SHOWN_WORDS = NOT_SHOWN[0].toLowerCase();

@@ -18,6 +18,7 @@ import {
   dominant,
   edgesOf,
   fitting,
+  type Kind,
   KINDS,
   outlines,
   spanOf,
@@ -33,7 +34,7 @@ const NAMED_PX = 40; // a gap this wide is labeled with its length
 const CAUSE_PX = 90; // and one this wide with its cause
 const OUTLIER = 1.25; // times the median step
 
-const kindName = (kind: { name: string; isIdle?: boolean }) => kind.isIdle ? `idle: ${kind.name}` : kind.name;
+const kindName = ({ name, isIdle, isHidden }: Kind) => isIdle && !isHidden ? `idle: ${name}` : name;
 
 /** The height of each device's strip. */
 const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14;
@@ -49,16 +50,16 @@ function KindLegend({ strips }: { strips: Strip[] }) {
   return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind) }))} />;
 }
 
-/** The length of a gap, and its cause where there is room. */
-function GapLabel({ gap: { x, width, length, kind }, height }: { gap: WideGap; height: number }) {
-  const hasCause = width >= CAUSE_PX && height >= 40 && textWidth(kind.name, 11) < width - 8;
+/** The length of a gap, and its cause where one has most of it and there is room. */
+function GapLabel({ gap: { x, width, length, cause, color }, height }: { gap: WideGap; height: number }) {
+  const hasCause = cause && width >= CAUSE_PX && height >= 40 && textWidth(cause, 11) < width - 8;
   return (
     <g>
-      <rect x={x} y={height - 3} width={width} height={3} style={{ fill: kind.color }} />
+      <rect x={x} y={height - 3} width={width} height={3} style={{ fill: color }} />
       {height >= 28 && textWidth(quantity(length, "duration"), 11) < width - 8 && (
         <text x={x + width / 2} y={hasCause ? height / 2 - 4 : height / 2 + 3} text-anchor="middle">
           {quantity(length, "duration")}
-          {hasCause && <tspan x={x + width / 2} dy="14">{kind.name}</tspan>}
+          {hasCause && <tspan x={x + width / 2} dy="14">{cause}</tspan>}
         </text>
       )}
     </g>
