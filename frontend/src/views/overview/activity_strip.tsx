@@ -34,7 +34,8 @@ const NAMED_PX = 40; // a gap this wide is labeled with its length
 const CAUSE_PX = 90; // and one this wide with its cause
 const OUTLIER = 1.25; // times the median step
 
-const kindName = ({ name, isIdle, isHidden }: Kind) => isIdle && !isHidden ? `idle: ${name}` : name;
+const isPale = ({ isIdle, isHidden }: Kind) => isIdle && !isHidden;
+const kindName = (kind: Kind) => isPale(kind) ? `idle: ${kind.name}` : kind.name;
 
 /** The height of each device's strip. */
 const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14;
@@ -47,7 +48,7 @@ function KindLegend({ strips }: { strips: Strip[] }) {
     return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
   }));
   const shown = KINDS.filter((kind) => named.has(kind));
-  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind) }))} />;
+  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind), isIdle: isPale(kind) }))} />;
 }
 
 /** The length of a gap, and its cause where one has most of it and there is room. */
@@ -74,7 +75,7 @@ function Row({ strip, width, height, y }: { strip: Strip; width: number; height:
     <g transform={`translate(0 ${y})`}>
       {outlines(drawn, edges, height).map((d, i) => {
         const { kind } = strip.kinds[i]!;
-        return <path key={kind.name} d={d} class={kind.isIdle ? "idle" : ""} style={{ fill: kind.color }} />;
+        return <path key={kind.name} d={d} class={isPale(kind) ? "idle" : ""} style={{ fill: kind.color }} />;
       })}
       {gaps.map((gap) => <GapLabel key={gap.x} gap={gap} height={height} />)}
     </g>

@@ -49,7 +49,7 @@ const DEVICE_KINDS: Kind[] = [
     isIdle: true,
     isHidden: true,
   },
-  { name: "no known cause", color: "var(--warning)", columns: ["unexplained_ns"], isIdle: true },
+  { name: "no known cause", color: timePart("unexplained_ns").color, columns: ["unexplained_ns"], isIdle: true },
 ];
 
 const HOST_KINDS: Kind[] = [
