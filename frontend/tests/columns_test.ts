@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table, ViewEntry } from "../src/api/types.ts";
 import { addKernelLabels } from "../src/format/readable_names.ts";
-import { csv, prepareTable, tsv } from "../src/table/columns.ts";
+import { csv, prepareTable, sortedTexts, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -223,4 +223,11 @@ Deno.test("of many rows a column with one text is constant, not one of numbers",
   same(constants(8), [true, false]);
   same(constants(8, 1), [false, false]);
   same(constants(7), [false, false]);
+});
+
+Deno.test("the texts of a column are sorted, each once and as it is shown", () => {
+  const names = ["aten::mm", "relu", "aten::mm", null];
+  const data = { name: names, total_ns: names.map(() => 1), gone_ns: names.map(() => null) };
+  const [column] = prepareTable({ ...TABLE, data }, ENTRY).columns;
+  same(sortedTexts(column!), ["", "aten::mm", "relu"]);
 });

@@ -111,6 +111,20 @@ const timeParts = (values: Value[]): Partial<DrawnColumn> => ({
   swatch: (row) => values[row] === null ? "transparent" : timePart(String(values[row])).color,
 });
 
+const sortedTextsOf = new WeakMap<DrawnColumn, string[]>();
+
+/** The different texts of a column, sorted once. */
+export function sortedTexts(column: DrawnColumn): string[] {
+  const { values, shown } = column;
+  let sorted = sortedTextsOf.get(column);
+  if (!sorted) {
+    const rows = new Map(values.map((value, row) => [value, row]));
+    sorted = [...new Set(Array.from(rows, ([value, row]) => shown?.(row) ?? String(value ?? "")))].sort();
+    sortedTextsOf.set(column, sorted);
+  }
+  return sorted;
+}
+
 const FEW = 7; // rows, whose columns are all shown
 
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {

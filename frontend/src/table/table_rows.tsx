@@ -1,5 +1,5 @@
 import { Component, h } from "preact";
-import { type DrawnColumn, isProse, isText, sentencesOf } from "./columns.ts";
+import { type DrawnColumn, isProse, isText, sentencesOf, sortedTexts } from "./columns.ts";
 import { align, cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
 import { cutName } from "../ui/measure.ts";
@@ -87,7 +87,7 @@ export class Row extends Component<RowProps> {
         {isProse(column)
           ? sentencesOf(column, row).map((sentence, i) => <div key={i}>{prose(sentence)}</div>)
           : isText(column)
-          ? cutName(text, room)
+          ? cutName(text, room, () => sortedTexts(column))
           : text}
       </td>
     );
