@@ -84,6 +84,10 @@ function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns
   // Up to 10 s in ms: the small values next to a large one would be zeros in seconds.
   const isInMs = kind === "duration" && like.unit === "s" && all.length > 1 &&
     !all.some((value) => Number(value) >= 1e10);
+  // And rates up to 10 TB/s in GB/s, next to those of copies from the host.
+  const isInGb = kind === "byte_rate" && like.unit === "TB/s" && all.some((value) => value && Number(value) < 1e10) &&
+    !all.some((value) => Number(value) >= 1e13);
+  if (isInGb) return scaleFor(kind, values, { unit: "GB/s", divisor: 1e9, decimals: 1 });
   return scaleFor(kind, values, isInMs ? { unit: "ms", divisor: 1e6, decimals: 1 } : like);
 }
 
@@ -128,7 +132,8 @@ export function sortedTexts(column: DrawnColumn): string[] {
 const FEW = 7; // rows, whose columns are all shown
 
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
-  const values = table.data[column.name] ?? [];
+  const given = table.data[column.name] ?? [], hasEmptyLists = column.kind === "text" && given.includes("[]");
+  const values = hasEmptyLists ? given.map((value) => value === "[]" ? null : value) : given;
   const isNumeric = NUMERIC.has(column.kind);
   const { weight, picture } = entry;
   const shares = [weight, ...sharedColumns(picture)];
@@ -148,7 +153,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(isReadableOtherwise) &&
       { shown: (row: number) => readable(values[row]) }),
-    ...(column.shown_as === "id" && column.name === entry.key[0] &&
+    ...((column.shown_as === "words" || (column.shown_as === "id" && column.name === entry.key[0])) &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
     ...((column.shown_as === "time part" || (picture?.kind === "part_bars" && column.name === picture.part)) &&
       timeParts(values)),

@@ -136,12 +136,12 @@ function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to
   );
 }
 
-function Axis({ from, to, origin, width }: { from: number; to: number; origin: number; width: number }) {
-  const { divisor, unit } = scaleFor("duration", [to - origin]);
+function Axis({ from, to, width }: { from: number; to: number; width: number }) {
+  const { divisor, unit } = scaleFor("duration", [to]);
   const step = (ticks((to - from) / divisor, 6)[1] ?? 1) * divisor;
-  const first = Math.ceil((from - origin) / step);
-  const marks = Array.from({ length: Math.floor((to - origin) / step) - first + 1 }, (_, i) => (first + i) * step);
-  const shown = marks.map((mark) => ({ mark, x: ((mark + origin - from) / (to - from)) * width }))
+  const first = Math.ceil(from / step);
+  const marks = Array.from({ length: Math.floor(to / step) - first + 1 }, (_, i) => (first + i) * step);
+  const shown = marks.map((mark) => ({ mark, x: ((mark - from) / (to - from)) * width }))
     .filter(({ x }) => x < width - 30);
   return (
     <div class="axis" aria-hidden="true">
@@ -155,15 +155,15 @@ function Axis({ from, to, origin, width }: { from: number; to: number; origin: n
 }
 
 /** A column in words: its time, what ran, and the gap that it is in. */
-function describe(strip: Strip, column: number, origin: number, name: string): string {
-  const at = strip.begins[column]! - origin, length = strip.lengths[column]!, gap = strip.gaps[column];
+function describe(strip: Strip, column: number, name: string): string {
+  const at = strip.begins[column]!, length = strip.lengths[column]!, gap = strip.gaps[column];
   const parts = strip.kinds.map(({ kind, values }) => ({
     name: kindName(kind),
     share: values[column]! / Math.max(1, length),
   }))
     .filter(({ share }) => share >= 0.005).sort((a, b) => b.share - a.share);
   return [
-    `${name}, ${quantity(at, "duration")} to ${quantity(at + length, "duration")}`,
+    `${name}, ${quantity(at, "instant")} to ${quantity(at + length, "instant")}`,
     ...parts.map(({ name, share }) => `${name} ${percent(share)} %`),
     gap && `in a gap of ${quantity(gap.length, "duration")}`,
     !isReport && "Click: show in the timeline · drag: zoom",
@@ -180,13 +180,12 @@ function inWords(strip: Strip, name: string): string {
 interface Drawn {
   strips: Strip[];
   heights: number[];
-  origin: number;
   steps: Step[];
   nameOf: (strip: Strip) => string;
 }
 
 /** The strips under one pointer: hover explains a column, a click opens the timeline there, dragging zooms. */
-function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
+function Strips({ strips, heights, steps, nameOf }: Drawn) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [marked, mark] = useState<number | null>(null);
@@ -204,7 +203,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
   const point = (column: number, strip = strips[0]!) => {
     mark(column);
     const frame = box.current!.getBoundingClientRect();
-    showTip(describe(strip, column, origin, nameOf(strip)), frame.left + edges[column]! + 8, frame.bottom + 4);
+    showTip(describe(strip, column, nameOf(strip)), frame.left + edges[column]! + 8, frame.bottom + 4);
   };
   const leave = () => (mark(null), setDrag(null), hideTip());
   const open = (column: number, strip = strips[0]!) => {
@@ -236,7 +235,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
   const height = tops.at(-1)! + heights.at(-1)!;
   const text = marked === null
     ? strips.map((strip) => inWords(strip, nameOf(strip))).join(" ")
-    : describe(strips[0]!, marked, origin, nameOf(strips[0]!));
+    : describe(strips[0]!, marked, nameOf(strips[0]!));
   return (
     <div class="plot">
       <StepMarks steps={steps} from={from} to={to} width={width} />
@@ -271,7 +270,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
           </svg>
         )}
       </div>
-      <Axis from={from} to={to} origin={origin} width={width} />
+      <Axis from={from} to={to} width={width} />
     </div>
   );
 }
@@ -286,7 +285,6 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
   const nameOf = ({ device }: Strip) => device === null ? "Host" : `${noun} ${device}`;
   const { from, to } = spanOf(strips[0]!);
   const marked = steps ? stepsIn(steps, from, to) : [];
-  const origin = Number(steps?.data.start_ns?.[0] ?? from);
   const most = devices.length > shown.length ? `the ${MOST_DEVICES} least busy of ${decimal(devices.length)}` : "";
   return (
     <section class="card strip" aria-label="Activity over time" style={{ "--marks": marked.length ? "18px" : "2px" }}>
@@ -317,7 +315,6 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
       <Strips
         strips={strips}
         heights={heights}
-        origin={origin}
         steps={marked}
         nameOf={nameOf}
       />
