@@ -23,7 +23,7 @@ import {
   viewTitle,
   WHY,
 } from "./app/router.ts";
-import { Head, TabPanel, Tabs } from "./shell/head.tsx";
+import { Head, HealthBadge, TabPanel, Tabs } from "./shell/head.tsx";
 import { KeysSheet, TABLE_KEYS } from "./shell/keys_sheet.tsx";
 import { Sidebar } from "./shell/sidebar.tsx";
 import { Welcome } from "./shell/welcome.tsx";
@@ -107,7 +107,7 @@ function Main() {
   else if (!listing.value!.runs.length && !address.value.run) {
     content = <Welcome problems={listing.value!.problems.length} />;
   } else if (unknownPlace.value) content = <UnknownPlace {...unknownPlace.value} />;
-  else if (isTimeline) content = <TimelinePage key={subject.value} />;
+  else if (isTimeline) content = <TimelinePage key={subject.value} badge={<HealthBadge />} />;
   else {
     const Page = OWN_PAGES[tab.id] ?? ViewPage;
     content = (

@@ -1,7 +1,8 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import type { Table, ViewEntry } from "../src/api/types.ts";
+import type { Column, Table, ViewEntry } from "../src/api/types.ts";
+import type { Value } from "../src/format/numbers.ts";
 import { addKernelLabels } from "../src/format/readable_names.ts";
-import { csv, prepareTable, tsv } from "../src/table/columns.ts";
+import { csv, prepareTable, sortedTexts, tsv } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -223,4 +224,36 @@ Deno.test("of many rows a column with one text is constant, not one of numbers",
   same(constants(8), [true, false]);
   same(constants(8, 1), [false, false]);
   same(constants(7), [false, false]);
+});
+
+Deno.test("the texts of a column are sorted, each once and as it is shown", () => {
+  const names = ["aten::mm", "relu", "aten::mm", null];
+  const data = { name: names, total_ns: names.map(() => 1), gone_ns: names.map(() => null) };
+  const [column] = prepareTable({ ...TABLE, data }, ENTRY).columns;
+  same(sortedTexts(column!), ["", "aten::mm", "relu"]);
+});
+
+const drawn = (column: Partial<Column>, values: Value[]) => {
+  const columns = [{ name: "name", kind: "text", doc: "Name." }, { name: "it", doc: "It.", ...column } as Column];
+  const data = { name: values.map((_, row) => `row ${row}`), it: values };
+  return prepareTable({ ...TABLE, columns, data } as Table, ENTRY);
+};
+
+Deno.test("a list of nothing is a missing value, and a column of them is empty", () => {
+  same(drawn({ kind: "text" }, ["[]", null]).emptyColumns.map(({ name }) => name), ["it"]);
+  same(drawn({ kind: "text" }, ["[]", "[[], [2]]"]).columns[1]!.values, [null, "[[], [2]]"]);
+});
+
+Deno.test("rates far below 1 TB/s are in GB/s, also next to a larger one", () => {
+  const unitOf = (...values: number[]) => drawn({ kind: "byte_rate" }, values).columns[1]!.scale.unit;
+  same([unitOf(2.1e12, 5.8e9), unitOf(2.1e12, 1.2e12), unitOf(5.8e9), unitOf(2e13, 5.8e9)], [
+    "GB/s",
+    "TB/s",
+    "GB/s",
+    "TB/s",
+  ]);
+});
+
+Deno.test("a value of a few is in words", () => {
+  is(drawn({ kind: "text", shown_as: "words" }, ["cannot_tell"]).columns[1]!.shown!(0), "can’t tell");
 });

@@ -92,6 +92,8 @@ Deno.test("axes have round numbers around values and within times", () => {
   same(marksAround(-30, 70, 4), [-50, -25, 0, 25, 50, 75]);
   same(marksWithin(3.2, 9.1, 3), [4, 6, 8]);
   same(marksWithin(5, 5, 3), [5]);
+  same(marksWithin(0.1, 9.9, 2), [2.5, 5, 7.5]);
+  same(marksWithin(120, 390, 2), [200, 300]);
 });
 
 Deno.test("a time is described with exact numbers, and with the range within its pixel", () => {

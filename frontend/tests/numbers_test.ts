@@ -3,6 +3,7 @@ import numbers from "./numbers.json" with { type: "json" };
 import {
   align,
   cell,
+  cutAmong,
   cutApart,
   decimal,
   exact,
@@ -99,6 +100,31 @@ Deno.test("names that would look the same are cut where they differ", () => {
   same(runs.map((run) => cutApart(run, runs, cut)), ["resnet5…rs_0", "resnet5…rs_4", "short"]);
   const inside = ["a long prefix, then 1 in a long name", "a long prefix, then 2 in a long name"];
   same(inside.map((run) => cutApart(run, inside, cut)), ["…n 1 in…name", "…n 2 in…name"]);
+});
+
+Deno.test("a cut name keeps its beginning and what tells it from others that begin so", () => {
+  const names = [
+    ...["## Call CompiledFxGraph fan5x2mm ##", "## Call CompiledFxGraph ffyz5x2m ##", "aten::cudnn_batch_norm"],
+    ...["aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight"],
+    ...["conv implicit_gemm cuDNN 1024 5 fp32", "conv implicit_gemm cuDNN 1024 6 fp32"],
+    ...["conv implicit_gemm cuDNN 128 6 fp32", "max_pool2d_with_indices", "max_pool2d_with_indices_backward"],
+    "vectorized_elementwise_kernel",
+  ].sort();
+  const cut = names.map((name) => cutAmong(names, name, 24));
+  same(cut, [
+    "## Call Co … fan5x2mm ##",
+    "## Call Co … ffyz5x2m ##",
+    "aten::cudnn_batch_norm",
+    "aten::cudnn_con … _input",
+    "aten::cudnn_co … _weight",
+    "conv impli … 1024 5 fp32",
+    "conv impli … 1024 6 fp32",
+    "conv implic … 128 6 fp32",
+    "max_pool2d_with_indices",
+    "max_pool2d_ … s_backward",
+    "vectorized_elementwise_…",
+  ]);
+  is(new Set(cut).size, names.length);
 });
 
 Deno.test("sizes of files are in the units of file managers", () => {

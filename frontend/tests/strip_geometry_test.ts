@@ -50,8 +50,23 @@ Deno.test("a low strip shows the kind that takes most of each column", () => {
 
 Deno.test("a gap is named once, at its own place, if it is wide enough", () => {
   const gaps = wideGaps(device, edgesOf(device, 200), 40);
-  same(gaps.map(({ x, width, length, kind }) => [x, width, length, kind.name]), [[50, 150, 150, "waiting for data"]]);
+  same(gaps.map(({ x, width, length, cause }) => [x, width, length, cause]), [[50, 150, 150, "waiting for data"]]);
   same(wideGaps(device, edgesOf(device, 20), 40), []);
+});
+
+Deno.test("a gap has the cause of most of it, and none if none has more than half", () => {
+  const causeOf = (loading: number, copying: number, hidden: number) => {
+    const columns = {
+      ...{ scope: ["device"], device: [0], time_ns: [0], dur_ns: [100], gap_start_ns: [0], gap_ns: [100] },
+      ...{ late_data_loading_ns: [loading], blocked_copy_ns: [copying], not_shown_ns: [hidden] },
+    };
+    const [strip] = stripsOf({ state: "ready", view: "activity_strip", columns: [], data: columns } as Table);
+    return wideGaps(strip!, edgesOf(strip!, 200), 40).map(({ cause }) => cause);
+  };
+  same(causeOf(100, 0, 0), ["waiting for data"]);
+  same(causeOf(70, 30, 0), ["mostly waiting for data"]);
+  same(causeOf(50, 50, 0), [""]);
+  same(causeOf(0, 0, 100), ["not shown by the trace"]);
 });
 
 Deno.test("labels that would overlap or leave the row are left out", () => {

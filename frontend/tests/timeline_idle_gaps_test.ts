@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { gapText } from "../src/timeline/model/idle_gaps.ts";
+import { gapLabel, gapState, gapText } from "../src/timeline/model/idle_gaps.ts";
 
 const GAP = { dur_ns: 69_000_000, host: "data loading", host_ns: 68_000_000, after: "Memcpy HtoD", op: "aten::copy_" };
 
@@ -37,4 +37,21 @@ Deno.test("a gap with several causes has the time of the largest", () => {
     "Blocked copy for 60 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
   );
   is(gapText({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
+});
+
+Deno.test("the label of a gap says how much of it its cause is", () => {
+  const label = (gap: Partial<Record<string, string | number | null>>) => gapLabel({ dur_ns: 100, op: null, ...gap });
+  const late = { cause: "host late", host: "operator", op: "aten::copy_" };
+  is(label({ ...late, cause_ns: 100, host_ns: 99 }), "idle · host late, operator · then copy_");
+  is(label({ ...late, cause_ns: 100, host_ns: 70 }), "idle · mostly host late, operator · then copy_");
+  is(label({ ...late, cause_ns: 100, host_ns: 40 }), "idle · host late · then copy_");
+  is(label({ ...late, cause_ns: 50, host_ns: 40 }), "idle · then copy_");
+  is(label({ cause: "dependency", cause_ns: 60 }), "idle · mostly dependency");
+});
+
+Deno.test("where the trace may lack work, no device is called idle", () => {
+  is(gapLabel({ dur_ns: 100, cause: "not shown", cause_ns: 100, op: "aten::copy_" }), "not shown by the trace");
+  is(gapState({ dur_ns: 100, cause: "not shown", cause_ns: 80 }), "mostly not shown by the trace");
+  is(gapState({ dur_ns: 100, cause: "not shown", cause_ns: 40 }), "idle");
+  is(gapState({ dur_ns: 100, cause: "dependency", cause_ns: 100 }), "idle");
 });

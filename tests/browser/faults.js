@@ -137,6 +137,10 @@ async (inBothThemes) => {
       if (boxOf(cells[prose]).left > box.right - 140 && cells.slice(1, prose).filter(givesWay).length > 1) {
         faults.push(`${label}: numbers take the room of sentences`);
       }
+      const others = cells.slice(prose + 1).filter((cell) => cell.classList.contains("prose"));
+      for (const cell of others.filter((cell) => boxOf(cell).right > box.right + 2)) {
+        faults.push(`${label}: the sentences ${quoted(headings[cell.cellIndex].innerText)} are out of sight`);
+      }
       const narrow = cells.find((cell) =>
         cell.classList.contains("prose") && boxOf(cell).width < 140 &&
         [...table.querySelectorAll("tr.row")].some((other) => other.cells[cell.cellIndex].innerText.length > 60)

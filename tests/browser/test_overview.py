@@ -60,6 +60,13 @@ def test_each_step_has_one_bar_and_nothing_is_a_ring(app: App):
     expect(steps.get_by_role("listitem")).to_have_count(4)
     expect(steps.get_by_role("img").first).to_have_attribute("aria-label", re.compile("Step 1.*\n.*Kernel"))
     expect(page.locator(".overview svg[role=img]")).to_have_count(0)
+    expect(steps.locator(".stacked span")).to_have_text([re.compile(r"^\d+ µs$")] * 4)
+
+
+def test_a_recording_without_steps_has_a_unit_at_each_of_its_times(app: App):
+    times = app.open("overview", run="modules").locator(".shares dd:not(.quiet)")
+    expect(times.first).to_be_visible()
+    expect(times).to_have_text([re.compile(r"\d (ns|µs|ms|s)$")] * times.count())
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,13 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.base
 
 
+def test_the_timeline_says_that_the_recording_lacks_something(page: Page, lost: str) -> None:
+    page.goto(f"{lost}{ENTRY}{address(view='timeline', run='run', worker='rank0', span='5')}")
+    badge = page.locator("main").get_by_role("button", name="Trace health: 1 loss")
+    badge.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Trace health")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)

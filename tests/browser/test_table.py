@@ -71,14 +71,17 @@ def test_copies_and_files_hold_exact_base_units_and_full_names(app: App, clipboa
     assert download.value.suggested_filename == "made.rank0.5.kernels.csv"
 
 
-@pytest.mark.parametrize("width", [1360, 700], ids=["wide", "narrow"])
-def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width: int):
+@pytest.mark.parametrize(("width", "columns"), [(1360, 3), (700, 1)], ids=["wide", "narrow"])
+def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width: int, columns: int):
     app.page.set_viewport_size({"width": width, "height": 860})
     page = app.open("advice")
     rows = page.get_by_role("treegrid").first.locator("tr.row")
     expect(rows.last).to_contain_text("nothing to fix")
     cut = "cells => cells.filter(c => c.scrollHeight > c.clientHeight || c.textContent.includes('…')).length"
-    expect(page.locator("td.prose")).to_have_count(3 * rows.count())
+    expect(page.locator("td.prose")).to_have_count(
+        columns * rows.count()
+    )  # in narrow tables they stand below each other
+    expect(page.locator("td.prose > div")).to_have_count(3 * rows.count())
     assert page.locator("td.prose").evaluate_all(cut) == 0
     boxes = [box for row in rows.all() if (box := row.bounding_box())]
     assert max(box["height"] for box in boxes) > 26
@@ -88,21 +91,28 @@ def test_sentences_are_shown_whole_on_as_many_lines_as_they_take(app: App, width
     expect(page.locator(".row-drawer")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "behind"), [(1024, 0), (720, 1)], ids=["small", "twice as large on 1440 pixels"])
-def test_sentences_and_the_saving_are_in_sight(app: App, width: int, behind: int):
+@pytest.mark.parametrize(
+    ("width", "columns", "behind"),
+    [(1440, 3, 0), (1024, 1, 0), (720, 1, 1)],
+    ids=["large", "small", "twice as large on 1440 pixels"],
+)
+def test_all_sentences_and_the_saving_are_in_sight(app: App, width: int, columns: int, behind: int):
     app.page.set_viewport_size({"width": width, "height": 768})
     page = app.open("advice", run="many_steps")
     cells = page.locator("tr.row").first.locator("td")
     kinds = cells.evaluate_all("cells => cells.map(cell => cell.classList.contains('prose'))")
-    before = len(kinds) - 3 - behind
-    assert kinds == [False] * before + [True] * 3 + [False] * behind  # numbers without room stand behind the sentences
+    before = len(kinds) - columns - behind
+    assert (
+        kinds == [False] * before + [True] * columns + [False] * behind
+    )  # what has no room stands behind the sentences
     edges = [(box["x"], box["x"] + box["width"]) for cell in cells.all() if (box := cell.bounding_box())]
     table = page.locator(".scroll").first.bounding_box()
     assert table
     end = table["x"] + table["width"]
     assert edges[1][1] <= end  # the saving
-    assert edges[before][0] + 140 <= end
-    assert all(left >= end for left, _ in edges[before + 3 :])
+    assert all(right - left >= 140 and right <= end + 1 for left, right in edges[before : before + columns])
+    assert all(left >= end - 24 for left, _ in edges[before + columns :])
+    expect(cells.nth(before + columns - 1)).to_contain_text("Action" if columns == 1 else re.compile("."))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -146,3 +146,9 @@ def test_a_broken_trace_says_which_and_why(app: App, artifacts: Path):
     page.screenshot(path=artifacts / "broken.png")
     page.get_by_label("Run").select_option("made")
     expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
+
+
+def test_a_view_of_python_offers_threads_only_where_there_are_several(app: App):
+    page = app.open("python_functions", run="modules")
+    expect(page.locator("tr.row").first).to_be_visible()
+    expect(page.get_by_label("Thread")).to_have_count(0)

@@ -35,7 +35,7 @@ COLUMNS_BY_NAME = {
     "timeline/panels/area_counters.tsx": ("counter", AREA),
     "timeline/panels/area_rows.tsx": ("category name", AREA),
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
-    "timeline/state/idle_gaps.ts": ("cause device dur_ns host op start_ns", "the panel of idle gaps"),
+    "timeline/state/idle_gaps.ts": ("device dur_ns start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
 }

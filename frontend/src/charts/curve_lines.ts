@@ -128,12 +128,12 @@ export function marksAround(low: number, high: number, count: number, isWhole = 
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
-/** Round numbers between two, about `count` of them. */
+/** Round numbers between two, about `count` of them, and two at least: one tells no scale. */
 export function marksWithin(from: number, to: number, count: number): number[] {
   if (!(to > from)) return [from];
   const step = roundStep((to - from) / count);
-  const first = Math.ceil(from / step - 1e-9);
-  return Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+  const first = Math.ceil(from / step - 1e-9), length = Math.floor(to / step + 1e-9) - first + 1;
+  return length < 2 ? marksWithin(from, to, count + 1) : Array.from({ length }, (_, i) => (first + i) * step);
 }
 
 /** How many decimals distinguish the marks. */

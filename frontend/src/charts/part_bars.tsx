@@ -127,7 +127,7 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
                 {whatIf ? quantity(time, "duration") : `${scaled(time, units)} ${units.unit}`}
               </b>
               <span class="quiet">{percent(time / whole)} %</span>
-              {whatIf && <PartSlider view={whatIf} cause={cause} />}
+              {whatIf && cause !== "unexplained" && <PartSlider view={whatIf} cause={cause} />}
             </li>
           );
         })}

@@ -45,7 +45,7 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
             data-tip={name}
             onClick={() => scope.go({ row: String(row) }, "push")}
           >
-            {cutName(name, NAME)}
+            {cutName(name, NAME, () => bars.map(({ name }) => name).sort())}
           </button>
           <div>
             {lines.filter(({ whole }) => whole > 0).map(({ parts, whole }, line) => (

@@ -199,4 +199,33 @@ export function cutApart(text: string, others: string[], cut: (text: string) => 
   return cut(`…${text.slice(Math.max(0, shared - 2))}`);
 }
 
+/** The place of the first of some sorted texts that isn't before another text. */
+function placeIn(sorted: string[], text: string): number {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! < text) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/**
+ * A text in so many letters, by its beginning and, behind a gap, by what tells it from all others that begin so: its own
+ * beginning alone if that is enough. The others are sorted, and the text is one of them.
+ */
+export function cutAmong(sorted: string[], text: string, length: number): string {
+  const at = placeIn(sorted, text), shared = [sorted[at - 1] ?? "", sorted[at + 1] ?? ""];
+  const most = Math.max(...shared.map((other) => sharedStart(text, other)));
+  if (text.length <= length) return text;
+  if (most < length - 1) return `${text.slice(0, length - 1)}…`;
+  const room = length - 3, ending = Math.floor(0.6 * room), begin = text.slice(0, room - ending);
+  const first = sorted[placeIn(sorted, begin)]!, last = sorted[placeIn(sorted, `${begin}\uffff`) - 1]!;
+  const least = Math.min(sharedStart(text, first), sharedStart(text, last));
+  const from = text.length - least < ending || most - least < ending - 4 ? least : most;
+  const rest = text.slice(Math.max(0, Math.min(from - 1, text.length - 4)));
+  const end = rest.length > ending ? `${rest.slice(0, ending - 1)}…` : rest;
+  return `${text.slice(0, room - end.length).trimEnd()} … ${end.trimStart()}`;
+}
+
 export const plural = (count: number, noun: string): string => `${decimal(count)} ${noun}${count === 1 ? "" : "s"}`;

@@ -31,5 +31,6 @@ export const isReadableOtherwise = (name: unknown): boolean =>
 /** The label of a kernel, or of another name; what shows it is drawn again when labels arrive. */
 export const readableName = (name: string): string => (labelsVersion.value, labels.get(name) ?? functionName(name));
 
-/** The id of a rule in words: "missing_ranks" is "missing ranks". */
-export const idInWords = (id: string): string => id.replace("device_rows", "GPU events").replaceAll("_", " ");
+/** An id in words: "missing_ranks" is "missing ranks". */
+export const idInWords = (id: string): string =>
+  id.replace("device_rows", "GPU events").replace("cannot_tell", "can’t tell").replaceAll("_", " ");

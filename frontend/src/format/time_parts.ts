@@ -2,21 +2,23 @@ type Part = [string, string];
 
 const KERNELS: Part = ["Kernels", "var(--kernel)"];
 const COMMUNICATION: Part = ["Communication", "var(--communication)"];
-const ANNOTATIONS: Part = ["Host in annotations", "color-mix(in srgb, var(--cpu-exec) 55%, var(--surface))"];
+const ANNOTATIONS: Part = ["Host in annotations", "var(--annotation)"];
 const OPERATORS: Part = ["Host in operators", "var(--cpu-exec)"];
 const PYTHON: Part = ["Host in Python", "var(--python)"];
 const UNRECORDED: Part = ["Host, nothing recorded", "var(--other)"];
-const SYNCHRONIZING: Part = ["Host synchronizing", "color-mix(in srgb, var(--runtime) 50%, var(--surface))"];
-const NOT_SHOWN: Part = ["Not shown by the trace", "color-mix(in srgb, var(--warning) 34%, var(--surface))"];
-const UNEXPLAINED: Part = ["Unexplained", "var(--warning)"];
+const SYNCHRONIZING: Part = ["Host synchronizing", "var(--wait)"];
+const NOT_SHOWN: Part = ["Not shown by the trace", "color-mix(in srgb, var(--unexplained) 40%, var(--surface))"];
+const UNEXPLAINED: Part = ["Unexplained", "var(--unexplained)"];
 
 const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;
+const shade = (color: string) => `color-mix(in srgb, var(--${color}) 57%, #000)`;
+const EMPTY = "color-mix(in srgb, var(--other) 50%, var(--surface))";
 
 const RUNTIME: Part = ["Host in runtime calls", "var(--runtime)"];
-const LATENCY: Part = ["Launch latency", "color-mix(in srgb, var(--runtime) 25%, var(--surface))"];
+const LATENCY: Part = ["Launch latency", "var(--latency)"];
 const COPIES: Part = ["Copies and fills", "var(--memcpy)"];
 const LOADING: Part = ["Data loading", "var(--dataloader)"];
-const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--bar-muted)"];
+const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--quiet)"];
 
 /** What the page calls each part of the time of a device, a rank, a step or a phase, and its color. */
 const PARTS: Record<string, Part> = {
@@ -36,13 +38,13 @@ const PARTS: Record<string, Part> = {
   unexplained_ns: UNEXPLAINED,
   computation_ns: ["Computation", "var(--kernel)"],
   exposed_communication_ns: ["Exposed communication", "var(--communication)"],
-  exposed_transfer_ns: ["Exposed transfer", "var(--communication)"],
-  wait_ns: ["Waiting for other ranks", "color-mix(in srgb, var(--communication) 40%, var(--surface))"],
+  exposed_transfer_ns: ["Exposed transfer", shade("memcpy")],
+  wait_ns: ["Waiting for other ranks", tint("communication", 45)],
   exposed_copies_ns: ["Exposed copies", "var(--memcpy)"],
   idle_loading_ns: ["Waiting for data", "var(--dataloader)"],
   idle_collecting_ns: ["Garbage collection", "var(--python)"],
-  idle_other_ns: ["Idle otherwise", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
-  idle_ns: ["Idle", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
+  idle_other_ns: ["Idle otherwise", EMPTY],
+  idle_ns: ["Idle", EMPTY],
   kernel: KERNELS,
   communication: COMMUNICATION,
   copy: COPIES,
@@ -58,7 +60,7 @@ const PARTS: Record<string, Part> = {
   all: ["All parts", "var(--other)"],
   computation: KERNELS,
   "device communication": COMMUNICATION,
-  "host communication": ["Communication of the host", "var(--communication)"],
+  "host communication": ["Communication of the host", shade("communication")],
   "launch latency": LATENCY,
   "runtime call": RUNTIME,
   "between GPU events": BETWEEN_EVENTS,
@@ -67,9 +69,9 @@ const PARTS: Record<string, Part> = {
   operator: OPERATORS,
   synchronization: SYNCHRONIZING,
   "between operators": ["Host outside operators", "var(--python)"],
-  transfer: ["Transfer", "var(--communication)"],
-  collective: ["Collective, wait unknown", "color-mix(in srgb, var(--communication) 60%, var(--surface))"],
-  "before the step": ["Before the step", "color-mix(in srgb, var(--other) 60%, var(--surface))"],
+  transfer: ["Transfer", shade("memcpy")],
+  collective: ["Collective, wait unknown", tint("communication", 45)],
+  "before the step": ["Before the step", EMPTY],
   gemm: ["Matmuls", "var(--kernel)"],
   attention: ["Attention", tint("kernel", 82)],
   moe: ["Experts", tint("kernel", 70)],
@@ -94,3 +96,12 @@ export function timePart(column: string): { name: string; color: string } {
   const [name, color] = PARTS[column] ?? [column, "var(--other)"];
   return { name, color };
 }
+
+const NEARLY_ALL = 0.95;
+
+/** A cause as that of a whole: "mostly" it if some has another one, and none if half or more has. */
+export const mostly = (cause: string, part: number, whole: number): string =>
+  part > NEARLY_ALL * whole ? cause : 2 * part > whole ? `mostly ${cause}` : "";
+
+/** The part of which nobody knows whether the device was idle, within a sentence. */
+export const NOT_SHOWN_WORDS = NOT_SHOWN[0].toLowerCase();

@@ -37,7 +37,7 @@ export function healthCounts(): string[] | null {
   ].filter(Boolean);
 }
 
-function HealthBadge() {
+export function HealthBadge() {
   const counts = healthCounts();
   if (!counts) return null;
   const isWhole = countedFindings.value.length === findingViews.value.length;

@@ -26,6 +26,8 @@ export interface DrawnColumn extends Column {
   swatch?: (row: number) => string;
   /** The CSS class that gives a cell its color. */
   tone?: (row: number) => string;
+  /** Columns of sentences whose own stand below those of this one. */
+  below?: DrawnColumn[];
 }
 
 export interface Ready {
@@ -57,6 +59,12 @@ const COUNTED = new Set(["calls", "count"]);
 
 /** Sentences, which a table shows whole, on as many lines as they take. */
 export const isProse = ({ kind }: Column): boolean => kind === "prose";
+
+/** What a cell of sentences says: its own, and below it those of other columns with their titles. */
+export const sentencesOf = ({ values, below = [] }: DrawnColumn, row: number): string[] => [
+  String(values[row] ?? "–"),
+  ...below.flatMap(({ title, values }) => values[row] == null ? [] : [`*${title}* ${values[row]}`]),
+];
 export const isText = (column: Column): boolean => isProse(column) || column.kind === "text" || column.kind === "stack";
 
 /** Bars have one scale per column; bars of one length show nothing. */
@@ -76,6 +84,10 @@ function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns
   // Up to 10 s in ms: the small values next to a large one would be zeros in seconds.
   const isInMs = kind === "duration" && like.unit === "s" && all.length > 1 &&
     !all.some((value) => Number(value) >= 1e10);
+  // And rates up to 10 TB/s in GB/s, next to those of copies from the host.
+  const isInGb = kind === "byte_rate" && like.unit === "TB/s" && all.some((value) => value && Number(value) < 1e10) &&
+    !all.some((value) => Number(value) >= 1e13);
+  if (isInGb) return scaleFor(kind, values, { unit: "GB/s", divisor: 1e9, decimals: 1 });
   return scaleFor(kind, values, isInMs ? { unit: "ms", divisor: 1e6, decimals: 1 } : like);
 }
 
@@ -103,10 +115,25 @@ const timeParts = (values: Value[]): Partial<DrawnColumn> => ({
   swatch: (row) => values[row] === null ? "transparent" : timePart(String(values[row])).color,
 });
 
+const sortedTextsOf = new WeakMap<DrawnColumn, string[]>();
+
+/** The different texts of a column, sorted once. */
+export function sortedTexts(column: DrawnColumn): string[] {
+  const { values, shown } = column;
+  let sorted = sortedTextsOf.get(column);
+  if (!sorted) {
+    const rows = new Map(values.map((value, row) => [value, row]));
+    sorted = [...new Set(Array.from(rows, ([value, row]) => shown?.(row) ?? String(value ?? "")))].sort();
+    sortedTextsOf.set(column, sorted);
+  }
+  return sorted;
+}
+
 const FEW = 7; // rows, whose columns are all shown
 
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
-  const values = table.data[column.name] ?? [];
+  const given = table.data[column.name] ?? [], hasEmptyLists = column.kind === "text" && given.includes("[]");
+  const values = hasEmptyLists ? given.map((value) => value === "[]" ? null : value) : given;
   const isNumeric = NUMERIC.has(column.kind);
   const { weight, picture } = entry;
   const shares = [weight, ...sharedColumns(picture)];
@@ -126,7 +153,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(isReadableOtherwise) &&
       { shown: (row: number) => readable(values[row]) }),
-    ...(column.shown_as === "id" && column.name === entry.key[0] &&
+    ...((column.shown_as === "words" || (column.shown_as === "id" && column.name === entry.key[0])) &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
     ...((column.shown_as === "time part" || (picture?.kind === "part_bars" && column.name === picture.part)) &&
       timeParts(values)),
@@ -239,7 +266,8 @@ export function weightSecond(columns: DrawnColumn[], weight: string | null): Dra
 
 /** The longest text that a column shows, by characters. */
 export function widest(column: DrawnColumn): string {
-  const { values, kind, scale, shown } = column;
+  const { values, kind, scale, shown, below } = column;
+  if (below) return values.flatMap((_, row) => sentencesOf(column, row)).reduce((a, b) => b.length > a.length ? b : a);
   if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");
   if (!isText(column)) {
     const numbers = values.filter((value): value is number => typeof value === "number");

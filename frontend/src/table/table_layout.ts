@@ -1,6 +1,6 @@
 /** Where a table's columns lie, and how high its rows are, in pixels. */
 
-import { type DrawnColumn, isProse, isText, widest } from "./columns.ts";
+import { type DrawnColumn, isProse, isText, sentencesOf, widest } from "./columns.ts";
 import { heightOf, linesOf } from "./row_layout.ts";
 import { textWidth } from "../ui/measure.ts";
 
@@ -9,7 +9,9 @@ const PADDING = 34;
 const BAR = 44; // next to the number
 export const SWATCH = 16; // before the text
 const LEAST_PROSE = 160;
+const BESIDE_PROSE = 200; // of one of several columns of sentences
 const LEAST_NAME = 120; // where sentences take its room
+const FADE = 22; // of what goes on to the right, over columns behind sentences
 const WIDEST_PROSE = 900; // where one has to scroll to see it
 /** A good width of sentences that would be so wide on one line: the longer, the wider, and the more lines. */
 const goodProseWidth = (width: number) => Math.max(160, 7.5 * Math.sqrt(width));
@@ -52,7 +54,9 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
     const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
     if (short > 0 && main >= 0 && result[main]! - short >= leastName) result[main]! -= short;
     const last = columns.findLastIndex(isProse); // numbers that gave way to it are out of sight
-    if (last < columns.length - 1) result[last] = Math.max(LEAST_PROSE, Math.min(natural[last]!, roomAfter(last)));
+    if (last < columns.length - 1) {
+      result[last] = Math.max(LEAST_PROSE, Math.min(natural[last]!, roomAfter(last) - FADE));
+    }
     // What is out of sight anyway takes few lines.
     columns.forEach((column, i) => {
       if (isProse(column) && roomAfter(i) < LEAST_PROSE) result[i] = Math.min(natural[i]!, WIDEST_PROSE);
@@ -82,19 +86,35 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   return result.map((width) => width + each);
 }
 
+/** The columns with all sentences in one, below each other, if there is no room for them beside each other. */
+function withSentencesStacked(columns: DrawnColumn[], available: number): DrawnColumn[] {
+  const [first, ...below] = columns.filter(isProse);
+  if (!first || !below.length) return columns;
+  const pixels = widths(columns, available, 0);
+  const needed = columns.map((column, i) =>
+    isProse(column) ? Math.min(BESIDE_PROSE, textWidth(widest(column)) + PADDING) : pixels[i]!
+  );
+  if (needed.reduce((sum, width) => sum + width, 0) <= available) return columns;
+  const title = [first, ...below].map(({ title }) => title).join(", ");
+  return columns.filter((column) => !below.includes(column))
+    .map((column) => (column === first ? { ...column, title, below } : column));
+}
+
 /**
- * The columns with the first sentences in sight: where there is no room, numbers stand behind the sentences, the last
- * ones first, but not the weight.
+ * The columns with the sentences in sight: where there is no room, these stand below each other, and numbers behind
+ * them, the last ones first, but not the weight; behind several sentences short texts, too.
  */
-export function sentencesInSight(columns: DrawnColumn[], available: number, weight: string | null): DrawnColumn[] {
+export function sentencesInSight(all: DrawnColumn[], available: number, weight: string | null): DrawnColumn[] {
+  const columns = withSentencesStacked(all, available);
   const before = columns.slice(0, Math.max(0, columns.findIndex(isProse)));
   if (!before.length) return columns;
   const pixels = widths(columns, available, 0);
-  let room = available - LEAST_PROSE - before.reduce((sum, _, i) => sum + pixels[i]!, 0);
+  const isStacked = columns.length < all.length;
+  let room = available - (isStacked ? BESIDE_PROSE : LEAST_PROSE) - before.reduce((sum, _, i) => sum + pixels[i]!, 0);
   const moved = new Set<DrawnColumn>();
   for (let i = before.length - 1; i > 0 && room < 0; i--) {
     const column = before[i]!;
-    if (isText(column) || column.name === weight) continue;
+    if ((isText(column) && !isStacked) || column.name === weight) continue;
     moved.add(column);
     room += pixels[i]!;
   }
@@ -114,6 +134,10 @@ export function heights(columns: DrawnColumn[], columnWidths: number[], order: U
   if (!whole.length) return null;
   const widthOf = (text: string) => textWidth(text) * (text.includes("`") ? CODE : 1);
   const lines = (row: number) =>
-    Math.max(...whole.map(({ values, room }) => linesOf(String(values[row] ?? ""), room, widthOf)));
+    Math.max(
+      ...whole.map(({ room, ...column }) =>
+        sentencesOf(column, row).reduce((sum, sentence) => sum + linesOf(sentence, room, widthOf), 0)
+      ),
+    );
   return Array.from(order, (row) => heightOf(lines(row)));
 }

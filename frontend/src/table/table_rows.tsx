@@ -1,5 +1,5 @@
 import { Component, h } from "preact";
-import { type DrawnColumn, isProse, isText } from "./columns.ts";
+import { type DrawnColumn, isProse, isText, sentencesOf, sortedTexts } from "./columns.ts";
 import { align, cell, exact } from "../format/numbers.ts";
 import { ROW } from "./row_layout.ts";
 import { cutName } from "../ui/measure.ts";
@@ -84,7 +84,11 @@ export class Row extends Component<RowProps> {
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
         {column.swatch && <i class="swatch" style={{ background: column.swatch(row) }} />}
-        {isProse(column) ? prose(text) : isText(column) ? cutName(text, room) : text}
+        {isProse(column)
+          ? sentencesOf(column, row).map((sentence, i) => <div key={i}>{prose(sentence)}</div>)
+          : isText(column)
+          ? cutName(text, room, () => sortedTexts(column))
+          : text}
       </td>
     );
   }

@@ -1,6 +1,6 @@
 /** The page of the timeline: a toolbar, the canvas, a drawer below it. */
 
-import { h } from "preact";
+import { type ComponentChildren, h } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { Canvas, readDismissal } from "./canvas.tsx";
 import { Drawer } from "./panels/drawer.tsx";
@@ -23,14 +23,14 @@ function startTimeline(): () => void {
   return () => ends.forEach((end) => end());
 }
 
-export function TimelinePage() {
+export function TimelinePage({ badge }: { badge: ComponentChildren }) {
   useLayoutEffect(startTimeline, []); // before the paint: an effect after it asks a frame later
   const own = unready.value.find(([worker]) => worker === main.value)?.[1];
   if (own?.state === "failed") return <Failure {...own} />;
   if (!sources.value.length) return <Skeleton progress={own?.progress ?? null} />;
   return (
     <div class="timeline">
-      <Toolbar />
+      <Toolbar badge={badge} />
       <WorkersState />
       <PathState />
       <Canvas />
@@ -40,7 +40,7 @@ export function TimelinePage() {
 }
 
 /** The toolbar above the canvas. */
-export function Toolbar() {
+export function Toolbar({ badge }: { badge: ComponentChildren }) {
   return (
     <div class="tools">
       <h1>Timeline</h1>
@@ -50,6 +50,7 @@ export function Toolbar() {
       <PathChoice />
       <button type="button" data-tip="The whole recording (0)" onClick={() => zoomToRange(whole.value)}>Fit all</button>
       <PerfettoButton />
+      {badge}
     </div>
   );
 }

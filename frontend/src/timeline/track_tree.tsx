@@ -20,6 +20,16 @@ const tipOf = ({ title, group }: Line): string | undefined =>
   ) ||
   undefined;
 
+/** A title, whose number at its end stays where there is no room for the rest. */
+function Title({ text }: { text: string }) {
+  const [, words, number] = /^(.+)( \d{1,3})$/.exec(text) ?? [];
+  return (
+    <span class={number ? "title numbered" : "title"}>
+      {number ? [<span key="words">{words}</span>, number] : text}
+    </span>
+  );
+}
+
 function Entry({ line, top }: { line: Line; top: number }) {
   const { id, kind, title, note, height, canFold, isFolded, isPinned, isSecondary, group } = line;
   const axis = (kind === "axis" && !id.startsWith("c")) || isPinned ? axisOf(trackLayout.value, line) : undefined;
@@ -42,13 +52,13 @@ function Entry({ line, top }: { line: Line; top: number }) {
             onClick={() => toggleFolds([id])}
           >
             <span class="sign" aria-hidden="true">{isFolded ? "▸" : "▾"}</span>
-            <span class="title">{title}</span>
+            <Title text={title} />
             {note && <small>{note}</small>}
           </button>
         )
         : (
           <span class="name" data-tip={tipOf(line)}>
-            <span class="title">{title}</span>
+            <Title text={title} />
           </span>
         )}
       {axis && (

@@ -2,7 +2,7 @@
 
 import { type RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
-import { shorten } from "../format/numbers.ts";
+import { cutAmong, shorten } from "../format/numbers.ts";
 
 const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
 const pen = document.createElement("canvas").getContext("2d")!;
@@ -50,9 +50,18 @@ export function cutText(text: string, room: number, size = 13, weight = 400): st
   return `${text.slice(0, length - 1)}…`;
 }
 
-/** A name so that it fits: a place in the code without its folders, so that file and line stay; then without its end. */
-export const cutName = (text: string, room: number): string =>
-  cutText(textWidth(text, 13) > room ? text.replace(/^.*[/\\](?=.+[:(]\d)/s, "…/") : text, room);
+/**
+ * A name so that it fits: a place in the code without its folders, so that file and line stay; then without its end, or
+ * without its middle if others begin in the same way.
+ */
+export function cutName(text: string, room: number, sorted: () => string[]): string {
+  if (textWidth(text) <= room) return text;
+  const short = text.replace(/^.*[/\\](?=.+[:(]\d)/s, "…/");
+  if (short !== text) return cutText(short, room);
+  let length = cutText(text, room).length, cut = cutAmong(sorted(), text, length);
+  while (length > 12 && textWidth(cut) > room) cut = cutAmong(sorted(), text, --length);
+  return cut;
+}
 
 interface Size {
   width: number;

@@ -3,7 +3,7 @@
 import { h } from "preact";
 import type { Parameter, ViewEntry } from "../api/types.ts";
 import { tableOf, useAnswer } from "../app/answers.ts";
-import { address, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
+import { address, catalogue, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
 import { label, quantity } from "../format/numbers.ts";
 import { Menu, Stops } from "../ui/choice.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
@@ -90,10 +90,16 @@ function Choice({ parameter, views }: { parameter: Parameter; views: ViewEntry[]
   return listed ? <ColumnChoice parameter={parameter} entry={listed} /> : <Field parameter={parameter} />;
 }
 
-/** A view's own parameters; `fixed` ones are set elsewhere. */
+/** A view's own parameters; `fixed` ones are set elsewhere. Another tab that has one lists its values, too. */
 export function Parameters({ entry, fixed }: { entry: ViewEntry; fixed: string[] }) {
   const own = entry.parameters.filter(({ name }) => !OF_A_PAGE.includes(name) && !fixed.includes(name));
-  return own.map((parameter) => <Choice key={parameter.name} parameter={parameter} views={[entry]} />);
+  const tabsWith = (name: string) =>
+    catalogue.value.filter((other) =>
+      other.entry.title === entry.entry.title && other.parameters.some((parameter) => parameter.name === name)
+    );
+  return own.map((parameter) => (
+    <Choice key={parameter.name} parameter={parameter} views={[entry, ...tabsWith(parameter.name)]} />
+  ));
 }
 
 function Zoom() {

@@ -133,7 +133,7 @@ class Faults:
         if cleared:
             return replace(rest, title=f"Nothing to fix in {text.listed([c.topic for c in cleared])}.")
         evidence = "What else was checked rests on the same numbers."
-        action = "Record again, without the faults."
+        action = "Record again, without what is wrong with the recording: *Trace health* lists it."
         title = "Nothing else can be said."
         return replace(rest, title=title, evidence=evidence, action=action, confidence="cannot_tell")
 

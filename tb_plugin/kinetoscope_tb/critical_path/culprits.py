@@ -25,8 +25,9 @@ from .names import NAMELESS, Names, Places
 Codes = NDArray[np.int8]
 Rows = NDArray[np.int32]
 
+UNEXPLAINED = "unexplained"
 CAUSES = (
-    *("kernel", "communication", "copy", "launch", "between_kernels", "unexplained"),
+    *("kernel", "communication", "copy", "launch", "between_kernels", UNEXPLAINED),
     *("data", "communication", "host_operator", "launch", "host_sync", "host_unrecorded"),
 )
 """The cause that each class of the path is; of code outside of operators and calls where nothing is recorded."""

@@ -30,7 +30,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             "stacks_overlap_annotations",
             partial.height,
             f"Annotations begin or end in the middle of a Python call, such as {partial['name'][0]}: torch records "
-            "them inside the calls that begin and end them. This page shows them; Perfetto leaves such slices out.",
+            "them inside the calls that begin and end them. The timeline shows them; Perfetto leaves such slices out.",
             int(partial["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
             "note",
         )

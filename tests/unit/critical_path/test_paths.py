@@ -314,6 +314,15 @@ def test_parts_of_steps_and_what_they_would_save():
     )
 
 
+def test_nothing_is_saved_of_what_is_not_explained():
+    builder = built(("launch", 10, 5, 1), ("kernel", "a", 50, 50, 1), step=100)
+    parts, names = critical_path(builder.build()), critical_path_names(builder.build())
+    for table in (parts, names):
+        is_missing = dict(zip(table["part"], table["saved_ns"].is_null() & table["saved_frac"].is_null(), strict=True))
+        assert is_missing == {part: part == "unexplained" for part in parts["part"]}
+        assert is_missing["unexplained"]
+
+
 def test_code_between_operators_is_the_function_or_the_annotation_that_runs_over_all_steps():
     builder = TraceBuilder()
     for number in (3, 4):

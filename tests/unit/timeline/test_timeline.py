@@ -150,3 +150,11 @@ def test_an_annotation_is_projected_onto_the_streams_of_its_work():
 def test_what_torch_projected_is_not_projected_again():
     trace = launching().event("gpu_user_annotation", "forward", 200, 100, pid=0, tid=7)
     assert projected(trace.annotation("backward", 5, 12).build()) == [("stream 7", "backward", 200, 10)]
+
+
+def test_what_the_profiler_writes_under_numbers_of_no_process_is_called_by_what_it_is():
+    builder = TraceBuilder().op("aten::mm", 0, 5)
+    for pid in (-1, "Spans", "Traces"):
+        builder.event("overhead", "Buffer Request", 10, 5, pid=pid, tid=0)
+    processes = {track.process for track in timeline(builder.build()).tracks}
+    assert processes >= {"overhead of the profiler", "spans of the profiler", "marks of the profiler"}

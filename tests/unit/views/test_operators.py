@@ -1,3 +1,4 @@
+from kinetoscope_tb.measures.recording.contents import has_input_shapes
 from kinetoscope_tb.views.host.operators import operators
 from kinetoscope_tb.views.host.operators_by_shape import operators_by_shape
 from support.build import TraceBuilder, same
@@ -148,3 +149,9 @@ def test_memory_that_a_device_did_not_have_was_not_taken():
 def test_memory_and_device_time_that_were_not_recorded_are_missing():
     table = operators(TraceBuilder().op("a", 0, 10).build())
     assert table.select("host_self_bytes", "device_self_ns").rows() == [(None, None)]
+
+
+def test_operators_by_shape_are_for_recordings_with_shapes():
+    builder = TraceBuilder().op("aten::relu", 0, 5)
+    assert not has_input_shapes(builder.build())
+    assert has_input_shapes(builder.op("aten::relu", 10, 5, **{"Input Dims": [[2, 3]]}).build())

@@ -73,7 +73,7 @@ export class OverlayPainter {
   }
 
   private blame({ gap, left, wide }: { gap: Gap; left: number; wide: number }, y: number, color: string) {
-    const text = this.fit(`${duration(gap.dur_ns)} idle · ${gap.blame}`, wide - 12);
+    const text = this.fit(`${duration(gap.dur_ns)} ${gap.blame}`, wide - 12);
     this.pen.font = FONT;
     this.pen.textAlign = "center";
     this.pen.fillStyle = color;

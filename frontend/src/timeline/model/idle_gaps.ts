@@ -1,6 +1,8 @@
 /** Describes why a device was idle. */
 
 import { quantity, type Value } from "../../format/numbers.ts";
+import { mostly, NOT_SHOWN_WORDS } from "../../format/time_parts.ts";
+import { shortName } from "./text_fit.ts";
 
 const HOST_ACTIVITY: Record<string, string> = {
   "data loading": "waited for a batch of the data loader",
@@ -34,6 +36,20 @@ const EXPLANATIONS: Record<string, (queued: string) => string> = {
   "not shown": () => "the device may have run work that isn't in the recording",
   "unexplained": (queued) => `the next work ${queued}, and waited for nothing that was recorded`,
 };
+
+/** What the device was in a gap, as far as the trace shows. */
+export const gapState = ({ cause, cause_ns, dur_ns }: Gap): string =>
+  cause === "not shown" && mostly(NOT_SHOWN_WORDS, Number(cause_ns ?? dur_ns), Number(dur_ns)) || "idle";
+
+/** What stands in a gap behind its length: the cause of most of it, and what launched what ended it. */
+export function gapLabel(gap: Gap): string {
+  const { cause, cause_ns, dur_ns, host, host_ns, op } = gap, state = gapState(gap);
+  if (state !== "idle") return state;
+  const whole = Number(dur_ns), spent = Number(cause_ns ?? whole);
+  const by = cause === "host late" && host && 2 * Number(host_ns) > whole ? `, ${host}` : "";
+  const why = mostly(`${cause ?? ""}${by}`, by ? Math.min(spent, Number(host_ns)) : spent, whole);
+  return ["idle", why, op && `then ${shortName(String(op))}`].filter(Boolean).join(" · ");
+}
 
 /** Describes the cause of a gap and what the host did during it. */
 export function gapText(gap: Gap): string {

@@ -8,7 +8,7 @@ import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../ap
 import { readableName } from "../../format/readable_names.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
-import { type Gap, gapText } from "../model/idle_gaps.ts";
+import { type Gap, gapState, gapText } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
 import { selectedGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
@@ -112,7 +112,7 @@ function Explanation({ gap, source }: { gap: Gap; source: Source }) {
   return (
     <section aria-label="The selected gap">
       <p>
-        <b>{quantity(Number(gap.dur_ns), "duration")} idle</b>{" "}
+        <b>{quantity(Number(gap.dur_ns), "duration")} {gapState(gap)}</b>{" "}
         <button type="button" class="link" onClick={() => zoomToRange(padRange(rangeOf(gap, source), ROOM))}>
           Zoom to it
         </button>{" "}

@@ -4,20 +4,15 @@ import { computed } from "@preact/signals";
 import type { Table, ViewAnswer } from "../../api/types.ts";
 import { resources } from "../../app/resource.ts";
 import { viewOfPanel } from "../../app/router.ts";
-import { shortName } from "../model/text_fit.ts";
+import { gapLabel } from "../model/idle_gaps.ts";
 import { isPictured } from "./clocks.ts";
 import { traces } from "./traces.ts";
 
 export interface Gap {
   start_ns: number;
   dur_ns: number;
-  /** "host late: aten::empty" */
+  /** "idle · mostly host late, operator · then empty" */
   blame: string;
-}
-
-function blameOf(cause: unknown, host: unknown, op: unknown): string {
-  const why = cause === "host late" && host ? `host late, ${host}` : String(cause ?? "");
-  return op ? `${why} · then ${shortName(String(op))}` : why;
 }
 
 /** The gaps of each device in a table of the view. */
@@ -25,8 +20,8 @@ function gapsIn({ data }: Pick<Table, "data">): Map<number, Gap[]> {
   const devices = new Map<number, Gap[]>();
   data.start_ns?.forEach((start, row) => {
     const device = Number(data.device?.[row]);
-    const blame = blameOf(data.cause?.[row], data.host?.[row], data.op?.[row]);
-    const gap = { start_ns: Number(start), dur_ns: Number(data.dur_ns?.[row]), blame };
+    const of = Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
+    const gap = { start_ns: Number(start), dur_ns: Number(data.dur_ns?.[row]), blame: gapLabel(of) };
     const list = devices.get(device) ?? [];
     list.push(gap);
     devices.set(device, list);

@@ -18,6 +18,7 @@ import {
   dominant,
   edgesOf,
   fitting,
+  type Kind,
   KINDS,
   outlines,
   spanOf,
@@ -33,7 +34,8 @@ const NAMED_PX = 40; // a gap this wide is labeled with its length
 const CAUSE_PX = 90; // and one this wide with its cause
 const OUTLIER = 1.25; // times the median step
 
-const kindName = (kind: { name: string; isIdle?: boolean }) => kind.isIdle ? `idle: ${kind.name}` : kind.name;
+const isPale = ({ isIdle, isHidden }: Kind) => isIdle && !isHidden;
+const kindName = (kind: Kind) => isPale(kind) ? `idle: ${kind.name}` : kind.name;
 
 /** The height of each device's strip. */
 const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14;
@@ -46,19 +48,19 @@ function KindLegend({ strips }: { strips: Strip[] }) {
     return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
   }));
   const shown = KINDS.filter((kind) => named.has(kind));
-  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind) }))} />;
+  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind), isIdle: isPale(kind) }))} />;
 }
 
-/** The length of a gap, and its cause where there is room. */
-function GapLabel({ gap: { x, width, length, kind }, height }: { gap: WideGap; height: number }) {
-  const hasCause = width >= CAUSE_PX && height >= 40 && textWidth(kind.name, 11) < width - 8;
+/** The length of a gap, and its cause where one has most of it and there is room. */
+function GapLabel({ gap: { x, width, length, cause, color }, height }: { gap: WideGap; height: number }) {
+  const hasCause = cause && width >= CAUSE_PX && height >= 40 && textWidth(cause, 11) < width - 8;
   return (
     <g>
-      <rect x={x} y={height - 3} width={width} height={3} style={{ fill: kind.color }} />
+      <rect x={x} y={height - 3} width={width} height={3} style={{ fill: color }} />
       {height >= 28 && textWidth(quantity(length, "duration"), 11) < width - 8 && (
         <text x={x + width / 2} y={hasCause ? height / 2 - 4 : height / 2 + 3} text-anchor="middle">
           {quantity(length, "duration")}
-          {hasCause && <tspan x={x + width / 2} dy="14">{kind.name}</tspan>}
+          {hasCause && <tspan x={x + width / 2} dy="14">{cause}</tspan>}
         </text>
       )}
     </g>
@@ -73,7 +75,7 @@ function Row({ strip, width, height, y }: { strip: Strip; width: number; height:
     <g transform={`translate(0 ${y})`}>
       {outlines(drawn, edges, height).map((d, i) => {
         const { kind } = strip.kinds[i]!;
-        return <path key={kind.name} d={d} class={kind.isIdle ? "idle" : ""} style={{ fill: kind.color }} />;
+        return <path key={kind.name} d={d} class={isPale(kind) ? "idle" : ""} style={{ fill: kind.color }} />;
       })}
       {gaps.map((gap) => <GapLabel key={gap.x} gap={gap} height={height} />)}
     </g>
@@ -134,12 +136,12 @@ function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to
   );
 }
 
-function Axis({ from, to, origin, width }: { from: number; to: number; origin: number; width: number }) {
-  const { divisor, unit } = scaleFor("duration", [to - origin]);
+function Axis({ from, to, width }: { from: number; to: number; width: number }) {
+  const { divisor, unit } = scaleFor("duration", [to]);
   const step = (ticks((to - from) / divisor, 6)[1] ?? 1) * divisor;
-  const first = Math.ceil((from - origin) / step);
-  const marks = Array.from({ length: Math.floor((to - origin) / step) - first + 1 }, (_, i) => (first + i) * step);
-  const shown = marks.map((mark) => ({ mark, x: ((mark + origin - from) / (to - from)) * width }))
+  const first = Math.ceil(from / step);
+  const marks = Array.from({ length: Math.floor(to / step) - first + 1 }, (_, i) => (first + i) * step);
+  const shown = marks.map((mark) => ({ mark, x: ((mark - from) / (to - from)) * width }))
     .filter(({ x }) => x < width - 30);
   return (
     <div class="axis" aria-hidden="true">
@@ -153,15 +155,15 @@ function Axis({ from, to, origin, width }: { from: number; to: number; origin: n
 }
 
 /** A column in words: its time, what ran, and the gap that it is in. */
-function describe(strip: Strip, column: number, origin: number, name: string): string {
-  const at = strip.begins[column]! - origin, length = strip.lengths[column]!, gap = strip.gaps[column];
+function describe(strip: Strip, column: number, name: string): string {
+  const at = strip.begins[column]!, length = strip.lengths[column]!, gap = strip.gaps[column];
   const parts = strip.kinds.map(({ kind, values }) => ({
     name: kindName(kind),
     share: values[column]! / Math.max(1, length),
   }))
     .filter(({ share }) => share >= 0.005).sort((a, b) => b.share - a.share);
   return [
-    `${name}, ${quantity(at, "duration")} to ${quantity(at + length, "duration")}`,
+    `${name}, ${quantity(at, "instant")} to ${quantity(at + length, "instant")}`,
     ...parts.map(({ name, share }) => `${name} ${percent(share)} %`),
     gap && `in a gap of ${quantity(gap.length, "duration")}`,
     !isReport && "Click: show in the timeline · drag: zoom",
@@ -178,13 +180,12 @@ function inWords(strip: Strip, name: string): string {
 interface Drawn {
   strips: Strip[];
   heights: number[];
-  origin: number;
   steps: Step[];
   nameOf: (strip: Strip) => string;
 }
 
 /** The strips under one pointer: hover explains a column, a click opens the timeline there, dragging zooms. */
-function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
+function Strips({ strips, heights, steps, nameOf }: Drawn) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [marked, mark] = useState<number | null>(null);
@@ -202,7 +203,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
   const point = (column: number, strip = strips[0]!) => {
     mark(column);
     const frame = box.current!.getBoundingClientRect();
-    showTip(describe(strip, column, origin, nameOf(strip)), frame.left + edges[column]! + 8, frame.bottom + 4);
+    showTip(describe(strip, column, nameOf(strip)), frame.left + edges[column]! + 8, frame.bottom + 4);
   };
   const leave = () => (mark(null), setDrag(null), hideTip());
   const open = (column: number, strip = strips[0]!) => {
@@ -234,7 +235,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
   const height = tops.at(-1)! + heights.at(-1)!;
   const text = marked === null
     ? strips.map((strip) => inWords(strip, nameOf(strip))).join(" ")
-    : describe(strips[0]!, marked, origin, nameOf(strips[0]!));
+    : describe(strips[0]!, marked, nameOf(strips[0]!));
   return (
     <div class="plot">
       <StepMarks steps={steps} from={from} to={to} width={width} />
@@ -269,7 +270,7 @@ function Strips({ strips, heights, origin, steps, nameOf }: Drawn) {
           </svg>
         )}
       </div>
-      <Axis from={from} to={to} origin={origin} width={width} />
+      <Axis from={from} to={to} width={width} />
     </div>
   );
 }
@@ -284,7 +285,6 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
   const nameOf = ({ device }: Strip) => device === null ? "Host" : `${noun} ${device}`;
   const { from, to } = spanOf(strips[0]!);
   const marked = steps ? stepsIn(steps, from, to) : [];
-  const origin = Number(steps?.data.start_ns?.[0] ?? from);
   const most = devices.length > shown.length ? `the ${MOST_DEVICES} least busy of ${decimal(devices.length)}` : "";
   return (
     <section class="card strip" aria-label="Activity over time" style={{ "--marks": marked.length ? "18px" : "2px" }}>
@@ -315,7 +315,6 @@ function Content({ table, steps, noun }: { table: Table; steps: Table | null; no
       <Strips
         strips={strips}
         heights={heights}
-        origin={origin}
         steps={marked}
         nameOf={nameOf}
       />

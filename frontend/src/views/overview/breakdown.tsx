@@ -50,7 +50,7 @@ function OneBar({ shares }: { shares: Share[] }) {
               <Swatch color={part.color} />
               {part.name}
             </dt>
-            <dd>{scaled(part.value, scale)}</dd>
+            <dd>{`${scaled(part.value, scale)} ${scale.unit}`}</dd>
             <dd class="quiet">{percent(part.share)} %</dd>
           </div>
         ))}
@@ -112,7 +112,7 @@ function StepBar({ data, step, longest, scale }: { data: Table["data"]; step: nu
     <li class={data.is_complete![step] ? "" : "cut"} data-tip={text}>
       <span>{slices ? <ShowInTimeline slices={slices} words={String(data.step![step])} /> : data.step![step]}</span>
       <StackedBar parts={parts} whole={total} scale={longest} label={text}>
-        <span>{scaled(total, scale)}</span>
+        <span>{`${scaled(total, scale)} ${scale.unit}`}</span>
       </StackedBar>
     </li>
   );
@@ -121,7 +121,7 @@ function StepBar({ data, step, longest, scale }: { data: Table["data"]; step: nu
 function StepBars({ data }: { data: Table["data"] }) {
   const totals = data.total_ns as number[];
   const scale = scaleFor("duration", totals);
-  const longest = Math.max(1, ...totals) * 1.12; // room for the number behind the longest bar
+  const longest = Math.max(1, ...totals) * 1.25; // room for the number behind the longest bar
   return (
     <ul class="step-bars" aria-label={`Steps, in ${scale.unit}`}>
       {totals.map((_, step) => <StepBar key={step} data={data} step={step} longest={longest} scale={scale} />)}

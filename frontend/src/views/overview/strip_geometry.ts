@@ -1,12 +1,15 @@
 /** What the activity strip draws, column by column: work from below, idle time above it, by cause. */
 
 import type { Table } from "../../api/types.ts";
+import { mostly, NOT_SHOWN_WORDS, timePart } from "../../format/time_parts.ts";
 
 export interface Kind {
   name: string;
   color: string;
   columns: string[];
   isIdle?: boolean;
+  /** Whether nothing ran on the device as far as the trace shows, but something may have. */
+  isHidden?: boolean;
 }
 
 const DEVICE_KINDS: Kind[] = [
@@ -39,7 +42,14 @@ const DEVICE_KINDS: Kind[] = [
     columns: ["late_python_ns", "late_unrecorded_ns"],
     isIdle: true,
   },
-  { name: "no known cause", color: "var(--warning)", columns: ["not_shown_ns", "unexplained_ns"], isIdle: true },
+  {
+    name: NOT_SHOWN_WORDS,
+    color: timePart("not_shown_ns").color,
+    columns: ["not_shown_ns"],
+    isIdle: true,
+    isHidden: true,
+  },
+  { name: "no known cause", color: timePart("unexplained_ns").color, columns: ["unexplained_ns"], isIdle: true },
 ];
 
 const HOST_KINDS: Kind[] = [
@@ -128,12 +138,13 @@ export function outlines({ kinds, lengths }: Strip, edges: number[], height: num
   );
 }
 
-/** A gap that is wide enough to name, with what caused most of it. */
+/** A gap that is wide enough to name, with what caused more than half of it. */
 export interface WideGap {
   x: number;
   width: number;
   length: number;
-  kind: Kind;
+  cause: string;
+  color: string;
 }
 
 export function wideGaps(strip: Strip, edges: number[], least: number): WideGap[] {
@@ -147,8 +158,10 @@ export function wideGaps(strip: Strip, edges: number[], least: number): WideGap[
     const [left, right] = [x(gap.from), x(gap.from + gap.length)];
     const idle = strip.kinds.filter(({ kind }) => kind.isIdle);
     const sums = idle.map(({ values }) => own.reduce((sum, i) => sum + values[i]!, 0));
-    const kind = idle[sums.indexOf(Math.max(...sums))]?.kind;
-    return kind && right - left > least ? [{ x: left, width: right - left, length: gap.length, kind }] : [];
+    const most = Math.max(...sums), whole = sums.reduce((sum, value) => sum + value, 0);
+    const kind = idle[sums.indexOf(most)]?.kind, cause = kind ? mostly(kind.name, most, whole) : "";
+    const color = cause ? kind!.color : "var(--quiet)";
+    return kind && right - left > least ? [{ x: left, width: right - left, length: gap.length, cause, color }] : [];
   });
 }
 

@@ -36,6 +36,13 @@ def has_operators(trace: Trace) -> bool:
 
 
 @once_per_trace
+def has_input_shapes(trace: Trace) -> bool:
+    """Whether there is any operator with the shapes of its inputs."""
+    has_own = trace.host_events["input_shapes"].null_count() < trace.host_events.height
+    return has_own or any(map(has_input_shapes, trace.captures.traces))
+
+
+@once_per_trace
 def has_matrix_work(trace: Trace) -> bool:
     """Whether there is any operator whose FLOPs can be counted."""
     has_own = bool(trace.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
@@ -172,7 +179,7 @@ def has_device_iterations(trace: Trace) -> bool:
     return has_device_events(trace) and has_iterations(trace)
 
 
-MAY_BE_IN_CAPTURES = (has_operators, has_modules, has_matrix_work, has_marks)
+MAY_BE_IN_CAPTURES = (has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks)
 """What captures, or the notes next to them, may have where the trace itself has none."""
 
 

@@ -77,8 +77,14 @@ def _of_stream(described: Devices, noun: str, device: int, stream: int) -> Track
     return Track(process, label, "work", device, stream, None, None, None, 0, 0, 0)
 
 
+_OF_PROFILER = {"-1": "overhead of the profiler", "Spans": "spans of the profiler", "Traces": "marks of the profiler"}
+"""What kineto writes under process numbers that are none."""
+
+
 def _of_thread(row: int, pid: str, tid: str, process: str | None, name: str | None) -> Track:
     label = f"process {pid}" + (f" · {process}" if process and process != pid else "") if pid else "recording"
+    if process is None:
+        label = _OF_PROFILER.get(pid, label)
     spelt = name or (f"thread {tid}" if tid else "marks")
     return Track(label, spelt, "calls", None, None, pid, tid, row, 0, 0, 0)
 

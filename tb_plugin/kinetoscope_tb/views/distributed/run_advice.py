@@ -65,6 +65,7 @@ class RunAdvice(Table):
         "high: in several steps of all ranks; medium: of single links, or ranks are missing; low: in one step, or too "
         "few steps to tell a slow rank from a one-off; "
         "cannot_tell: too little was recorded, or steps vary too much.",
+        shown_as="words",
     )
     view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")

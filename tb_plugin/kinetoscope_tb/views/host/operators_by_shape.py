@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.op_calls import OpCosts, OpName, OpShapes, operator_events, operator_table, row_of_operator
-from ...measures.recording.contents import has_operators
+from ...measures.recording.contents import has_input_shapes
 from ...pictures import Bars
 from ...trace import Trace
 from ...view import Slices, Tab, View
@@ -33,8 +33,8 @@ VIEW = View(
     title="Operators by shape",
     entry="Operators",
     place=Tab("Shapes"),
-    needs=has_operators,
-    hint="No operators were recorded. Pass activities=[ProfilerActivity.CPU, …] to the profiler.",
+    needs=has_input_shapes,
+    hint="Shapes of inputs weren't recorded. Pass record_shapes=True to the profiler.",
     slices=Slices(operator_events, row_of_operator, category="Operator"),
     reads_captures=True,
 )

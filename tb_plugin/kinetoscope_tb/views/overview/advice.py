@@ -47,6 +47,7 @@ class Advice(Table):
         TEXT,
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
         "show it.",
+        shown_as="words",
     )
     view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")
